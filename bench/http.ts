@@ -1,10 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { formatUuid, newUuidv7 } from '../src/lib/uuid.ts'
 import { LeanClient } from './support/lean-client.ts'
+import { threadsMs, threadsMsSince } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine.
+// HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine. Below each
+// rate stands the processor time of a request, summed over the controllers and by controller and thread: on a shared
+// machine that is the figure that repeats.
 
 const { values: options } = parseArgs({
   options: {
@@ -20,12 +24,32 @@ await using cluster = await TestCluster.start({ hasCalmElections: false })
 const { admin } = cluster
 const session = await cluster.loggedIn(1)
 const token = session.token
+const leader = (await cluster.leader()) - 1
 let serial = 0
+
+/** A reading of all controllers, to subtract later. */
+const processorTimes = (): { pid: number; before: Map<string, number> }[] =>
+  [1, 2, 3].map((k) => {
+    const pid = cluster.pid(k) ?? 0
+    return { pid, before: threadsMs(pid) }
+  })
+
+/** `total (controller: thread ms, ...)`, with threads below a hundredth of the total left out. */
+function processorTimeSince(from: ReturnType<typeof processorTimes>, per: number): string {
+  const taken = from.map(({ pid, before }) => threadsMsSince(pid, before))
+  const total = taken.flatMap((threads) => [...threads.values()]).reduce((sum, ms) => sum + ms, 0)
+  const parts = taken.map((threads, at) => {
+    const shown = [...threads].filter(([, ms]) => ms > total / 100).sort(([, a], [, b]) => b - a)
+    const role = at === leader ? 'leader' : 'follower'
+    return `${role} ${shown.map(([name, ms]) => `${name} ${(ms / per).toFixed(3)}`).join(', ')}`
+  })
+  return `${(total / per).toFixed(3)} ms (${parts.join('; ')})`
+}
 
 async function load(
   clients: readonly LeanClient[],
   send: (client: LeanClient) => Promise<number>,
-): Promise<{ perSecond: number; p50: number; p99: number }> {
+): Promise<{ perSecond: number; p50: number; p99: number; requests: number }> {
   const latencies: number[] = []
   const end = performance.now() + seconds * 1000
   await Promise.all(
@@ -42,6 +66,7 @@ async function load(
     perSecond: latencies.length / seconds,
     p50: percentile(latencies, 0.5),
     p99: percentile(latencies, 0.99),
+    requests: latencies.length,
   }
 }
 
@@ -60,8 +85,11 @@ async function measure(
     ),
   )
   await load(clients.slice(0, 8), send)
-  const runs = []
+  const runs: Awaited<ReturnType<typeof load>>[] = []
+  const from = processorTimes()
   for (let round = 0; round < rounds; round += 1) runs.push(await load(clients, send))
+  const requests = runs.reduce((sum, run) => sum + run.requests, 0)
+  const processorTime = processorTimeSince(from, requests)
   for (const client of clients) client.close()
   console.log(
     `${title.padEnd(46)} ${spread(runs.map((r) => r.perSecond)).padStart(24)} /s   p50 ${spread(
@@ -70,7 +98,17 @@ async function measure(
     )} ms   p99 ${spread(
       runs.map((r) => r.p99),
       1,
-    )} ms`,
+    )} ms\n  processor time of a request: ${processorTime}`,
+  )
+}
+
+/** What controllers take while nobody asks anything, after their caches and compilers have come to rest. */
+async function measureIdle(idleSeconds: number): Promise<void> {
+  await sleep(5_000)
+  const from = processorTimes()
+  await sleep(idleSeconds * 1000)
+  console.log(
+    `idle, processor time of a second, three controllers: ${processorTimeSince(from, idleSeconds)}`,
   )
 }
 
@@ -81,8 +119,8 @@ const create = async (client: LeanClient): Promise<number> => {
   return (await client.request('POST', '/edge/management/v1/services', token, body, id)).status
 }
 
-const leader = (await cluster.leader()) - 1
 const followers = [0, 1, 2].filter((k) => k !== leader)
+await measureIdle(20)
 await measure('write, leader, 1 client', [leader], 1, create)
 await measure('write, follower, 1 client', followers.slice(0, 1), 1, create)
 await measure('write, leader, 64 clients', [leader], 64, create)

@@ -16,13 +16,13 @@ import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
-import { defaultGatewayOptions } from '../src/cluster/gateway.ts'
+import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
-import { failedRequestLimits } from '../src/cluster/soft-state/failed-requests.ts'
+import { failedRequestLimits } from '../src/posture/failed-requests.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
-import { postureLimits } from '../src/cluster/soft-state/posture-board.ts'
+import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
 import { backupLimits } from '../src/backup/limits.ts'
@@ -31,8 +31,8 @@ import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { mfaLimits } from '../src/fsm/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/commands/mfa.ts'
-import { PROMPT_GRACE_MS } from '../src/fsm/access/factor-judge.ts'
-import { promptedServicesMax } from '../src/fsm/access/prompted-services.ts'
+import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
+import { promptedServicesMax } from '../src/posture/posture-access.ts'
 import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
@@ -47,6 +47,7 @@ import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
 import { stateDeskLimits } from '../src/cluster/divergence/state-desk.ts'
+import { softTopics } from '../src/ports/soft-topics.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
 import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/commands/session.ts'
 import {
@@ -60,7 +61,7 @@ import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
-import { defaultRaftNodeLimits } from '../src/raft/node.ts'
+import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
@@ -73,7 +74,7 @@ import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 const docs = join(import.meta.dirname, '../docs')
 const page = join(docs, 'limits.md')
 
-const { retention, ...gateway } = defaultGatewayOptions
+const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/api/auth/external-jwt/token-text.ts': tokenLimits,
@@ -92,8 +93,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/authentication.ts': mfaLimits,
-  'src/fsm/access/factor-judge.ts': { PROMPT_GRACE_MS },
-  'src/fsm/access/prompted-services.ts': { promptedServicesMax },
+  'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
+  'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/commands/mfa.ts': { recoveryCodesMax },
   'src/fsm/commands/identity.ts': { disableMinutesMax },
   'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
@@ -113,8 +114,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/session/context-file.ts': contextLimits,
   'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },
   'src/cli/network/sections.ts': networkLimits,
-  'src/cluster/gateway.ts': {
-    ...gateway,
+  'src/cluster/cluster-node-parts.ts': {
+    ...clusterNode,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
     catchUpBytes: retention.catchUpBytes,
@@ -131,8 +132,9 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/divergence/quarantine.ts': quarantineLimits,
   'src/cluster/divergence/state-desk.ts': stateDeskLimits,
   'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
-  'src/cluster/soft-state/posture-board.ts': postureLimits,
-  'src/cluster/soft-state/failed-requests.ts': failedRequestLimits,
+  'src/ports/soft-topics.ts': softTopicLimits(),
+  'src/posture/posture-reports.ts': postureLimits,
+  'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
@@ -145,6 +147,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/store/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
+}
+
+function softTopicLimits(): object {
+  const rows = Object.entries(softTopics).flatMap(([name, { ttlMs, ownerBytesMax }]) => [
+    [`${name} ttlMs`, ttlMs],
+    [`${name} ownerBytesMax`, ownerBytesMax],
+  ])
+  return Object.fromEntries(rows) as object
 }
 
 /**
@@ -165,11 +175,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
   'src/api/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
   'src/api/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
-  'src/cluster/gateway.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
-  'src/cluster/gateway.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/gateway.ts retainEntries': 'log.retainEntries',
-  'src/cluster/gateway.ts retainBytes': 'log.retainBytes',
-  'src/cluster/gateway.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
+  'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
+  'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/snapshots/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',

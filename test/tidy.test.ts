@@ -20,6 +20,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   pki: ['lib'],
   backup: ['lib', 'ports', 'entities', 'fsm', 'pki', 'store', 'raft/types.ts'],
   cluster: ['lib', 'ports', 'raft', 'pki'],
+  posture: ['lib', 'ports', 'entities', 'fsm'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'raft/types.ts'],
   channel: ['lib'],
   routers: ['lib', 'ports', 'channel'],
@@ -53,15 +54,25 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/snapshots': ['cluster', 'cluster/divergence', 'cluster/health'],
   'cluster/soft-state': ['cluster'],
   'cluster/transport': ['cluster', 'cluster/handshake'],
-  controller: ['controller/admin', 'controller/backups', 'controller/start'],
+  controller: [
+    'controller/admin',
+    'controller/backups',
+    'controller/membership',
+    'controller/service',
+    'controller/start',
+  ],
   'controller/recover': ['controller/start'],
   'controller/admin': [],
   'controller/backups': ['controller', 'controller/admin'],
+  'controller/membership': ['controller', 'controller/start'],
+  'controller/service': ['controller', 'controller/start'],
   'controller/start': ['controller'],
   cli: [
     'cli/cluster',
     'cli/completion',
     'cli/controller',
+    'cli/debug',
+    'cli/log',
     'cli/enroll',
     'cli/network',
     'cli/pki',
@@ -74,6 +85,8 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/snapshot', 'cli/terminal'],
   'cli/completion': ['cli/records', 'cli/session', 'cli/terminal'],
   'cli/controller': ['cli/cluster', 'cli/terminal'],
+  'cli/debug': ['cli/cluster', 'cli/terminal'],
+  'cli/log': ['cli/cluster', 'cli/terminal'],
   'cli/enroll': ['cli/cluster', 'cli/terminal'],
   'cli/init': ['cli', 'cli/cluster', 'cli/terminal'],
   'cli/join': ['cli', 'cli/cluster', 'cli/controller', 'cli/terminal'],
@@ -301,11 +314,11 @@ test('every file is reached from the program, and none is a catch-all', () => {
 })
 
 test('no file grows past the ratchet, and nothing is left for later', () => {
-  const linesMax = 700
   const broken: string[] = []
   for (const file of [...src, ...sources('test'), ...sources('bench')]) {
     const text = read(file)
     const lines = text.split('\n').length
+    const linesMax = file.startsWith('src/') ? 400 : 700
     if (lines > linesMax) broken.push(`${file}: ${lines} lines; give a subject its own file`)
     const later = new RegExp(['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX'].join('|'))
     if (later.test(text)) broken.push(`${file}: finish it or say in docs that it is missing`)

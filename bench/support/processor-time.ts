@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** Of the clock that /proc counts in, on every Linux that Node runs on. */
 const TICK_MS = 10
@@ -10,4 +10,33 @@ export function processorMs(pid: number): number {
   // The name of the program may hold anything, blanks and brackets included.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[USER]) + Number(fields[SYSTEM])) * TICK_MS
+}
+
+const NS_PER_MS = 1e6
+
+/**
+ * Milliseconds of processor time that each thread of a process has taken so far, by the name of the thread; threads of
+ * one name are added up. From schedstat, which counts nanoseconds: a tick of /proc is too coarse for one request.
+ */
+export function threadsMs(pid: number): Map<string, number> {
+  const folder = `/proc/${pid}/task`
+  const sums = new Map<string, number>()
+  for (const thread of readdirSync(folder)) {
+    try {
+      const name = readFileSync(`${folder}/${thread}/comm`, 'utf8').trim()
+      const [ns] = readFileSync(`${folder}/${thread}/schedstat`, 'utf8').split(' ')
+      sums.set(name, (sums.get(name) ?? 0) + Number(ns) / NS_PER_MS)
+    } catch {
+      // A thread may end between the listing and the reading; what it took is then in no sum.
+    }
+  }
+  return sums
+}
+
+/** What each thread took since an earlier reading of `threadsMs`. */
+export function threadsMsSince(
+  pid: number,
+  before: ReadonlyMap<string, number>,
+): Map<string, number> {
+  return new Map([...threadsMs(pid)].map(([name, ms]) => [name, ms - (before.get(name) ?? 0)]))
 }

@@ -7,7 +7,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
-import type { HostOptions } from '../../src/cluster/host.ts'
+import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
 import {
   createIssuingAuthority,
@@ -82,7 +82,7 @@ export class RaftCluster {
     })
   }
 
-  #form({ selfId, storeId, configuration }: HostOptions): void {
+  #form({ selfId, storeId, configuration }: ConsensusOptions): void {
     formDataFolder(join(this.#folder, selfId), {
       nodeId: selfId,
       storeId,
@@ -92,7 +92,7 @@ export class RaftCluster {
     })
   }
 
-  #spawn(host: HostOptions): void {
+  #spawn(host: ConsensusOptions): void {
     const child = fork(join(import.meta.dirname, 'raft-member.ts'), {
       serialization: 'advanced',
       execArgv: ['--disable-warning=DEP0123'],
@@ -107,11 +107,11 @@ function tell(child: ChildProcess | null, command: MemberCommand): void {
   child?.send(command)
 }
 
-async function planHosts(size: number): Promise<HostOptions[]> {
+async function planHosts(size: number): Promise<ConsensusOptions[]> {
   const validity = validityFrom(Date.now(), 24 * 60 * 60 * 1000)
   const root = await createRootAuthority({ commonName: 'bench root', validity })
   const issuer = await createIssuingAuthority({ commonName: 'bench issuing', root, validity })
-  const hosts: Omit<HostOptions, 'configuration'>[] = []
+  const hosts: Omit<ConsensusOptions, 'configuration'>[] = []
   const members: Member[] = []
   for (let i = 1; i <= size; i += 1) {
     const id = `n${i}`

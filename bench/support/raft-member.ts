@@ -1,6 +1,7 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
-import type { HostOptions } from '../../src/cluster/host.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startThreads } from '../../src/threads/start-threads.ts'
 import { CounterMachine } from './counter-machine.ts'
@@ -8,7 +9,7 @@ import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
 /** What the bench tells a member's process, and what it answers. */
 export type MemberCommand =
-  | { readonly type: 'start'; readonly dir: string; readonly host: HostOptions }
+  | { readonly type: 'start'; readonly dir: string; readonly host: ConsensusOptions }
   | {
       readonly type: 'load'
       readonly proposers: number
@@ -31,18 +32,18 @@ function answer(message: MemberAnswer): void {
   process.send?.(message)
 }
 
-let gateway: Gateway | null = null
+let clusterNode: ClusterNode | null = null
 let stop: () => Promise<void> = () => Promise.resolve()
 
-async function start(dir: string, host: HostOptions): Promise<void> {
+async function start(dir: string, host: ConsensusOptions): Promise<void> {
   const started = await startThreads({ dir, log: {}, host })
   const machine = new CounterMachine({ persistEntries: 100_000, isChained: false })
   const silent = (): void => undefined
   const say = (_fields: object, message: string): void =>
     console.error(`${host.selfId}: ${message}`)
-  const made = new Gateway(
+  const made = new ClusterNode(
     {
-      ...defaultGatewayOptions,
+      ...defaultClusterNodeOptions,
       self: {
         id: host.selfId,
         version: host.version,
@@ -63,7 +64,7 @@ async function start(dir: string, host: HostOptions): Promise<void> {
       onFatal: (error) => answer({ type: 'failed', because: error.message }),
     },
   )
-  gateway = made
+  clusterNode = made
   await made.start()
   stop = async () => {
     clearInterval(watch)
@@ -80,7 +81,7 @@ async function start(dir: string, host: HostOptions): Promise<void> {
 
 /** Each proposer waits for its commit to be applied here before it proposes again. */
 async function load(proposers: number, seconds: number, payloadBytes: number): Promise<void> {
-  const target = gateway
+  const target = clusterNode
   if (target === null) throw new Error('not started')
   const latencies: number[] = []
   const beginMs = performance.now()

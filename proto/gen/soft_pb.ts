@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkcKC1RvbGRQb3N0dXJlEg0KBW1vdmVzGAEgASgEEikKBWZhY3RzGAIgAygLMhouZmxvdGlsbGEuc29mdC52MS5Ub2xkRmFjdCKsAgoIVG9sZEZhY3QSDwoHdmVyc2lvbhgBIAEoBBINCgVhdF9tcxgCIAEoBBIQCghjaGVja19pZBgDIAEoCRImCgJvcxgEIAEoCzIYLmZsb3RpbGxhLnNvZnQudjEuVG9sZE9zSAASLgoGZG9tYWluGAUgASgLMhwuZmxvdGlsbGEuc29mdC52MS5Ub2xkRG9tYWluSAASKAoDbWFjGAYgASgLMhkuZmxvdGlsbGEuc29mdC52MS5Ub2xkTWFjSAASMAoHcHJvY2VzcxgHIAEoCzIdLmZsb3RpbGxhLnNvZnQudjEuVG9sZFByb2Nlc3NIABIyCghlbmRwb2ludBgIIAEoCzIeLmZsb3RpbGxhLnNvZnQudjEuVG9sZEVuZHBvaW50SABCBgoEd2hhdCI2CgZUb2xkT3MSDAoEdHlwZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg0KBWJ1aWxkGAMgASgJIhwKClRvbGREb21haW4SDgoGZG9tYWluGAEgASgJIhwKB1RvbGRNYWMSEQoJYWRkcmVzc2VzGAEgAygJIlcKC1RvbGRQcm9jZXNzEgwKBHBhdGgYASABKAkSDwoHcnVubmluZxgCIAEoCBIMCgRoYXNoGAMgASgJEhsKE3NpZ25lcl9maW5nZXJwcmludHMYBCADKAkiUwoMVG9sZEVuZHBvaW50EhYKDmFwaV9zZXNzaW9uX2lkGAEgASgJEhMKC3dva2VuX2F0X21zGAIgASgEEhYKDnVubG9ja2VkX2F0X21zGAMgASgEIkMKDkZhaWxlZFJlcXVlc3RzEjEKCHJlcXVlc3RzGAEgAygLMh8uZmxvdGlsbGEuc29mdC52MS5GYWlsZWRSZXF1ZXN0IpQBCg1GYWlsZWRSZXF1ZXN0Eg0KBWF0X21zGAEgASgEEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFAoMc2VydmljZV9uYW1lGAQgASgJEhQKDHNlc3Npb25fdHlwZRgFIAEoCRIcChRwb2xpY3lfZmFpbHVyZXNfanNvbhgGIAEoDCLGAQoMUm91dGVyU3RhdHVzEhAKCGhvc3RuYW1lGAEgASgJEkAKCXByb3RvY29scxgCIAMoCzItLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyU3RhdHVzLlByb3RvY29sc0VudHJ5EjAKB3ZlcnNpb24YAyABKAsyHy5mbG90aWxsYS5zb2Z0LnYxLlJvdXRlclZlcnNpb24aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJYgZwcm90bzM");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0Iq8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMIsYBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhowCg5Qcm90b2NvbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImAKDVJvdXRlclZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIQCghyZXZpc2lvbhgCIAEoCRISCgpidWlsZF9kYXRlGAMgASgJEgoKAm9zGAQgASgJEgwKBGFyY2gYBSABKAliBnByb3RvMw");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -313,11 +313,11 @@ export const SessionUseSchema: GenMessage<SessionUse> = /*@__PURE__*/
   messageDesc(file_soft, 6);
 
 /**
- * Topic `posture`: what the owner was told of the machines of an identity; the key is its id.
+ * Topic `posture`: what devices of an identity reported to the owner; the key is the id of the identity.
  *
- * @generated from message flotilla.soft.v1.ToldPosture
+ * @generated from message flotilla.soft.v1.PostureRecord
  */
-export type ToldPosture = Message<"flotilla.soft.v1.ToldPosture"> & {
+export type PostureRecord = Message<"flotilla.soft.v1.PostureRecord"> & {
   /**
    * how often what the identity passes has changed by it
    *
@@ -326,22 +326,22 @@ export type ToldPosture = Message<"flotilla.soft.v1.ToldPosture"> & {
   moves: bigint;
 
   /**
-   * @generated from field: repeated flotilla.soft.v1.ToldFact facts = 2;
+   * @generated from field: repeated flotilla.soft.v1.PostureFact facts = 2;
    */
-  facts: ToldFact[];
+  facts: PostureFact[];
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldPosture.
- * Use `create(ToldPostureSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.PostureRecord.
+ * Use `create(PostureRecordSchema)` to create a new message.
  */
-export const ToldPostureSchema: GenMessage<ToldPosture> = /*@__PURE__*/
+export const PostureRecordSchema: GenMessage<PostureRecord> = /*@__PURE__*/
   messageDesc(file_soft, 7);
 
 /**
- * @generated from message flotilla.soft.v1.ToldFact
+ * @generated from message flotilla.soft.v1.PostureFact
  */
-export type ToldFact = Message<"flotilla.soft.v1.ToldFact"> & {
+export type PostureFact = Message<"flotilla.soft.v1.PostureFact"> & {
   /**
    * above that of all facts of the identity that the owner knew: of two on one thing, the higher counts
    *
@@ -364,52 +364,52 @@ export type ToldFact = Message<"flotilla.soft.v1.ToldFact"> & {
   checkId: string;
 
   /**
-   * @generated from oneof flotilla.soft.v1.ToldFact.what
+   * @generated from oneof flotilla.soft.v1.PostureFact.what
    */
   what: {
     /**
-     * @generated from field: flotilla.soft.v1.ToldOs os = 4;
+     * @generated from field: flotilla.soft.v1.OsFact os = 4;
      */
-    value: ToldOs;
+    value: OsFact;
     case: "os";
   } | {
     /**
-     * @generated from field: flotilla.soft.v1.ToldDomain domain = 5;
+     * @generated from field: flotilla.soft.v1.DomainFact domain = 5;
      */
-    value: ToldDomain;
+    value: DomainFact;
     case: "domain";
   } | {
     /**
-     * @generated from field: flotilla.soft.v1.ToldMac mac = 6;
+     * @generated from field: flotilla.soft.v1.MacFact mac = 6;
      */
-    value: ToldMac;
+    value: MacFact;
     case: "mac";
   } | {
     /**
-     * @generated from field: flotilla.soft.v1.ToldProcess process = 7;
+     * @generated from field: flotilla.soft.v1.ProcessFact process = 7;
      */
-    value: ToldProcess;
+    value: ProcessFact;
     case: "process";
   } | {
     /**
-     * @generated from field: flotilla.soft.v1.ToldEndpoint endpoint = 8;
+     * @generated from field: flotilla.soft.v1.EndpointFact endpoint = 8;
      */
-    value: ToldEndpoint;
+    value: EndpointFact;
     case: "endpoint";
   } | { case: undefined; value?: undefined };
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldFact.
- * Use `create(ToldFactSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.PostureFact.
+ * Use `create(PostureFactSchema)` to create a new message.
  */
-export const ToldFactSchema: GenMessage<ToldFact> = /*@__PURE__*/
+export const PostureFactSchema: GenMessage<PostureFact> = /*@__PURE__*/
   messageDesc(file_soft, 8);
 
 /**
- * @generated from message flotilla.soft.v1.ToldOs
+ * @generated from message flotilla.soft.v1.OsFact
  */
-export type ToldOs = Message<"flotilla.soft.v1.ToldOs"> & {
+export type OsFact = Message<"flotilla.soft.v1.OsFact"> & {
   /**
    * @generated from field: string type = 1;
    */
@@ -427,16 +427,16 @@ export type ToldOs = Message<"flotilla.soft.v1.ToldOs"> & {
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldOs.
- * Use `create(ToldOsSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.OsFact.
+ * Use `create(OsFactSchema)` to create a new message.
  */
-export const ToldOsSchema: GenMessage<ToldOs> = /*@__PURE__*/
+export const OsFactSchema: GenMessage<OsFact> = /*@__PURE__*/
   messageDesc(file_soft, 9);
 
 /**
- * @generated from message flotilla.soft.v1.ToldDomain
+ * @generated from message flotilla.soft.v1.DomainFact
  */
-export type ToldDomain = Message<"flotilla.soft.v1.ToldDomain"> & {
+export type DomainFact = Message<"flotilla.soft.v1.DomainFact"> & {
   /**
    * @generated from field: string domain = 1;
    */
@@ -444,16 +444,16 @@ export type ToldDomain = Message<"flotilla.soft.v1.ToldDomain"> & {
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldDomain.
- * Use `create(ToldDomainSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.DomainFact.
+ * Use `create(DomainFactSchema)` to create a new message.
  */
-export const ToldDomainSchema: GenMessage<ToldDomain> = /*@__PURE__*/
+export const DomainFactSchema: GenMessage<DomainFact> = /*@__PURE__*/
   messageDesc(file_soft, 10);
 
 /**
- * @generated from message flotilla.soft.v1.ToldMac
+ * @generated from message flotilla.soft.v1.MacFact
  */
-export type ToldMac = Message<"flotilla.soft.v1.ToldMac"> & {
+export type MacFact = Message<"flotilla.soft.v1.MacFact"> & {
   /**
    * hex digits
    *
@@ -463,16 +463,16 @@ export type ToldMac = Message<"flotilla.soft.v1.ToldMac"> & {
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldMac.
- * Use `create(ToldMacSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.MacFact.
+ * Use `create(MacFactSchema)` to create a new message.
  */
-export const ToldMacSchema: GenMessage<ToldMac> = /*@__PURE__*/
+export const MacFactSchema: GenMessage<MacFact> = /*@__PURE__*/
   messageDesc(file_soft, 11);
 
 /**
- * @generated from message flotilla.soft.v1.ToldProcess
+ * @generated from message flotilla.soft.v1.ProcessFact
  */
-export type ToldProcess = Message<"flotilla.soft.v1.ToldProcess"> & {
+export type ProcessFact = Message<"flotilla.soft.v1.ProcessFact"> & {
   /**
    * @generated from field: string path = 1;
    */
@@ -499,16 +499,16 @@ export type ToldProcess = Message<"flotilla.soft.v1.ToldProcess"> & {
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldProcess.
- * Use `create(ToldProcessSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.ProcessFact.
+ * Use `create(ProcessFactSchema)` to create a new message.
  */
-export const ToldProcessSchema: GenMessage<ToldProcess> = /*@__PURE__*/
+export const ProcessFactSchema: GenMessage<ProcessFact> = /*@__PURE__*/
   messageDesc(file_soft, 12);
 
 /**
- * @generated from message flotilla.soft.v1.ToldEndpoint
+ * @generated from message flotilla.soft.v1.EndpointFact
  */
-export type ToldEndpoint = Message<"flotilla.soft.v1.ToldEndpoint"> & {
+export type EndpointFact = Message<"flotilla.soft.v1.EndpointFact"> & {
   /**
    * @generated from field: string api_session_id = 1;
    */
@@ -530,10 +530,10 @@ export type ToldEndpoint = Message<"flotilla.soft.v1.ToldEndpoint"> & {
 };
 
 /**
- * Describes the message flotilla.soft.v1.ToldEndpoint.
- * Use `create(ToldEndpointSchema)` to create a new message.
+ * Describes the message flotilla.soft.v1.EndpointFact.
+ * Use `create(EndpointFactSchema)` to create a new message.
  */
-export const ToldEndpointSchema: GenMessage<ToldEndpoint> = /*@__PURE__*/
+export const EndpointFactSchema: GenMessage<EndpointFact> = /*@__PURE__*/
   messageDesc(file_soft, 13);
 
 /**

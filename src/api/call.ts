@@ -4,6 +4,8 @@ import type { PeerChain } from './transport/peer.ts'
 import { createHash } from 'node:crypto'
 import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import { traceOf } from '../lib/trace-context.ts'
+import type { TraceContext } from '../lib/trace-context.ts'
 import type { ApiName, Operation } from './operation.ts'
 import type { Precondition } from './records/revisions.ts'
 
@@ -39,6 +41,8 @@ export class Call {
   readonly startedAtMs: number
   /** The Accept header; '' when there was none. */
   readonly accept: string
+  /** Told in log lines about it, and never part of what is written. */
+  readonly trace: TraceContext
   /** Gives back the room that a large body was read into; to be called once nothing holds the body any more. */
   releaseBody: () => void = () => undefined
   /** Called once the answer has left, or its client has: what it holds of the memory is free again. */
@@ -87,6 +91,8 @@ export class Call {
     address: string
     startedAtMs: number
     accept: string
+    /** The traceparent header as it came. */
+    traceparent?: unknown
   }) {
     this.operation = input.operation
     this.api = input.api
@@ -95,6 +101,7 @@ export class Call {
     this.address = input.address
     this.startedAtMs = input.startedAtMs
     this.accept = input.accept
+    this.trace = traceOf(input.traceparent)
   }
 
   /** Nobody waits for its answer any more. */

@@ -9,13 +9,16 @@ import type { LogLevelControl } from '../ports/log-level.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
-import type { LiveCircuits } from '../ports/live-circuits.ts'
+import type { LiveChannel } from '../ports/live-channels.ts'
+import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
+import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
-import type { FailedRequests, PostureReports } from '../ports/posture.ts'
-import type { SoftTopic } from '../ports/soft-state.ts'
+import type { PostureService } from '../ports/posture.ts'
+import type { SoftStateCounts } from '../ports/soft-state.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { HostVitals } from '../ports/vitals.ts'
@@ -74,14 +77,15 @@ export interface ApiParts {
   readonly state: StateView
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
-  readonly activity: SoftTopic<number>
-  /** What machines tell of themselves, on any controller. */
-  readonly posture: PostureReports
-  readonly failedRequests: FailedRequests
+  readonly activity: OpenTopic<'activity'>
+  /** Of devices, and what follows from it; started and stopped with the API. */
+  readonly posture: PostureService
   /** Between the routers that are connected to this controller. */
   readonly links: LiveLinks
   /** That this controller has laid. */
-  readonly circuits: LiveCircuits
+  readonly circuits: LiveTable<LiveCircuit>
+  /** Of the routers that are connected to this controller. */
+  readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
   /** Asked at each use: a rotated key is in force at once. */
   readonly keys: TokenKeys
@@ -106,13 +110,15 @@ export interface ApiParts {
   readonly logger: ApiLogger
   readonly logLevel: LogLevelControl
   /** Absent: nothing is told of refused writes. */
-  readonly audit?: Pick<AuditTrail, 'refused'>
+  readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => HostVitals
+  /** Of the soft state, for `/metrics`. */
+  readonly softState?: () => SoftStateCounts
   /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */
   readonly lastBackupMs?: () => number | null
   /** A code while this controller must not answer from its state (NODE_QUARANTINED), else null. */

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
@@ -16,10 +15,10 @@ import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
 import type { ApiServices } from './records/services.ts'
 import { sharerOf } from './records/sharer.ts'
-import { expectsUnknown } from './transport/continue.ts'
 import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
+import { checkHead, isAccepted, valuesOf, tokenOf } from './transport/request-head.ts'
 
 const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
@@ -177,6 +176,7 @@ export class Pipeline {
       address: raw.socket.remoteAddress ?? '',
       startedAtMs: this.#parts.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
+      traceparent: request.headers['traceparent'],
     })
     call.peerChain = () => peerChainOf(raw.socket)
     call.bearers = () => bearersIn(valuesOf(raw, 'authorization'))
@@ -366,58 +366,4 @@ export class Pipeline {
       })
       .catch(() => undefined)
   }
-}
-
-/** @throws {Problem} for a head that no operation accepts. */
-function checkHead({ raw }: FastifyRequest): void {
-  // RFC 9112, 3.2: a request of HTTP/1.1 without a host is refused.
-  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
-    throw fieldProblem('Host', 'is required')
-  }
-  // Node keeps the first one alone, and a proxy in front may have judged the other.
-  if (valuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
-  if (expectsUnknown(raw)) {
-    throw new Problem('EXPECTATION_FAILED', {
-      fault: { field: 'Expect', reason: 'should be 100-continue' },
-    })
-  }
-}
-
-/** RFC 9110 section 12.5.1, as far as clients use it: names, wildcards, and q=0. */
-function isAccepted(accept: string | undefined, types: readonly string[]): boolean {
-  if (accept === undefined || accept === '' || accept === '*/*') return true
-  return accept.split(',', ACCEPT_TYPES_MAX).some((item) => {
-    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
-    if (parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))) return false
-    return types.some(
-      (type) => range === type || range === '*/*' || range === `${type.split('/')[0] ?? ''}/*`,
-    )
-  })
-}
-
-const ACCEPT_TYPES_MAX = 32
-
-/** Each of them: Node keeps the first one alone where a header may stand once. */
-function valuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
-  if (headers[name] === undefined) return []
-  const found: string[] = []
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    if (rawHeaders[at]?.toLowerCase() === name) found.push(rawHeaders[at + 1] ?? '')
-  }
-  return found
-}
-
-/** No token at all, so it is refused as a forged one is. */
-const AMBIGUOUS = ''
-
-/**
- * The session that a request names. Two that differ are none: whatever judged the request before it came here may have
- * gone by the other one.
- */
-function tokenOf({ headers }: FastifyRequest): string | undefined {
-  const own = headers['net-session']
-  const alias = headers['zt-session']
-  if (own !== undefined && alias !== undefined && own !== alias) return AMBIGUOUS
-  const token = own ?? alias
-  return typeof token === 'string' ? token : undefined
 }

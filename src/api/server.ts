@@ -15,6 +15,8 @@ import type { ApiServices } from './records/services.ts'
 import { isPermission } from './operation.ts'
 import type { ApiName, Method, Operation } from './operation.ts'
 import { allOperations } from './operations/all.ts'
+import { debugFactsOf } from './operations/debug.ts'
+import type { DebugFacts } from './operations/debug.ts'
 import type { LargeBodies } from './answers/large-bodies.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import { ApiRouterClients } from './duties/router-clients.ts'
@@ -56,6 +58,8 @@ export interface Api {
   routerClients(records: ClientRecords): RouterClients
   /** An app that does not listen yet. */
   listener(options: ListenerOptions): FastifyInstance
+  /** What a debug bundle holds of this controller. */
+  debug(): Promise<DebugFacts>
   /** Begins to spread session activity and to remove expired sessions. */
   start(): void
   /** Spreads what is left and stops. */
@@ -68,17 +72,18 @@ export function createApi(parts: ApiParts): Api {
   return {
     routerClients: (records) => new ApiRouterClients(parts, services, records),
     listener: (options) => buildListener(parts, services, operations, options),
+    debug: () => debugFactsOf(parts, services),
     start: () => {
       services.sessions.start()
       services.integrity.start()
       services.resealer.start()
-      services.posture.start()
+      parts.posture.start()
     },
     stop: () => {
       services.sessions.stop()
       services.integrity.stop()
       services.resealer.stop()
-      services.posture.stop()
+      parts.posture.stop()
       return Promise.resolve()
     },
   }

@@ -4,19 +4,23 @@ import { EXIT_DONE } from '../controller/failure.ts'
 import { programVersion } from '../controller/version.ts'
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
+import { addDebug } from './debug/program.ts'
 import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import { verbsFirst } from './help.ts'
+import { addLog } from './log/program.ts'
 import { addNetwork } from './network/program.ts'
 import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
 import { addSession } from './session/program.ts'
+import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { asksForJson, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
+  stopOnBrokenPipe()
   const isJson = asksForJson(argv)
   try {
     await buildProgram(isJson).parseAsync(argv)
@@ -59,6 +63,8 @@ Examples:
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addLog(program)
+  addDebug(program)
   addCompletion(program)
   addVersion(program)
   applyConventions(program)

@@ -16,7 +16,7 @@ import type {
   SnapshotAck,
   SnapshotChunk,
 } from '../../proto/gen/mesh_pb.ts'
-import { assert } from '../lib/assert.ts'
+import { integer } from '../lib/safe-integer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
@@ -27,6 +27,8 @@ export type RaftContent =
   | { readonly kind: 'snapshotChunk'; readonly term: Term; readonly chunk: SnapshotChunk }
   | { readonly kind: 'snapshotAck'; readonly term: Term; readonly ack: SnapshotAck }
   | { readonly kind: 'unknown' }
+
+export { integer }
 
 type WireBody = RaftMessage['body']
 type AppendRequest = Extract<Message, { readonly type: 'appendRequest' }>
@@ -258,14 +260,4 @@ function consecutive(entries: Entry[], previous: Position): Entry[] {
 export function position(wirePosition: WirePosition | undefined): Position {
   if (wirePosition === undefined) return { term: 0, index: 0 }
   return { term: integer(wirePosition.term), index: integer(wirePosition.index) }
-}
-
-/** @throws {RangeError} beyond a safe integer. */
-export function integer(value: bigint): number {
-  if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
-    throw new RangeError(`${value} is beyond a safe integer`)
-  }
-  const number = Number(value)
-  assert(Number.isSafeInteger(number), 'a checked bigint is a safe integer')
-  return number
 }

@@ -24,6 +24,8 @@ export interface Option<T> {
   readonly default: T | typeof required
   readonly scope: Scope
   readonly why: string
+  /** Its value may hold a credential, and is shown to nobody. */
+  readonly isSecret: boolean
 }
 
 export interface Section<F> {
@@ -61,9 +63,10 @@ export function option<T>(
     readonly default: T | typeof required
     readonly scope: Scope
     readonly why: string
+    readonly isSecret?: boolean
   },
 ): Option<T> {
-  return { kind: 'option', type, ...options }
+  return { kind: 'option', type, isSecret: false, ...options }
 }
 
 export function section<F>(why: string, fields: F): Section<F> {

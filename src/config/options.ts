@@ -341,6 +341,7 @@ export const controllerOptions = {
     hook: option(command(32), {
       default: [],
       scope: node,
+      isSecret: true,
       why: 'Program with arguments that is run after each, with the path of the backup as its last argument: to bring it elsewhere. Run without a shell.',
     }),
     hookTimeoutMs: option(integer(1000, 24 * HOUR_MS), {

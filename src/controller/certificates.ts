@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import { CertificateKeeper } from '../cluster/secrets/certificate-keeper.ts'
-import type { CertificateAlarms } from '../cluster/secrets/certificate-keeper.ts'
+import type { AlarmRaiser } from '../ports/alarms.ts'
 import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -27,7 +27,7 @@ export function keepCertificates(parts: {
   readonly authority: SharedAuthority
   readonly onRenewed: (identity: MeshIdentity) => void
   readonly memberKeySha256: (id: string) => Uint8Array | null
-  readonly alarms: CertificateAlarms
+  readonly alarms: AlarmRaiser
   readonly actions: ActionRecorder
   readonly log: Logger
 }): { readonly keeper: CertificateKeeper; readonly verbs: AdminVerbs } {

@@ -1,7 +1,10 @@
+import { ActionLog } from '../cluster/action-recorder.ts'
 import { actorName } from '../ports/actor.ts'
 import type { Actor } from '../ports/actor.ts'
 import type { LogLevelControl, LogLevelState, SwitchableLogLevel } from '../ports/log-level.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
+import type { Proposer } from '../ports/proposer.ts'
+import type { ControllerParts } from './controller-parts.ts'
 
 /** What is needed of a logger of pino. */
 interface AdjustableLog {
@@ -41,4 +44,8 @@ export class LogLevelSwitch implements LogLevelControl {
     )
     return this.get()
   }
+}
+
+export function logLevelOf({ config, log }: ControllerParts, proposer: Proposer): LogLevelSwitch {
+  return new LogLevelSwitch(config.id, log, config.logLevel, new ActionLog(proposer, log))
 }

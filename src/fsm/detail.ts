@@ -9,10 +9,10 @@ import { serviceConfigHolder } from '../entities/service-config.ts'
 import type { ServiceConfig } from '../entities/service-config.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import type { Posture } from '../ports/posture.ts'
+import type { JudgedPosture } from '../ports/posture.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
-import { postureQueries } from './access/posture-queries.ts'
+import { checksOf } from './access/checked-policies.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
 import { routerFact } from './router-facts.ts'
 import type { State } from './state.ts'
@@ -23,8 +23,8 @@ export interface DetailContext {
   /** The identity whose permissions a service shows. */
   readonly callerId: string
   readonly configTypes: ConfigTypesShown
-  /** What the caller told of itself. */
-  readonly posture: Posture
+  /** Of the caller. */
+  readonly posture: JudgedPosture
   readonly routers: RouterStatuses
   readonly nowMs: number
 }
@@ -142,7 +142,7 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const policies = caller === undefined || !hasChecks ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
   return policies.map((policy) => {
-    const queries = postureQueries(state, policy, posture)
+    const queries = checksOf(state, policy).map((check) => posture.queryOf(check))
     return {
       policyId: policy.id,
       policyType: policy.type,

@@ -15,21 +15,17 @@ import type {
   StoreReceiver,
   StoreSnapshot,
 } from '../ports/state-store.ts'
-import type { Posture, ShownFactor } from '../ports/posture.ts'
 import type { RouterModel } from '../ports/router-model.ts'
 import { noRouterStatuses } from '../ports/router-status.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type {
   AccessBetween,
+  CheckedPolicy,
   DialBind,
-  JudgedCheck,
   ListQuery,
   Listing,
   ListResult,
   ListSource,
-  PostureFailureView,
-  PromptedService,
-  Prompts,
   RoleAttributeUsage,
   RoleAttributes,
   ShownFor,
@@ -328,42 +324,12 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     return this.#reader.accessBetween(identityId, serviceId)
   }
 
-  postureFailures(
-    identityId: string,
-    serviceId: string,
-    type: DialBind,
-    posture: Posture,
-  ): readonly PostureFailureView[] {
-    return this.#reader.postureFailures(identityId, serviceId, type, posture)
+  policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {
+    return this.#reader.policiesBetween(identityId, serviceId, type)
   }
 
-  grantingChecks(
-    identityId: string,
-    serviceId: string,
-    type: DialBind,
-    posture: Posture,
-  ): readonly JudgedCheck[] {
-    return this.#reader.grantingChecks(identityId, serviceId, type, posture)
-  }
-
-  passingChecks(identityId: string, posture: Posture): readonly string[] {
-    return this.#reader.passingChecks(identityId, posture)
-  }
-
-  isPromptedOnWake(identityId: string): boolean {
-    return this.#reader.isPromptedOnWake(identityId)
-  }
-
-  needsFactor(identityId: string): boolean {
-    return this.#reader.needsFactor(identityId)
-  }
-
-  promptedServices(
-    identityId: string,
-    prompts: Prompts,
-    factor: ShownFactor,
-  ): readonly PromptedService[] {
-    return this.#reader.promptedServices(identityId, prompts, factor)
+  policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
+    return this.#reader.policiesOfIdentity(identityId)
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {

@@ -1,36 +1,28 @@
 import type { ApiSession } from '../entities/api-session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
-import type { PostureCheck } from '../entities/posture-check.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
-import type { ServicePolicy } from '../entities/service-policy.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import type { Posture, ShownFactor } from '../ports/posture.ts'
 import { noRouterStatuses } from '../ports/router-status.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import { shownForNobody } from '../ports/state-view.ts'
 import type {
   AccessBetween,
+  CheckedPolicy,
   DialBind,
-  JudgedCheck,
   ListQuery,
   Listing,
   ListResult,
   ListSource,
-  PostureFailureView,
-  PromptedService,
-  Prompts,
   RoleAttributeUsage,
   RoleAttributes,
   ShownFor,
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
-import { judgedValues, passes } from './access/posture-judge.ts'
-import { promptedServices } from './access/prompted-services.ts'
-import { checksConcerning, checksOf, isPassingIn, postureFailures } from './access/posture.ts'
+import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
 import {
   commonRouters,
   linkedThrough,
@@ -268,73 +260,19 @@ export class Reader {
     }
   }
 
-  postureFailures(
-    identityId: string,
-    serviceId: string,
-    type: DialBind,
-    posture: Posture,
-  ): readonly PostureFailureView[] {
-    const granting = this.#grantingPolicies(identityId, serviceId, type)
-    const failures = postureFailures(this.#state, granting, isPassingIn(posture))
-    return failures.map(({ policy, checks }) => ({
-      policyId: policy.id,
-      policyName: policy.name,
-      checks: checks.map((check) => {
-        const { id, name, typeId } = check
-        return { id, name, typeId, values: judgedValues(check, posture) }
-      }),
-    }))
-  }
-
-  grantingChecks(
-    identityId: string,
-    serviceId: string,
-    type: DialBind,
-    posture: Posture,
-  ): readonly JudgedCheck[] {
-    for (const policy of this.#grantingPolicies(identityId, serviceId, type)) {
-      const checks = checksOf(this.#state, policy)
-      if (!checks.every((check) => passes(check, posture))) continue
-      return checks.map(({ id, revision }) => ({ id, revision }))
-    }
-    return []
-  }
-
-  #grantingPolicies(identityId: string, serviceId: string, type: DialBind): ServicePolicy[] {
+  policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {
     const identity = this.#state.get('identity', identityId)
     const service = this.#state.get('service', serviceId)
     if (identity === undefined || service === undefined) return []
-    return linkingPolicies(this.#state, identity, service).filter((policy) => policy.type === type)
+    return linkingPolicies(this.#state, identity, service)
+      .filter((policy) => policy.type === type)
+      .map((policy) => checkedPolicy(this.#state, policy))
   }
 
-  passingChecks(identityId: string, posture: Posture): readonly string[] {
-    return this.#checksConcerning(identityId).flatMap((check) =>
-      passes(check, posture) ? [check.id] : [],
-    )
-  }
-
-  isPromptedOnWake(identityId: string): boolean {
-    return this.#checksConcerning(identityId).some(
-      ({ promptOnWake, promptOnUnlock }) => promptOnWake || promptOnUnlock,
-    )
-  }
-
-  needsFactor(identityId: string): boolean {
-    return this.#checksConcerning(identityId).some(({ typeId }) => typeId === 'MFA')
-  }
-
-  promptedServices(
-    identityId: string,
-    prompts: Prompts,
-    factor: ShownFactor,
-  ): readonly PromptedService[] {
+  policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
     const identity = this.#state.get('identity', identityId)
-    return identity === undefined ? [] : promptedServices(this.#state, identity, prompts, factor)
-  }
-
-  #checksConcerning(identityId: string): PostureCheck[] {
-    const identity = this.#state.get('identity', identityId)
-    return identity === undefined ? [] : checksConcerning(this.#state, identity)
+    if (identity === undefined) return []
+    return policiesOf(this.#state, identity).map((policy) => checkedPolicy(this.#state, policy))
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {

@@ -27,8 +27,12 @@ export function writePublicFile(path: string, text: string): void {
  * As the two above, but never over a file that is there, even one that came a moment ago.
  * @throws the file system's error, EEXIST.
  */
-export function writeNewFile(path: string, text: string, mode: 0o600 | 0o644): void {
-  writeWhole(path, text, mode, (partial) => {
+export function writeNewFile(
+  path: string,
+  content: string | Uint8Array,
+  mode: 0o600 | 0o644,
+): void {
+  writeWhole(path, content, mode, (partial) => {
     try {
       linkSync(partial, path)
     } finally {
@@ -39,7 +43,7 @@ export function writeNewFile(path: string, text: string, mode: 0o600 | 0o644): v
 
 function writeWhole(
   path: string,
-  text: string,
+  content: string | Uint8Array,
   mode: number,
   put = (partial: string): void => renameSync(partial, path),
 ): void {
@@ -49,7 +53,7 @@ function writeWhole(
   try {
     // The umask can only take away bits; this makes the mode exact all the same.
     fchmodSync(file, mode)
-    const bytes = Buffer.from(text)
+    const bytes = Buffer.from(content)
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at)
     fsyncSync(file)
   } catch (error) {

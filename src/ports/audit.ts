@@ -1,4 +1,5 @@
 import type { ProblemCode } from '../lib/problems.ts'
+import type { TraceContext } from '../lib/trace-context.ts'
 
 /** What is remembered of one entry: who wrote what, and what came of it. Names of fields, never their values. */
 export interface AuditRecord {
@@ -32,11 +33,31 @@ export interface RefusedWrite {
   /** The operation's id, as the OpenAPI documents have it. */
   readonly operation: string
   readonly outcome: ProblemCode
+  /** Of its request (src/lib/trace-context.ts). */
+  readonly traceId: string
+}
+
+/** A line of the access log. */
+export interface AnsweredRequest {
+  readonly method: string
+  /** The operation's id; `none` where the path leads to no operation. */
+  readonly operation: string
+  readonly status: number
+  readonly tookMs: number
+  readonly address: string
+  readonly trace: TraceContext
+  /** Its caller asks for the line; without that it is written at the level debug alone. */
+  readonly isTraced: boolean
 }
 
 /** Told of each write on the controller that received it, and on no other. Never throws and never waits. */
 export interface AuditTrail {
-  /** After this controller's own apply, in the order of the log. */
-  applied(record: AuditRecord): void
+  /**
+   * After this controller's own apply, in the order of the log.
+   * @param traceId of the request behind it, as long as that waits for it.
+   */
+  applied(record: AuditRecord, traceId?: string): void
   refused(write: RefusedWrite): void
+  /** Of each request, whatever became of it. */
+  answered(request: AnsweredRequest): void
 }

@@ -4,7 +4,7 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
  * The newest feature level that this version knows: the only place where it is said. It goes up by one with a release
  * that adds a stored field, a kind of record or a kind of command, and each of them names it as the level that it came with.
  */
-export const FEATURE_LEVEL = 1
+export const FEATURE_LEVEL = 2
 
 export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 

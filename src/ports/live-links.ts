@@ -1,6 +1,7 @@
+import type { LiveRow, LiveTable } from './live-table.ts'
+
 /** A link between two routers, as the one that dialed it reports it. Not replicated: each controller hears of it by itself. */
-export interface LiveLink {
-  readonly id: string
+export interface LiveLink extends LiveRow {
   /** Of dialing the same link again; from 1. */
   readonly iteration: number
   readonly protocol: string
@@ -32,19 +33,8 @@ export interface LinkChanges {
   readonly staticCost?: number
 }
 
-/** The links that this controller knows of. */
-export interface LiveLinks {
-  all(): readonly LiveLink[]
-  get(id: string): LiveLink | undefined
+/** The links that this controller knows of. Both routers are told to close one that is removed; they may dial it again. */
+export interface LiveLinks extends LiveTable<LiveLink> {
   /** @returns false when there is no such link. */
   change(id: string, changes: LinkChanges): boolean
-  /** Tells both routers to close it; they may dial it again. @returns false when there is no such link. */
-  remove(id: string): boolean
-}
-
-export const noLiveLinks: LiveLinks = {
-  all: () => [],
-  get: () => undefined,
-  change: () => false,
-  remove: () => false,
 }

@@ -1,9 +1,14 @@
-/** What the machines of an identity tell of themselves. All of it is their own word: nothing here is proven. */
+import type { JsonObject } from '../lib/canonical-json.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Problem } from '../lib/problems.ts'
+import type { DialBind, JudgedCheck, PromptedService, Prompts } from './state-view.ts'
+
+/** What the devices of an identity report of themselves. Nothing of it is proven. */
 export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
-  /** One a path, or one a check where no path was said; the last one told comes last. */
+  /** One a path, or one a check where no path was said; the last one reported comes last. */
   readonly processes: readonly ProcessReport[]
   /** Of one API session; absent: of none, which has shown no second factor. */
   readonly factor?: ShownFactor
@@ -18,29 +23,29 @@ export interface ShownFactor extends EndpointState {
   readonly isLegacyClient: boolean
 }
 
-interface Told {
+interface Reported {
   /** The posture check it answers, as the client says; '' where it said none. */
   readonly checkId: string
-  /** When it was told, by the clock of the controller that it was told to, UTC ms. */
+  /** When it was reported, by the clock of the controller that it was reported to, UTC ms. */
   readonly atMs: number
 }
 
-export interface OsReport extends Told {
+export interface OsReport extends Reported {
   readonly type: string
   readonly version: string
   readonly build: string
 }
 
-export interface DomainReport extends Told {
+export interface DomainReport extends Reported {
   readonly domain: string
 }
 
-export interface MacReport extends Told {
+export interface MacReport extends Reported {
   /** Lower-case hex digits. */
   readonly addresses: readonly string[]
 }
 
-export interface ProcessReport extends Told {
+export interface ProcessReport extends Reported {
   /** '' where none was said. */
   readonly path: string
   readonly isRunning: boolean
@@ -49,13 +54,13 @@ export interface ProcessReport extends Told {
   readonly signerFingerprints: readonly string[]
 }
 
-/** When the machine of an API session last woke or was unlocked, by the clock of the controller it told, UTC ms. */
+/** When the device of an API session last woke or was unlocked, by the clock of the controller that it reported to, UTC ms. */
 export interface EndpointState {
   readonly wokenAtMs: number | null
   readonly unlockedAtMs: number | null
 }
 
-/** One thing that a machine tells. */
+/** One thing that a device reports. */
 export type PostureReport =
   | ({ readonly kind: 'os' } & Omit<OsReport, 'atMs'>)
   | ({ readonly kind: 'domain' } & Omit<DomainReport, 'atMs'>)
@@ -64,33 +69,12 @@ export type PostureReport =
   | { readonly kind: 'endpoint'; readonly isWoken: boolean; readonly isUnlocked: boolean }
 
 /**
- * `same`: all of it was known. `tooLarge`: it would not fit even in place of all that was told before. `full`: this controller
- * has no room left.
+ * `same`: all of it was known. `tooLarge`: it would not fit even in place of all earlier reports. `full`: this controller has no
+ * room left.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
-/**
- * What was told on any controller, in memory alone: it is gone when the controller that was told it stops, and the machines
- * tell it again. Of two words on one thing, the later one counts, whichever controllers they were told to.
- */
-export interface PostureReports {
-  of(identityId: string): Posture
-  /** By API session. */
-  endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
-  /** All that one request tells, or nothing of it. */
-  tell(identityId: string, apiSessionId: string, reports: readonly PostureReport[]): ReportOutcome
-  /** How often what was told of an identity has changed what it passes; only grows as long as the controllers run. */
-  moves(identityId: string): number
-  noteMove(identityId: string): void
-  /** What another controller was told of the identity has gone with it. */
-  onLost(listener: (identityId: string) => void): void
-  /** Identities that were told of here, those not looked at for longest first; at most `max`. */
-  toldHere(max: number): readonly string[]
-  /** Forgets what was told here of an identity and is of none of these API sessions; without any, all of it. */
-  keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void
-}
-
-export const nothingTold: Posture = { os: null, domain: null, mac: null, processes: [] }
+export const nothingReported: Posture = { os: null, domain: null, mac: null, processes: [] }
 
 /** A session that an identity was refused because of posture. */
 export interface FailedRequest {
@@ -103,9 +87,84 @@ export interface FailedRequest {
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** In memory alone; those of other controllers too. */
-export interface FailedRequests {
-  note(identityId: string, request: FailedRequest): void
-  /** The newest first. */
-  of(identityId: string): readonly FailedRequest[]
+/** What a posture check asks of clients, as it is shown to them; its other members depend on the type of the check. */
+export type PostureQuery = JsonObject & { readonly isPassing: boolean }
+
+/** The posture of one client, held against posture checks, which are given as their records. */
+export interface JudgedPosture {
+  passes(check: EntityRecord): boolean
+  queryOf(check: EntityRecord): PostureQuery
+  /** What the check asked for and what it got, by its type. */
+  valuesOf(check: EntityRecord): JsonObject
+}
+
+/** Where nothing is known of a client. */
+export const unknownPosture: JudgedPosture = {
+  passes: () => false,
+  queryOf: ({ id }) => ({ id, isPassing: false }),
+  valuesOf: () => ({}),
+}
+
+/** What a policy would grant. */
+export interface Granted {
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: DialBind
+}
+
+/** A policy with those of its posture checks that do not pass. */
+export interface PostureFailure {
+  readonly policyId: string
+  readonly policyName: string
+  readonly checks: readonly {
+    readonly id: string
+    readonly name: string
+    readonly typeId: string
+    /** What it asked for and what it got, by its type. */
+    readonly values: JsonObject
+  }[]
+}
+
+/**
+ * What devices reported to any controller, whether it passes the checks of the policies, and what follows when it does not. Reports
+ * are in memory alone: they are gone when the controller that they were made to stops, and devices make them again. Of two
+ * reports on one thing the later one counts, whichever controllers they were made to.
+ */
+export interface PostureService {
+  of(identityId: string): Posture
+  /** By API session. */
+  endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
+  /** What was shown in an API session of its second factor. */
+  factorOf(session: EntityRecord): ShownFactor
+  /** Rests on no API session: no second factor counts. */
+  ofIdentity(identityId: string): JudgedPosture
+  /** What its identity reported, and what was shown in the session. */
+  ofSession(session: EntityRecord): JudgedPosture
+  /** How often reports on an identity changed what it passes; only grows as long as the controllers run. */
+  moves(identityId: string): number
+  /**
+   * Takes all that one request reports, or nothing of it. Resolves when the sessions that it costs the caller are ended, as far
+   * as there is a leader to end them.
+   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity; SERVER_TOO_MANY_REQUESTS when this
+   * controller has no room for it.
+   */
+  report(session: EntityRecord, reports: readonly PostureReport[]): Promise<void>
+  /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
+  factorMoved(identityId: string): Promise<void>
+  /** The policies that grant nothing for such a posture; [] when one of them grants, or there is none. */
+  failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[]
+  /** The checks of the first policy whose checks all pass: what a service session is let in by. */
+  grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[]
+  /** The services for which a code must be given again soon, as the device of the session has woken; in id order. */
+  promptedServices(session: EntityRecord, prompts: Prompts): readonly PromptedService[]
+  /** Takes note of a session that posture checks stood against. @returns what its client is answered. */
+  refused(
+    wanted: Granted & { readonly apiSessionId: string },
+    failures: readonly PostureFailure[],
+    cause: Problem,
+  ): Problem
+  /** Of all controllers, the newest first. */
+  failedRequests(identityId: string): readonly FailedRequest[]
+  start(): void
+  stop(): void
 }

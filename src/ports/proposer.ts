@@ -1,5 +1,6 @@
 import type { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { FieldFault, ProblemCode } from '../lib/problems.ts'
+import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /** What apply decided: a value, part of the replicated result, equal on every controller. Never holds a secret. */
@@ -25,6 +26,8 @@ export interface ProposalInput {
     readonly id: Uint8Array
     readonly bodyHash: Uint8Array
   }
+  /** Of the request behind it: told in logs, and no part of the command. */
+  readonly trace?: TraceContext
   readonly judgedOn?: readonly {
     readonly entity: string
     readonly id: string

@@ -6,13 +6,10 @@ export interface RouterInspection {
 
 /** Values that connected routers tell of themselves. */
 export interface RouterInspections {
-  /** Of the routers with a channel to this controller. */
-  connectedIds(): readonly string[]
   /** Never rejects: a router that does not answer in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
 }
 
 export const noRouterInspections: RouterInspections = {
-  connectedIds: () => [],
   inspect: () => Promise.resolve({ values: [], errors: [] }),
 }

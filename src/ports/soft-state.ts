@@ -1,20 +1,7 @@
 import type { NodeId } from '../raft/types.ts'
 
-/**
- * State that is live rather than kept: presence, session activity, posture, router links. It travels between
- * controllers beside the log, never through it. Each controller writes values of its own only; a newer (epoch,
- * sequence) of an owner replaces an older one. Nothing in it compares the clocks of two machines.
- */
-export interface SoftState {
-  /**
-   * One caller a topic; the same topic must mean the same on every controller. A topic that is made late still gets
-   * what the others had before. Names are at most 64 characters.
-   */
-  topic<T>(options: SoftTopicOptions<T>): SoftTopic<T>
-}
-
-export interface SoftTopicOptions<T> {
-  readonly name: string
+/** A topic: what its values are on the wire, how long they outlive their owner, and what one owner may take. */
+export interface SoftTopicDefinition<T> {
   /** Deterministic; at most {@link SOFT_VALUE_BYTES_MAX}. */
   encode(value: T): Uint8Array
   /** @throws on bytes that are none; they are dropped, and the value before them stays. */
@@ -24,10 +11,27 @@ export interface SoftTopicOptions<T> {
   /** Keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
   readonly ownerBytesMax: number
   /**
-   * What the cluster itself lives by: it goes before all that waits to be told, and is never refused for what other topics
-   * take. Its own cap is at most {@link SOFT_VITAL_BYTES_MAX}.
+   * What the cluster itself lives by: it goes before all other values, and is never refused for what other topics take. Its own
+   * cap is at most {@link SOFT_VITAL_BYTES_MAX}.
    */
   readonly isVital?: boolean
+}
+
+/** Topics by the name that they have on the wire, which is at most 64 characters. */
+export type SoftTopicTable = Readonly<Record<string, SoftTopicDefinition<unknown>>>
+
+export type SoftTopicValue<D> = D extends SoftTopicDefinition<infer T> ? T : never
+
+/** What was heard of other controllers and not kept, since the start. */
+export interface SoftStateCounts {
+  /** Keys and values that are held, of all owners. */
+  readonly bytes: number
+  /** Values of topics that only a newer release has. */
+  readonly unknownTopics: number
+  /** Values that are no messages of their topic. */
+  readonly malformed: number
+  /** Values beyond the cap of their owner or of this controller. */
+  readonly tooLarge: number
 }
 
 export interface SoftValue<T> {
@@ -44,7 +48,10 @@ export interface SoftTopic<T> {
   get(owner: NodeId, key: string): T | undefined
   /** Of this controller and all others, in no order. */
   values(): Iterable<SoftValue<T>>
-  /** Called for what others publish; `undefined`: withdrawn, its owner silent past the TTL, or no member any longer. */
+  /**
+   * Called for what others publish, at once for what they have published already; `undefined`: withdrawn, its owner silent past
+   * the TTL, or no member any longer.
+   */
   onChange(listener: (owner: NodeId, key: string, value: T | undefined) => void): void
 }
 

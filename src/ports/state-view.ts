@@ -2,8 +2,8 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import type { IntegrityScan } from './integrity.ts'
-import { nothingTold } from './posture.ts'
-import type { Posture, ShownFactor } from './posture.ts'
+import { unknownPosture } from './posture.ts'
+import type { JudgedPosture } from './posture.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {
@@ -64,17 +64,14 @@ export interface AccessBetween {
   readonly commonRouters: readonly EntityRecord[]
 }
 
-/** A policy with those of its posture checks that do not pass. */
-export interface PostureFailureView {
-  readonly policyId: string
-  readonly policyName: string
-  readonly checks: readonly {
-    readonly id: string
-    readonly name: string
-    readonly typeId: string
-    /** What it asked for and what it got, by its type. */
-    readonly values: JsonObject
-  }[]
+/** A service policy and the posture checks that it asks for, which are looked up when they are asked for. */
+export interface CheckedPolicy {
+  readonly id: string
+  readonly name: string
+  /** In id order. */
+  checks(): readonly EntityRecord[]
+  /** The services that it is about, in no order. */
+  serviceIds(): Iterable<string>
 }
 
 /** A posture check as it was when it was judged. */
@@ -86,8 +83,7 @@ export interface JudgedCheck {
 /** For whom a service is shown, beside the identity. */
 export interface ShownFor {
   readonly configTypes: ConfigTypesShown
-  /** What the caller told of itself. */
-  readonly posture: Posture
+  readonly posture: JudgedPosture
 }
 
 type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
@@ -108,7 +104,7 @@ export interface RoleAttributeUsage extends Page {
 /** Ids of the config types whose data the detail of a service holds. */
 export type ConfigTypesShown = ReadonlySet<string> | 'all'
 export const noConfigTypes: ConfigTypesShown = new Set()
-/** What has happened to a machine. */
+/** What has happened to a device. */
 export interface Prompts {
   readonly isWoken: boolean
   readonly isUnlocked: boolean
@@ -123,7 +119,7 @@ export interface PromptedService {
   readonly timeoutRemaining: number
 }
 
-export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: nothingTold }
+export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: unknownPosture }
 
 /**
  * The replicated state as this controller has applied it, for readers. Everything is synchronous and consistent within
@@ -187,32 +183,10 @@ export interface StateView {
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
-  /** The policies of the type that grant nothing for what the client told; [] when one of them grants, or there is none. */
-  postureFailures(
-    identityId: string,
-    serviceId: string,
-    type: DialBind,
-    posture: Posture,
-  ): readonly PostureFailureView[]
-  /** The checks of the first policy of the type whose checks all pass: what a service session is let in by. */
-  grantingChecks(
-    identityId: string,
-    serviceId: string,
-    type: DialBind,
-    posture: Posture,
-  ): readonly JudgedCheck[]
-  /** Of the posture checks that decide what an identity may use, the ids of those that it passes; in id order. */
-  passingChecks(identityId: string, posture: Posture): readonly string[]
-  /** Whether a second factor decides what an identity may use, which is asked for again once its machine has woken. */
-  isPromptedOnWake(identityId: string): boolean
-  /** Whether a second factor decides what an identity may use. */
-  needsFactor(identityId: string): boolean
-  /** The services for which a code must be given again soon after that; in id order. */
-  promptedServices(
-    identityId: string,
-    prompts: Prompts,
-    factor: ShownFactor,
-  ): readonly PromptedService[]
+  /** The service policies of a type that link the two, in id order. */
+  policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
+  /** The service policies that have the identity, in no order. */
+  policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
   /**
    * Log time at which the services that an API session is shown changed last: they themselves, what it may do with them, their
    * configs or posture checks; its creation when they have not. Null when it is not there.

@@ -3,23 +3,9 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import { assert, present } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { decodeMembership, listsStore } from './configuration.ts'
+import { decodeMembership } from './configuration.ts'
 import type { CoreStatus, Effects } from './effects.ts'
-import {
-  hasLiveLeader,
-  onOwnVoteDurable,
-  onTimeoutNow,
-  onVoteRequest,
-  onVoteResponse,
-  tickElection,
-} from './election.ts'
-import {
-  answerStaleLeader,
-  onAppendRequest,
-  onCommitNotice,
-  onHeartbeatRequest,
-  onSnapshot,
-} from './follow.ts'
+import { onOwnVoteDurable, tickElection } from './election.ts'
 import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
@@ -29,8 +15,6 @@ import { settleIfPaid } from './owed.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
 import {
-  onAppendResponse,
-  onHeartbeatResponse,
   onOwnEntriesDurable,
   onSnapshotFailed,
   onSnapshotSent,
@@ -38,11 +22,11 @@ import {
   sendDue,
   tickLeader,
 } from './replication.ts'
-import { becomeFollower } from './role.ts'
 import { State } from './state.ts'
 import type { OnDisk } from './state.ts'
 import { startTransfer } from './transfer.ts'
-import type { Entry, Index, Message, NodeId, Position, RestoredLog, Term } from './types.ts'
+import type { Entry, Index, NodeId, Position, RestoredLog, Term } from './types.ts'
+import { onMessage } from './receive.ts'
 
 export interface CoreStart {
   readonly id: NodeId
@@ -325,98 +309,6 @@ function takeCommitted(state: State): readonly Entry[] {
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))
   state.emitted += entries.length
   return entries
-}
-
-/** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
-function onMessage(state: State, message: Message, storeId: Uint8Array | null): void {
-  if (message.to !== state.id || message.from === state.id) return
-  if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
-  if (message.term > state.term && !adoptTerm(state, message)) return
-  if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
-  dispatch(state, message)
-}
-
-/**
- * Answers of those who take no part are not heard: a removed node's higher term unseats nobody. Nor are those of a disk that
- * is not the one in force: what a lost disk acknowledged is not on the one in its place, and that one, which forgot what
- * was promised under its name, stands for nobody before it was let in.
- */
-function isCounted(state: State, from: NodeId, storeId: Uint8Array | null): boolean {
-  return listsStore(state.memberships.current.record, from, storeId)
-}
-
-function isAnswer(message: Message): boolean {
-  const { type } = message
-  return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'
-}
-
-/** @returns whether the message is to be looked at further. */
-function adoptTerm(state: State, message: Message): boolean {
-  switch (message.type) {
-    case 'voteRequest':
-      if (message.pre) return true
-      if (hasLiveLeader(state) && !message.transfer) return false
-      becomeFollower(state, message.term, null)
-      return true
-    case 'voteResponse':
-      if (message.pre && message.granted) return true
-      becomeFollower(state, message.term, null)
-      return false
-    case 'appendRequest':
-    case 'heartbeatRequest':
-    case 'commitNotice':
-    case 'snapshot':
-      becomeFollower(state, message.term, message.from)
-      return true
-    case 'appendResponse':
-    case 'heartbeatResponse':
-      becomeFollower(state, message.term, null)
-      return false
-    case 'timeoutNow':
-      return false
-  }
-}
-
-/** @returns whether a message of an earlier term is still worth an answer. */
-function isJudgedBelowTerm(state: State, message: Message): boolean {
-  switch (message.type) {
-    case 'voteRequest':
-    case 'snapshot':
-      return true
-    case 'appendRequest':
-    case 'heartbeatRequest':
-      answerStaleLeader(state, message.from)
-      return false
-    case 'voteResponse':
-    case 'appendResponse':
-    case 'heartbeatResponse':
-    case 'commitNotice':
-    case 'timeoutNow':
-      return false
-  }
-}
-
-function dispatch(state: State, message: Message): void {
-  switch (message.type) {
-    case 'voteRequest':
-      return onVoteRequest(state, message)
-    case 'voteResponse':
-      return onVoteResponse(state, message)
-    case 'appendRequest':
-      return onAppendRequest(state, message)
-    case 'appendResponse':
-      return onAppendResponse(state, message)
-    case 'heartbeatRequest':
-      return onHeartbeatRequest(state, message)
-    case 'heartbeatResponse':
-      return onHeartbeatResponse(state, message)
-    case 'commitNotice':
-      return onCommitNotice(state, message)
-    case 'timeoutNow':
-      return state.leader === message.from ? onTimeoutNow(state) : undefined
-    case 'snapshot':
-      return onSnapshot(state, message)
-  }
 }
 
 function peersOf(state: State): readonly PeerStatus[] {

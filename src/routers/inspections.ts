@@ -7,11 +7,8 @@ import { routerMessage } from './messages.ts'
 import type { RouterChannels } from './router-channels.ts'
 
 /** Asks routers over their channels to this controller. */
-export function inspectionsOf(
-  channels: Pick<RouterChannels, 'connection' | 'connections'>,
-): RouterInspections {
+export function inspectionsOf(channels: Pick<RouterChannels, 'connection'>): RouterInspections {
   return {
-    connectedIds: () => Array.from(channels.connections(), ({ router }) => router.id),
     inspect: async (routerId, names) => {
       const channel = channels.connection(routerId)?.channel
       if (channel === undefined) return failed(routerId, 'is not connected')

@@ -10,10 +10,6 @@ export const routerLimits = {
   routerProtocolsMax: 16,
   /** Characters of each text that a router says of itself; the rest is cut off. */
   routerTextCharactersMax: 255,
-  /** What a controller tells the others of its routers; those beyond are connected and not shown as such. */
-  routerStatusBytesMax: 16 * 1024 * 1024,
-  /** A controller that was silent for so long has no connected routers, as far as the others show. */
-  routerStatusTtlMs: 10_000,
   /** Lines in the log about refused routers, of a minute: one that is refused dials again and again. */
   routerRefusalsLoggedMax: 60,
   /** Links that a controller knows of; those beyond are not shown. */

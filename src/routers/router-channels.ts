@@ -8,6 +8,8 @@ import { channelLimits } from '../channel/limits.ts'
 import type { Message } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { LiveChannel } from '../ports/live-channels.ts'
+import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterGate } from './admission.ts'
 import { RouterConnection } from './connection.ts'
 import type { MessageHandler } from './connection.ts'
@@ -17,7 +19,8 @@ import type { ControllerIdentity } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
 import { addressesMessage, leaderMessage } from './messages.ts'
 import type { ClusterAddresses, ControllerAddress } from './messages.ts'
-import type { RouterStatusBoard } from './status-board.ts'
+import { LiveRows } from './live-rows.ts'
+import type { RouterStatusTopic } from './status-topic.ts'
 
 const MINUTE_MS = 60_000
 
@@ -38,9 +41,16 @@ export interface RouterChannelsParts {
   readonly identity: ControllerIdentity
   readonly gate: RouterGate
   readonly cluster: RouterCluster
-  readonly board: RouterStatusBoard
+  readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
+}
+
+interface Connected {
+  readonly connection: RouterConnection
+  /** UTC ms. */
+  readonly connectedAt: number
+  readonly address: string
 }
 
 interface AddressesUpdate {
@@ -53,7 +63,7 @@ interface AddressesUpdate {
 /** The routers that are connected to this controller, one channel each. */
 export class RouterChannels {
   readonly #parts: RouterChannelsParts
-  readonly #byId = new Map<string, RouterConnection>()
+  readonly #rows: LiveRows<Connected, LiveChannel>
   /** Those that have not been admitted as well. */
   readonly #open = new Set<Channel>()
   readonly #duties: RouterDuty[] = []
@@ -64,6 +74,22 @@ export class RouterChannels {
 
   constructor(parts: RouterChannelsParts) {
     this.#parts = parts
+    this.#rows = new LiveRows({
+      owner: parts.identity.id,
+      rowsMax: routerLimits.routerConnectionsMax,
+      viewOf: ({ connection: { router, version }, connectedAt, address }) => ({
+        ...{ id: router.id, name: router.name, connectedAt, address, version: version.version },
+      }),
+      onRemoved: ({ connection }) => {
+        this.#onGone(connection)
+        connection.channel.close('closed by an operator')
+      },
+    })
+  }
+
+  /** Removing a row closes the channel; the router may connect again. */
+  get table(): LiveTable<LiveChannel> {
+    return this.#rows
   }
 
   /** Before `start`. */
@@ -75,13 +101,13 @@ export class RouterChannels {
     }
   }
 
-  connections(): Iterable<RouterConnection> {
-    return this.#byId.values()
+  *connections(): Iterable<RouterConnection> {
+    for (const { connection } of this.#rows.allKept()) yield connection
   }
 
   /** Undefined for a router that has no channel to this controller. */
   connection(routerId: string): RouterConnection | undefined {
-    return this.#byId.get(routerId)
+    return this.#rows.kept(routerId)?.connection
   }
 
   start(): void {
@@ -125,7 +151,7 @@ export class RouterChannels {
   /** What has changed since the last time: records of routers, members and their addresses, who leads. */
   sweep(): void {
     const { gate, log } = this.#parts
-    for (const connection of [...this.#byId.values()]) {
+    for (const connection of [...this.connections()]) {
       const { router, channel } = connection
       const reason = gate.revoked(router)
       if (reason === null) continue
@@ -135,7 +161,7 @@ export class RouterChannels {
     }
     const addresses = this.#addresses()
     const leaderIndex = this.#parts.cluster.leaderIndex()
-    for (const connection of this.#byId.values()) {
+    for (const connection of this.connections()) {
       this.#tellAddresses(connection, addresses, false)
       this.#tellLeader(connection, leaderIndex)
     }
@@ -169,21 +195,23 @@ export class RouterChannels {
     if (fault !== null || hello.version === null) {
       return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
     }
-    const { identity, board, log } = this.#parts
-    const before = this.#byId.get(router.id)
+    const { clock, identity, statuses, log } = this.#parts
+    const before = this.connection(router.id)
     const connection: RouterConnection = new RouterConnection({
       ...{ channel, router, hello, version: hello.version },
       dutyOf: (contentType) => this.#handlers.get(contentType) ?? null,
       ownVersion: identity.version.version,
       onStatus: (status) => {
-        if (board.publish(router.id, status)) return
+        if (statuses.publish(router.id, status)) return
         log.warn({ routerId: router.id }, 'too many routers: not shown as online elsewhere')
       },
       onMembersAsked: () => this.#tellAddresses(connection, this.#addresses(), true),
     })
-    this.#byId.set(router.id, connection)
-    before?.channel.close('the router has connected again')
     const address = socket.remoteAddress ?? ''
+    if (!this.#rows.set(router.id, { connection, connectedAt: clock.nowMs(), address })) {
+      return this.#refuse(channel, socket, hello, 'too many routers are connected')
+    }
+    before?.channel.close('the router has connected again')
     log.info(
       { routerId: router.id, name: router.name, address, version: hello.version.version },
       'router connected',
@@ -218,13 +246,18 @@ export class RouterChannels {
   }
 
   #onClosed(connection: RouterConnection, reason: string): void {
-    const { board, log } = this.#parts
+    const { log } = this.#parts
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
     // It may have come back over another channel.
-    if (this.#byId.get(id) !== connection) return
-    this.#byId.delete(id)
-    board.withdraw(id)
+    if (this.connection(id) !== connection) return
+    this.#rows.drop(id)
+    this.#onGone(connection)
+  }
+
+  /** No row stands for the router any more. */
+  #onGone(connection: RouterConnection): void {
+    this.#parts.statuses.withdraw(connection.router.id)
     for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 

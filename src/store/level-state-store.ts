@@ -1,5 +1,3 @@
-import { rm } from 'node:fs/promises'
-import { crc32 } from 'node:zlib'
 import { assert } from '../lib/assert.ts'
 import type {
   StateStore,
@@ -9,48 +7,27 @@ import type {
   StoreSnapshot,
 } from '../ports/state-store.ts'
 import type { Index } from '../raft/types.ts'
-import { asStoreError, corrupt, newerFormat, StoreError } from './errors.ts'
-import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
-import { asLevelError, openDatabase, type LevelDatabase } from './level-database.ts'
+import { asStoreError, corrupt, StoreError } from './errors.ts'
+import { replaceFile } from './file-system.ts'
+import type { FileSystem } from './file-system.ts'
+import { asLevelError, openDatabase } from './level-database.ts'
+import type { LevelDatabase } from './level-database.ts'
+import { assertRecord, encodeSnapshot } from './snapshot-stream.ts'
+import type { FullRecord } from './snapshot-stream.ts'
 import {
-  assertRecord,
-  CHUNK_BYTES_DEFAULT,
-  encodeSnapshot,
-  SnapshotDecoder,
-  type FullRecord,
-} from './snapshot-stream.ts'
-import { decodeMark, encodeMark, STATE_FORMAT } from './state-mark.ts'
-
-export interface StateStoreOptions {
-  /** Size of the chunks of a snapshot. */
-  readonly chunkBytes?: number
-  /** Received records are written, and synced, in batches of about this size. */
-  readonly receiveBatchBytes?: number
-  /** Kept free on the file system of the state. */
-  readonly freeBytesMin?: number
-  readonly files?: FileSystem
-}
-
-type Settings = Required<StateStoreOptions>
-
-const DEFAULTS: Settings = {
-  chunkBytes: CHUNK_BYTES_DEFAULT,
-  receiveBatchBytes: 1024 * 1024,
-  freeBytesMin: 64 * 1024 * 1024,
-  files: nodeFileSystem,
-}
+  DEFAULTS,
+  readMark,
+  readReceivedIndex,
+  readBatches,
+  writeBatch,
+  markOperations,
+} from './level-records.ts'
+import type { StateStoreOptions, Settings } from './level-records.ts'
+import { requireSpace, removeFolder, LevelReceiver } from './level-receiver.ts'
 
 /** Folder of the state inside a data folder. */
 export const STATE_NAME = 'state'
 const CURRENT_NAME = 'CURRENT'
-
-/** In the database: the mark, the index that a snapshot brought the state to, and after them, under a prefix, the records. */
-const MARK_KEY = 'm'
-const RECEIVED_KEY = 'o'
-const RECORD_PREFIX = 'r'
-const AFTER_RECORDS = 's'
-const CHECK_CHARS = 8
-const READ_RECORDS = 1000
 
 type Half = 'A' | 'B'
 interface Live {
@@ -61,18 +38,6 @@ interface Live {
   readonly receivedIndex: Index | null
 }
 const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
-
-/** LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and value. */
-function seal(key: string, value: string): string {
-  return crc32(value, crc32(key)).toString(16).padStart(CHECK_CHARS, '0') + value
-}
-
-function unseal(key: string, stored: string, path: string): string {
-  const value = stored.slice(CHECK_CHARS)
-  if (seal(key, value) !== stored)
-    throw corrupt(path, `the record ${JSON.stringify(key)} is damaged`)
-  return value
-}
 
 /**
  * The applied state in LevelDB, in `state/A` or `state/B`, whichever `state/CURRENT` names. A received snapshot is built
@@ -244,211 +209,4 @@ function currentHalf(files: FileSystem, folder: string): Half {
   }
   replaceFile(files, folder, CURRENT_NAME, 'A\n')
   return 'A'
-}
-
-function requireSpace(settings: Settings, folder: string): void {
-  const freeBytes = settings.files.freeBytes(folder)
-  if (freeBytes >= settings.freeBytesMin) return
-  throw new StoreError(
-    'NO_SPACE',
-    folder,
-    `the disk of ${folder} has ${freeBytes} bytes free, less than the ${settings.freeBytesMin} kept in reserve: free space and start again.`,
-  )
-}
-
-type View = ReturnType<LevelDatabase['snapshot']>
-
-async function readMark(
-  database: LevelDatabase,
-  path: string,
-  view: View | null = null,
-): Promise<StoreMark | null> {
-  const stored = await database.get(MARK_KEY, view === null ? {} : { snapshot: view })
-  if (stored === undefined) return null
-  const mark = decodeMark(unseal(MARK_KEY, stored, path))
-  if (mark === null) throw corrupt(path, 'the mark of the state is malformed')
-  if (typeof mark === 'number') throw newerFormat(path, mark, STATE_FORMAT)
-  return mark
-}
-
-async function readReceivedIndex(database: LevelDatabase, path: string): Promise<Index | null> {
-  const stored = await database.get(RECEIVED_KEY)
-  if (stored === undefined) return null
-  const index = Number(unseal(RECEIVED_KEY, stored, path))
-  if (!Number.isSafeInteger(index)) throw corrupt(path, 'the index of its snapshot is malformed')
-  return index
-}
-
-/** By ascending key bytes, from a view that later writes do not change. */
-async function* readBatches(
-  database: LevelDatabase,
-  path: string,
-  view: View | null,
-): AsyncGenerator<FullRecord[]> {
-  try {
-    const iterator = database.iterator({
-      gte: RECORD_PREFIX,
-      lt: AFTER_RECORDS,
-      highWaterMarkBytes: CHUNK_BYTES_DEFAULT,
-      ...(view === null ? {} : { snapshot: view }),
-    })
-    try {
-      for (;;) {
-        const found = await iterator.nextv(READ_RECORDS)
-        if (found.length === 0) return
-        yield found.map(([stored, value]) => {
-          const key = stored.slice(RECORD_PREFIX.length)
-          return { key, value: unseal(key, value, path) }
-        })
-      }
-    } finally {
-      await iterator.close()
-    }
-  } catch (error) {
-    throw asLevelError(error, 'read', path)
-  }
-}
-
-type Operation =
-  | { readonly type: 'put'; readonly key: string; readonly value: string }
-  | { readonly type: 'del'; readonly key: string }
-
-/** Atomic and synced. */
-async function writeBatch(
-  database: LevelDatabase,
-  records: readonly StoreRecord[],
-  further: readonly Operation[],
-): Promise<void> {
-  const operations = records.map(({ key, value }): Operation =>
-    value === null
-      ? { type: 'del', key: RECORD_PREFIX + key }
-      : { type: 'put', key: RECORD_PREFIX + key, value: seal(key, value) },
-  )
-  await database.batch([...operations, ...further], { sync: true })
-}
-
-function putSealed(key: string, value: string): Operation {
-  return { type: 'put', key, value: seal(key, value) }
-}
-
-function markOperations(mark: StoreMark): Operation[] {
-  return [putSealed(MARK_KEY, encodeMark(mark))]
-}
-
-/** What is left of it is removed at the next start, so a failure here costs space only. */
-async function removeFolder(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
-}
-
-interface ReceiverOwner {
-  swap(database: LevelDatabase, mark: StoreMark): Promise<void>
-  /** The receiver is over, by swap or abandonment. */
-  ended(): void
-}
-
-type ReceiverState = 'receiving' | 'busy' | 'failed' | 'finished' | 'swapped' | 'abandoned'
-
-class LevelReceiver implements StoreReceiver {
-  readonly #path: string
-  readonly #settings: Settings
-  readonly #owner: ReceiverOwner
-  readonly #decoder = new SnapshotDecoder()
-  #database: LevelDatabase | null = null
-  #state: ReceiverState = 'receiving'
-  #records: FullRecord[] = []
-  #recordChars = 0
-  #mark: StoreMark | null = null
-
-  constructor(path: string, settings: Settings, owner: ReceiverOwner) {
-    this.#path = path
-    this.#settings = settings
-    this.#owner = owner
-  }
-
-  async begin(): Promise<void> {
-    await rm(this.#path, { recursive: true, force: true, maxRetries: 3 }).catch(
-      (error: unknown) => {
-        throw asStoreError(error, 'remove', this.#path)
-      },
-    )
-    this.#database = await openDatabase(this.#path)
-  }
-
-  async write(chunk: Uint8Array): Promise<void> {
-    await this.#step('receiving', async () => {
-      // The bytes may be the caller's again once this resolves; decoded records are text and own nothing of them,
-      // but a part of a record is kept as it came.
-      for (const record of this.#decoder.push(chunk.slice())) {
-        this.#records.push(record)
-        this.#recordChars += record.key.length + record.value.length
-      }
-      if (this.#recordChars >= this.#settings.receiveBatchBytes) await this.#writeOut(null)
-    })
-  }
-
-  async finish(): Promise<StoreMark> {
-    return await this.#step('finished', async () => {
-      const mark = this.#decoder.finish()
-      // Every batch was synced, and the mark comes with the last one: without a mark it is no whole store.
-      await this.#writeOut(mark)
-      const { files } = this.#settings
-      files.syncFolder(this.#path)
-      this.#mark = mark
-      return mark
-    })
-  }
-
-  async swap(): Promise<void> {
-    assert(this.#state === 'finished', 'only a finished snapshot is swapped in')
-    assert(this.#database !== null && this.#mark !== null, 'a finished snapshot has a mark')
-    this.#state = 'swapped'
-    try {
-      await this.#owner.swap(this.#database, this.#mark)
-    } finally {
-      this.#owner.ended()
-    }
-  }
-
-  async abandon(): Promise<void> {
-    if (this.#state === 'swapped' || this.#state === 'abandoned') return
-    this.#state = 'abandoned'
-    try {
-      await this.#database?.close()
-      await removeFolder(this.#path)
-    } finally {
-      this.#owner.ended()
-    }
-  }
-
-  async #step<T>(next: 'receiving' | 'finished', work: () => Promise<T>): Promise<T> {
-    assert(this.#state === 'receiving', `a snapshot that is ${this.#state} takes no more`)
-    this.#state = 'busy'
-    try {
-      const result = await work()
-      this.#enter(next)
-      return result
-    } catch (error) {
-      this.#enter('failed')
-      throw asLevelError(error, 'write', this.#path)
-    }
-  }
-
-  /** An abandonment that came meanwhile stands. */
-  #enter(state: ReceiverState): void {
-    if (this.#state === 'busy') this.#state = state
-  }
-
-  async #writeOut(mark: StoreMark | null): Promise<void> {
-    assert(this.#database !== null, 'a receiver has begun')
-    // Twice: filling this store must not take the room that the log beside it goes on with.
-    requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
-    const records = this.#records
-    this.#records = []
-    this.#recordChars = 0
-    const received = (mark: StoreMark): Operation[] => [
-      ...markOperations(mark),
-      putSealed(RECEIVED_KEY, String(mark.position.index)),
-    ]
-    await writeBatch(this.#database, records, mark === null ? [] : received(mark))
-  }
 }

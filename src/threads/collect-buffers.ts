@@ -1,7 +1,7 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const LOOK_MS = 100
+const LOOK_MS = 200
 
 /**
  * V8 starts a collection for the sake of buffers only when some hundred megabytes of them are dead; here one is made as

@@ -2,8 +2,8 @@ import { flushCompileCache } from 'node:module'
 import { workerData } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 
-import { RaftHost } from '../cluster/host.ts'
-import type { HostOptions } from '../cluster/host.ts'
+import { ConsensusThread } from '../cluster/consensus-thread.ts'
+import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import type { HostCommand, HostEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
@@ -15,7 +15,7 @@ import type { WalCommand, WalEvent } from './wal-messages.ts'
 // Thread of consensus and mesh: heartbeats go out in time here, however busy the API is.
 
 export interface RaftThreadData {
-  readonly host: HostOptions
+  readonly host: ConsensusOptions
   readonly mainPort: MessagePort
   readonly walPort: MessagePort
 }
@@ -30,7 +30,7 @@ wal.onMessage = (event) => {
   const disk = new DiskProxy(wal)
   const link = new PortLink<HostCommand, HostEvent>(mainPort)
   try {
-    new RaftHost(host, {
+    new ConsensusThread(host, {
       link,
       disk,
       restored,

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { MessageChannel, Worker } from 'node:worker_threads'
 
-import type { HostOptions } from '../cluster/host.ts'
-import { RaftHost } from '../cluster/host.ts'
+import type { ConsensusOptions } from '../cluster/consensus-options.ts'
+import { ConsensusThread } from '../cluster/consensus-thread.ts'
 import { inlineLink } from '../cluster/link.ts'
 import type { HostCommand, HostEvent, MainLink } from '../cluster/link.ts'
 import type { DiskVitals } from '../ports/vitals.ts'
@@ -24,11 +24,11 @@ export interface HostStart {
   /** Data folder, formed, its lock held by the caller. */
   readonly dir: string
   readonly log: Omit<LogOptions, 'files'>
-  readonly host: HostOptions
+  readonly host: ConsensusOptions
 }
 
 export interface StartedHost {
-  /** For the Gateway, whose `start` sets the host going. */
+  /** For the ClusterNode, whose `start` sets the host going. */
   readonly link: MainLink
   /** Counts the starts of this store; part of the origin of every command. */
   readonly boot: number
@@ -38,7 +38,7 @@ export interface StartedHost {
   readonly committedIndex: Index
   /** What was done about damage to the log; null when there was none. */
   readonly repair: LogRepair | null
-  /** After the Gateway's `stop`, or its failure: resolves when nothing of the host is left. */
+  /** After the ClusterNode's `stop`, or its failure: resolves when nothing of the host is left. */
   close(): Promise<void>
 }
 
@@ -53,7 +53,7 @@ export function startInline(start: HostStart): StartedHost {
   const { boot } = restored
   const { main, host } = inlineLink()
   const diskVitals = (): DiskVitals => timed.vitals(start.dir)
-  new RaftHost(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
+  new ConsensusThread(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
   const close = (): Promise<void> => Promise.resolve()
   return { link: main, boot, cutBytes, committedIndex, repair, close }
 }

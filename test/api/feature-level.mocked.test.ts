@@ -3,12 +3,13 @@ import { expect, test, vi } from 'vitest'
 import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { systemActor } from '../../src/ports/actor.ts'
 import { management } from './support/caller.ts'
+import { NEXT_LEVEL } from '../support/next-fields.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 // The next release, in a cluster of level 1: its services have more fields.
 vi.mock(import('../../src/ports/feature-level.ts'), async (original) => ({
   ...(await original()),
-  FEATURE_LEVEL: 2 as 1,
+  FEATURE_LEVEL: 3 as 2,
 }))
 vi.mock(import('../../src/entities/service.ts'), async (original) => {
   const { nextFields } = await import('../support/next-fields.ts')
@@ -21,7 +22,10 @@ const { controller, root } = await controllerForFile()
 const services = `${management}/services`
 
 function raise(): void {
-  const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level: 2 }))
+  const payload = toBinary(
+    FeatureLevelRaiseSchema,
+    create(FeatureLevelRaiseSchema, { level: NEXT_LEVEL }),
+  )
   const kind = CommandKind.FEATURE_LEVEL_RAISE
   controller.cluster.apply(
     toBinary(
@@ -53,6 +57,6 @@ test('a field of a level that is not in force is unknown in every body, and is s
   raise()
   const changed = await root.call('PATCH', `${services}/${id}`, { owner: 'pier' })
   expect(changed.body.meta?.ignoredFields ?? []).toEqual([])
-  expect(controller.cluster.proposals.at(-1)?.level).toBe(2)
+  expect(controller.cluster.proposals.at(-1)?.level).toBe(NEXT_LEVEL)
   expect((await root.get(`${services}/${id}`)).body.data).toMatchObject({ owner: 'pier' })
 })

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Problem } from '../../src/lib/problems.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { CallerOf, fabric } from './support/caller.ts'
 import { admin, startController, user } from './support/controller.ts'
 import type { TestController } from './support/controller.ts'
@@ -28,7 +29,7 @@ const request = {
   address: 'host:1480',
   hosts: ['host'],
   version: 'v0.1.0',
-  featureLevel: 1,
+  featureLevel: FEATURE_LEVEL,
 }
 
 describe('POST /cluster/invite', () => {

@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
+import { ApiRouterClients } from '../../src/api/duties/router-clients.ts'
+import { createServices } from '../../src/api/records/services.ts'
 import { newShortId } from '../../src/lib/random.ts'
-import { PROMPT_GRACE_MS } from '../../src/fsm/access/factor-judge.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/certificate-request.ts'
+import type { ClientClaim } from '../../src/ports/router-clients.ts'
+import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
 import { client, management } from './support/caller.ts'
 import type { CallerOf, Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -15,6 +22,7 @@ interface Person {
   readonly id: string
   readonly serviceId: string
   readonly serviceName: string
+  readonly routerId: string
   readonly app: Authenticator
 }
 
@@ -32,12 +40,13 @@ async function behind(check: object): Promise<Person> {
   const serviceId = await create('services', service)
   await create('posture-checks', { typeId: 'MFA', ...check, roleAttributes: [mark] })
   await create('service-policies', { ...all, type: 'Dial', postureCheckRoles: [`#${mark}`] })
-  const edgeRouterRoles = [`@${await create('edge-routers', {})}`]
+  const routerId = await create('edge-routers', {})
+  const edgeRouterRoles = [`@${routerId}`]
   const { semantic, identityRoles, serviceRoles } = all
   await create('edge-router-policies', { semantic, identityRoles, edgeRouterRoles })
   await create('service-edge-router-policies', { semantic, serviceRoles, edgeRouterRoles })
   const app = await turnOnMfa(controller, sessionOf(id))
-  return { caller: sessionOf(id), id, serviceId, serviceName, app }
+  return { caller: sessionOf(id), id, serviceId, serviceName, routerId, app }
 }
 
 function dial({ caller, serviceId }: Person): Promise<Reply> {
@@ -114,6 +123,28 @@ test('a machine that has woken names the services that ask for a code, and keeps
   expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
   expect(await query(person)).toMatchObject({ isPassing: true })
   expect((await dial(person)).status).toBe(201)
+})
+
+test('a code that was given in the session counts where its client dials at a router, and its timeout ends that', async () => {
+  const person = await behind({ timeoutSeconds: 600 })
+  await giveCode(person.caller, person.app.freshCode())
+  const { token } = (await dial(person)).body.data as { token: string }
+  const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
+  const certificates = `${client}/current-api-session/certificates`
+  const id = await made(person.caller, certificates, { csr })
+  const shown = await person.caller.get(`${certificates}/${id}`)
+  const { fingerprint } = shown.body.data as { fingerprint: string }
+  const { parts, machine } = controller
+  const clients = new ApiRouterClients(parts, createServices(parts), machine)
+  const claim: ClientClaim = {
+    routerId: person.routerId,
+    type: 'Dial',
+    sessionToken: token,
+    ...{ apiSessionToken: person.caller.token ?? '', fingerprints: [fingerprint] },
+  }
+  expect(await clients.judge(claim)).toMatchObject({ ok: true })
+  controller.clock.advance(600_000)
+  expect(await clients.judge(claim)).toEqual({ ok: false, fault: 'posture' })
 })
 
 test('ending MFA ends at once what rested on it', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { PostureBoard } from '../../src/cluster/soft-state/posture-board.ts'
+import { PostureReports } from '../../src/posture/posture-reports.ts'
 import { LocalTopic } from './support/local-topic.ts'
 import { client, management } from './support/caller.ts'
 import type { CallerOf, Reply } from './support/caller.ts'
@@ -374,8 +374,8 @@ describe('what was told', () => {
   test('to another controller counts here, and is missed when that one has gone', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
-    const elsewhere = new PostureBoard('ctrl2', topic, controller.clock)
-    elsewhere.tell(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
+    const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
+    elsewhere.report(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
     controller.posture.hear('ctrl2', person.id, topic.own.get(person.id))
     const session = await person.dialled()
 
@@ -412,9 +412,9 @@ describe('what was told', () => {
 test('a check that changes is held to whoever tells again and again on another controller; the leader sees to it', async () => {
   const person = await Person.behind(corp)
   const topic = new LocalTopic<Uint8Array>('ctrl2')
-  const elsewhere = new PostureBoard('ctrl2', topic, controller.clock)
+  const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
   const tellThere = (): void => {
-    elsewhere.tell(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
+    elsewhere.report(person.id, 's', [{ kind: 'domain', checkId: 'c', domain: 'corp.test' }])
     controller.posture.hear('ctrl2', person.id, topic.own.get(person.id))
   }
   const sweep = async (): Promise<string[]> => {

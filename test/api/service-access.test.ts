@@ -194,6 +194,17 @@ test('a session is refused in the order of the checks, and told its routers once
   })
   const path = await root.get(`${management}/sessions/${session.id}/route-path`)
   expect(path.body.data).toEqual({ routePath: [] })
+  for (const [createdAt, routerIds] of [
+    [2000, ['er1', 'er2']],
+    [1000, ['er3']],
+  ] as const) {
+    const ends = { id: `circuit ${createdAt}`, ingress: 'in', egress: 'out' }
+    const of = { clientId: 'alice-id', serviceId: wiki, terminatorId: 't1', createdAt }
+    const live = { ...of, sessionId: session.id }
+    controller.live.circuits.set(ends.id, { live, ends, path: { routerIds, links: [], cost: 1 } })
+  }
+  const used = await root.get(`${management}/sessions/${session.id}/route-path`)
+  expect(used.body.data).toEqual({ routePath: ['er1', 'er2'] })
   expect((await root.get(`${management}/sessions/none/route-path`)).status).toBe(404)
   const filter = encodeURIComponent(`service = "${wiki}" and type = "Dial"`)
   for (const [caller, api, total] of [

@@ -8,7 +8,11 @@ import { startController } from '../api/support/controller.ts'
 test('whoever has writes refused without end gets so many lines a minute, and others theirs', async () => {
   const controller = await startController()
   const told: string[] = []
-  controller.cluster.audit = { applied: () => undefined, refused: ({ actor }) => told.push(actor) }
+  controller.cluster.audit = {
+    applied: () => undefined,
+    refused: ({ actor }) => told.push(actor),
+    answered: () => undefined,
+  }
   const refusedFor = async (identityId: string, times: number): Promise<void> => {
     const headers = { 'net-session': controller.openSession(identityId) }
     const payload = { name: 'x', encryptionRequired: true }

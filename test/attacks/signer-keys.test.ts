@@ -133,7 +133,7 @@ test('keys do not come without TLS, nor from a server that nobody vouches for', 
   await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
   const { port } = plain.address() as AddressInfo
   const url = `http://127.0.0.1:${port}/keys`
-  await expect(endpointBy({}).fetch(url)).rejects.toThrow('not https')
+  await expect(endpointBy({}).fetch(url)).rejects.toThrow('not an https URL')
   expect(requests).toBe(0)
   expect(await endpointBy({ allowsHttp: true }).fetch(url)).toBe('{"keys":[]}')
   plain.close()

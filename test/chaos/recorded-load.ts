@@ -1,4 +1,5 @@
 import { seededRandom } from '../../src/lib/random.ts'
+import type { Random } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
 import { checkByIndex } from '../linearizability/by-index.ts'
 import { checkBySearch } from '../linearizability/by-search.ts'
@@ -55,6 +56,8 @@ export class RecordedLoad {
   readonly #recorders: Readonly<Record<Subject, Recorder>>
   #value = 0
   #isOver = false
+  #isPaused = false
+  #busy = 0
   #failure: Error | null = null
   #workers: Promise<unknown> = Promise.resolve()
 
@@ -97,6 +100,16 @@ export class RecordedLoad {
     if (this.#failure !== null) throw this.#failure
   }
 
+  /** Resolves when no operation is under way; none begins until `resume`. */
+  async pause(): Promise<void> {
+    this.#isPaused = true
+    while (this.#busy > 0) await pause(RETRY_MS)
+  }
+
+  resume(): void {
+    this.#isPaused = false
+  }
+
   /** Ends the clients. @throws as above. */
   async end(): Promise<void> {
     this.#isOver = true
@@ -129,21 +142,27 @@ export class RecordedLoad {
   async #work(worker: number): Promise<void> {
     const random = seededRandom(this.#seed * 1000 + worker)
     while (!this.#isOver && this.size < OPERATIONS_MAX) {
-      const process = `c${worker}`
-      const subject = (['register', 'register', 'set', 'claim'] as const)[random.integer(0, 3)]
-      const isRead = random.next() < 0.5
-      const first = random.integer(0, this.#clients.length - 1)
-      if (subject === 'register') {
-        const key = `register-${random.integer(1, REGISTERS)}`
-        if (isRead) await this.#readRegister(process, key, first)
-        else await this.#writeRegister(process, key, first)
-      } else if (subject === 'set') {
-        if (isRead) await this.#readSet(process, first)
-        else await this.#add(process, first)
-      } else if (isRead) await this.#readClaim(process, first)
-      else await this.#claim(process, first)
+      if (!this.#isPaused) {
+        this.#busy += 1
+        await this.#operate(`c${worker}`, random).finally(() => (this.#busy -= 1))
+      }
       await pause(THINK_MS)
     }
+  }
+
+  async #operate(process: string, random: Random): Promise<void> {
+    const subject = (['register', 'register', 'set', 'claim'] as const)[random.integer(0, 3)]
+    const isRead = random.next() < 0.5
+    const first = random.integer(0, this.#clients.length - 1)
+    if (subject === 'register') {
+      const key = `register-${random.integer(1, REGISTERS)}`
+      if (isRead) await this.#readRegister(process, key, first)
+      else await this.#writeRegister(process, key, first)
+    } else if (subject === 'set') {
+      if (isRead) await this.#readSet(process, first)
+      else await this.#add(process, first)
+    } else if (isRead) await this.#readClaim(process, first)
+    else await this.#claim(process, first)
   }
 
   async #readRegister(process: string, key: string, first: number): Promise<void> {

@@ -105,7 +105,7 @@ describe('Preflight', () => {
     const server = createServer()
     await new Promise<void>((done) => server.listen(plan.port, '127.0.0.1', done))
     const fault = await onlyFault()
-    expect(fault).toContain(`web[0].bind: 127.0.0.1:${plan.port} is taken by another process`)
+    expect(fault).toContain(`web[0].bind: 127.0.0.1:${plan.port} is in use by another process`)
     await new Promise((done) => server.close(done))
   })
 

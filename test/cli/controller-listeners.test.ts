@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
-import { Listeners } from '../../src/controller/listeners.ts'
+import { Listeners } from '../../src/controller/service/listeners.ts'
 import { preflight } from '../../src/controller/start/check.ts'
 import type { Credentials } from '../../src/controller/start/check.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'

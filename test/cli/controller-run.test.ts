@@ -257,7 +257,7 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   // Without it nobody is known to be the only voter.
   rmSync(join(controller.dataFolder, 'ROSTER'))
   const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
-  await eventually(() => expect(second.output).toContain('asking 127.0.0.1:1'), { timeout: 60_000 })
+  await eventually(() => expect(second.output).toContain('requesting re-admission from 127.0.0.1:1'), { timeout: 60_000 })
   const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })
 })
@@ -270,7 +270,7 @@ test('a controller whose configuration names a file for its log writes it there 
   })
   running.child.kill('SIGTERM')
   expect(await running.ended).toBe(0)
-  expect(readFileSync(path, 'utf8').trimEnd()).toMatch(/controller has stopped"}$/)
+  expect(readFileSync(path, 'utf8').trimEnd()).toMatch(/controller stopped"}$/)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(running.output).toBe('')
 })

@@ -26,6 +26,7 @@ import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts
 import { parseTicket } from '../../src/pki/ticket.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import { readIdentity } from '../../src/store/identity.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { FakeMember, refusal } from './fake-member.ts'
 import { run } from './support.ts'
@@ -98,7 +99,11 @@ describe('A join that is admitted', () => {
     checkKeyMatches(leaf, key)
     expect(readFileSync(config, 'utf8')).toMatch(/seeds:\s+- ctrl1\.example\.net:1480/)
     const [sent] = member.received
-    expect(sent).toMatchObject({ id: 'ctrl2', address: flags.bindCluster, featureLevel: 1 })
+    expect(sent).toMatchObject({
+      id: 'ctrl2',
+      address: flags.bindCluster,
+      featureLevel: FEATURE_LEVEL,
+    })
     expect(sent?.hosts).toContain('127.0.0.1')
     const { storeId, nodeId, clusterId } = readIdentity(join(etc, 'data'))
     expect({ nodeId, clusterId }).toEqual({ nodeId: 'ctrl2', clusterId: member.clusterId })
@@ -221,7 +226,7 @@ describe('A join that was cut off', () => {
   test('that now advertises another host is told to take a new ticket, as the old one gets the old certificate', async () => {
     member.hosts = ['first.example.net']
     const sentence = await refused(member.ticket())
-    expect(sentence).toContain('does not name 127.0.0.1')
+    expect(sentence).toContain('lacks 127.0.0.1')
     expect(sentence).toContain('with a new ticket')
     expect(existsSync(join(etc, 'data'))).toBe(false)
     member.hosts = null
@@ -292,7 +297,7 @@ describe('A join that is refused', () => {
   test('for a clock that is far off, before anything is asked', async () => {
     member.clockOffsetMs = -90_000
     const sentence = await refused(member.ticket())
-    expect(sentence).toMatch(/clock is (89|90|91)\.\d s ahead of the cluster's; set it right/)
+    expect(sentence).toMatch(/clock is (89|90|91)\.\d s ahead of the cluster's; correct it/)
     member.clockOffsetMs = 300_000
     expect(await refused(member.ticket())).toContain("s behind the cluster's")
     expect(member.received).toHaveLength(0)
@@ -304,7 +309,7 @@ describe('A join that is refused', () => {
     const { port } = taken.address() as AddressInfo
     try {
       const sentence = await refused(member.ticket(), { bindCluster: `127.0.0.1:${port}` })
-      expect(sentence).toContain(`127.0.0.1:${port} is taken by another process`)
+      expect(sentence).toContain(`127.0.0.1:${port} is in use by another process`)
     } finally {
       taken.close()
     }
@@ -315,7 +320,7 @@ describe('A join that is refused', () => {
     const { text } = planConfig(config, flags, 'mine.internal')
     mkdirSync(etc)
     writeFileSync(config, text)
-    expect(await refused(member.ticket())).toContain('says trustDomain mine.internal')
+    expect(await refused(member.ticket())).toContain('has trustDomain mine.internal')
   })
 
   test('for a key whose certificate belongs elsewhere, which stays as it is', async () => {

@@ -132,7 +132,7 @@ describe('Asked through the admin socket', () => {
   test('invite prints the ticket alone on stdout', async () => {
     const done = await cluster('invite', '--learner', '--lifetime', '30m')
     expect(done.stdout).toBe('flotilla-ticket-1.secret\n')
-    expect(done.stderr).toContain('as learner')
+    expect(done.stderr).toContain('for one learner')
     expect(asked).toEqual([['invite', { isVoter: false, lifetimeMs: 1_800_000 }]])
   })
 

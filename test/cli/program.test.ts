@@ -10,6 +10,8 @@ import { Problem } from '../../src/lib/problems.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { nodeHealthExample } from '../api/support/node-examples.ts'
+import { LogLevelSwitch } from '../../src/controller/log-level.ts'
+import { RecordedActions } from '../support/recorded-actions.ts'
 import { layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 
@@ -160,9 +162,11 @@ describe('The cluster verbs', () => {
         new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
       )
     }
+    const log = { level: 'info', warn: () => undefined }
     const verbs = adminVerbs({
       cluster: viewOf([member, silent]),
       health: () => nodeHealthExample,
+      logLevel: new LogLevelSwitch('ctrl1', log, 'info', new RecordedActions()),
       membership: { transferLeadership, plan: unasked, change: unasked },
       admission: {
         tickets: () => Promise.resolve([]),
@@ -271,6 +275,14 @@ describe('The cluster verbs', () => {
     expect(named.code).toBe(0)
     const checked = await run(['controller', 'check'], { FLOTILLA_CONFIG: '/nonexistent.yml' })
     expect(checked.stderr).toContain('/nonexistent.yml')
+  })
+
+  test('log level shows the level, and sets it', async () => {
+    const words = ['log', 'level', '--config', config, '-o', 'json']
+    expect(JSON.parse((await run(words)).stdout)).toEqual({ level: 'info', configured: 'info' })
+    const done = await run(['log', 'level', 'debug', '--config', config])
+    expect(done).toMatchObject({ code: 0, stdout: 'debug (after a restart: info)\n' })
+    expect((await run(['log', 'level', 'loud', '--config', config])).code).toBe(2)
   })
 
   test('list gives the members', async () => {

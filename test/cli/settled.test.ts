@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
-import { Settled } from '../../src/controller/settled.ts'
+import { Settled } from '../../src/controller/service/settled.ts'
 
 const own = new Uint8Array(16).fill(7)
 const other = new Uint8Array(16).fill(8)

@@ -1,18 +1,20 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watch.ts'
-import { ALARM_CODES, Alarms } from '../../src/cluster/health/alarms.ts'
+import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { DivergenceWatch } from '../../src/cluster/divergence/divergence-watch.ts'
 import { toleranceNow } from '../../src/cluster/health/failure-tolerance.ts'
 import { KnownMembers } from '../../src/cluster/soft-state/known-members.ts'
 import type { KnownMember } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
+import { alarmTable } from '../../src/ports/alarms.ts'
 import type { MemberView } from '../../src/ports/cluster-view.ts'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { RecordedLog, until } from './mesh-fixture.ts'
 
 class ManualClock implements Clock {
@@ -73,27 +75,31 @@ function stage() {
 
 const codes = (alarms: Alarms): string[] => alarms.list().map(({ code }) => code)
 
-test('an alarm is logged once, keeps the time it began at, and is told when it ends', () => {
+test('an alarm is logged once, keeps the time it began at, and its end is logged', () => {
   const { clock, log, alarms } = stage()
-  alarms.raise('CERTIFICATE_EXPIRES', 'it expires in 10 days', 'leaf')
+  alarms.raise('CLOCK_SKEW', { member: 'b', offsetMs: 3000 })
   const [first] = alarms.list()
   clock.ms += 5000
-  alarms.raise('CERTIFICATE_EXPIRES', 'it expires in 9 days', 'leaf')
-  expect(alarms.list()).toEqual([{ ...first, text: 'it expires in 9 days' }])
-  alarms.clear('CERTIFICATE_EXPIRES', 'another')
-  expect(codes(alarms)).toEqual(['CERTIFICATE_EXPIRES'])
-  alarms.clear('CERTIFICATE_EXPIRES', 'leaf')
+  alarms.raise('CLOCK_SKEW', { member: 'b', offsetMs: 4000 })
+  const text = 'the clock of b is 4.0 s ahead of this one; synchronize both by NTP'
+  expect(alarms.list()).toEqual([{ ...first, text }])
+  alarms.clear('CLOCK_SKEW', 'another')
+  expect(codes(alarms)).toEqual(['CLOCK_SKEW'])
+  alarms.clear('CLOCK_SKEW', 'b')
   expect(codes(alarms)).toEqual([])
   expect(log.lines.map((line) => line.split(' {')[0])).toEqual([
-    'warn it expires in 10 days',
-    'info cleared: it expires in 9 days',
+    'warn the clock of b is 3.0 s ahead of this one; synchronize both by NTP',
+    `info cleared: ${text}`,
   ])
 })
 
 test('one that comes and goes tells of its end no more often than of its beginning', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
-    alarms.raise('NO_QUORUM_SPARE', 'losing one more voter stops writes')
+    alarms.raise('NO_QUORUM_SPARE', {
+      nextRisk: 'losing one more voter stops writes',
+      unreachable: [],
+    })
     clock.ms += 100
     alarms.clear('NO_QUORUM_SPARE')
   }
@@ -123,7 +129,7 @@ test('two members whose states differ raise an alarm, which takes neither of the
   watch.note('c', 1000, null)
   watch.note('b', 1000, differsAt(64))
   expect(alarms.list()).toMatchObject([{ code: 'STATE_DIVERGED' }, { code: 'STATE_DIVERGED' }])
-  expect(alarms.list().some(({ isCritical }) => isCritical)).toBe(false)
+  expect(alarms.list().map(({ severity }) => severity)).toEqual(['warning', 'warning'])
   watch.clear()
   expect(codes(alarms)).toEqual([])
 })
@@ -155,14 +161,40 @@ test('a member whose state was replaced is cleared of it by agreeing at a later 
 
 test('alarms that make answers worthless are critical, and there is an end to their number', () => {
   const { alarms } = stage()
-  for (let n = 0; n < 100; n += 1) alarms.raise('APPLY_STOPPED', 'x', `${n}`)
+  for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', { member: `${n}`, index: 1 })
   expect(alarms.list()).toHaveLength(64)
-  expect(alarms.list().every(({ isCritical }) => isCritical)).toBe(true)
+  const rows = Object.entries(alarmTable)
+  const critical = rows.filter(([, { severity }]) => severity === 'critical').map(([code]) => code)
+  expect(critical).toEqual(['STATE_QUARANTINED', 'APPLY_STOPPED'])
 })
 
-test('every code has its place in the page for operators', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/operating.md'), 'utf8')
-  expect(ALARM_CODES.filter((code) => !page.includes(`| \`${code}\` |`))).toEqual([])
+/** The table of alarms as the page for operators has it. */
+function printedAlarms(): string {
+  const rows = Object.entries(alarmTable).map(
+    ([code, { severity, meaning, remedy }]) =>
+      `| \`${code}\` | ${severity} | ${meaning} | ${remedy} |`,
+  )
+  return ['| code | severity | meaning | remedy |', '|---|---|---|---|', ...rows, ''].join('\n')
+}
+
+test('the page for operators has each alarm as the table of the code has it', () => {
+  const path = join(import.meta.dirname, '../../docs/operating.md')
+  const page = readFileSync(path, 'utf8')
+  const printed = page.replace(/^\| code \|.*\n(?:\|.*\n)+/m, () => printedAlarms())
+  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, printed)
+  expect(readFileSync(path, 'utf8'), 'FLOTILLA_RECORD=1 writes it anew').toBe(printed)
+  expect(printed.split(printedAlarms())).toHaveLength(2)
+})
+
+test('nothing raises an alarm but by its row, and each row is raised somewhere', () => {
+  const src = join(import.meta.dirname, '../../src')
+  const raised = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => [
+      ...readFileSync(join(src, file), 'utf8').matchAll(/larms\.raise\(\s*'([A-Z_]+)'/g),
+    ])
+    .map(([, code = '']) => code)
+  expect([...new Set(raised)].sort()).toEqual(Object.keys(alarmTable).sort())
 })
 
 test.each([
@@ -275,7 +307,7 @@ test('three voters that bear no further loss raise an alarm until they do again'
   expect(alarms.list()[0]).toMatchObject({
     code: 'NO_QUORUM_SPARE',
     text: 'losing one more voter stops writes; unreachable from here: c',
-    isCritical: false,
+    severity: 'warning',
   })
   watch.look(three, all, null)
   clock.ms += 30_000

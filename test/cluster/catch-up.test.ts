@@ -30,7 +30,7 @@ async function stage(catchUpBytes: number): Promise<Stage> {
   const changes: StartChanges = {
     persistEntries: 300,
     snapshotBytesPerSecond: BYTES_PER_SECOND,
-    gateway: { retention: { entries: 100, bytes: 20_000, catchUpBytes } },
+    clusterNode: { retention: { entries: 100, bytes: 20_000, catchUpBytes } },
   }
   await formed.start('n1', changes)
   await formed.start('n2', changes)
@@ -38,7 +38,7 @@ async function stage(catchUpBytes: number): Promise<Stage> {
   for (const { machine } of formed.nodes.values()) machine.snapshotPaddingBytes = PADDING_BYTES
   for (let i = 0; i < 20; i += 1) {
     const batch = Array.from({ length: 50 }, (_, k) => command(`${i}-${k}`))
-    await Promise.all(batch.map(async (input) => await leader.gateway.propose(input)))
+    await Promise.all(batch.map(async (input) => await leader.clusterNode.propose(input)))
   }
   return { formed, leader, changes }
 }
@@ -49,7 +49,7 @@ function writing(node: TestNode): { readonly count: () => number; stop: () => Pr
   let isOver = false
   const runs = Array.from({ length: 8 }, async (_, worker) => {
     for (let i = 0; !isOver; i += 1) {
-      await node.gateway.propose(command(`during-${worker}-${i}`))
+      await node.clusterNode.propose(command(`during-${worker}-${i}`))
       count += 1
     }
   })
@@ -64,8 +64,8 @@ function writing(node: TestNode): { readonly count: () => number; stop: () => Pr
 const received = (node: TestNode): number =>
   node.log.lines.filter((line) => /received snapshot at index \d+/.test(line)).length
 
-const outrun = ({ gateway }: TestNode): boolean =>
-  gateway.status().alarms.some(({ code }) => code === 'SNAPSHOT_OUTRUN')
+const outrun = ({ clusterNode }: TestNode): boolean =>
+  clusterNode.status().alarms.some(({ code }) => code === 'SNAPSHOT_LAGGING')
 
 async function agree(formed: TestCluster): Promise<void> {
   await until('all agree', () => {
@@ -148,6 +148,6 @@ test('a receiver that is started again in the middle begins anew, at once', asyn
   await agree(formed)
 }, 90_000)
 
-function isConnected({ gateway }: TestNode, id: string): boolean {
-  return gateway.members().some((member) => member.id === id && member.connected)
+function isConnected({ clusterNode }: TestNode, id: string): boolean {
+  return clusterNode.members().some((member) => member.id === id && member.connected)
 }

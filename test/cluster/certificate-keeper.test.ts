@@ -12,6 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
+import { alarmTable } from '../../src/ports/alarms.ts'
+import type { AlarmFacts } from '../../src/ports/alarms.ts'
 import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import {
@@ -40,6 +42,7 @@ let known: CertifiedKey | null
 let nowMs = 0
 let monotonicMs = 0
 let taken: MeshIdentity[] = []
+const expiry = alarmTable.CERTIFICATE_EXPIRES
 let alarms: string[] = []
 let errors: string[] = []
 
@@ -91,7 +94,8 @@ function keeperOf(hosts: readonly string[] = ['localhost']): CertificateKeeper {
     issuing: () => known,
     onRenewed: (identity) => taken.push(identity),
     alarms: {
-      raise: (code, text) => alarms.push(`${code} ${text}`),
+      raise: (code, facts) =>
+        alarms.push(`${code} ${expiry.text(facts as AlarmFacts<'CERTIFICATE_EXPIRES'>)}`),
       clear: (code) => alarms.push(`clear ${code}`),
     },
     clock: { nowMs: () => nowMs, monotonicMs: () => monotonicMs },

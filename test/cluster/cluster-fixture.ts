@@ -4,13 +4,14 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
-import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
-import type { GatewayOptions } from '../../src/cluster/gateway.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import type { ClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import type { MemberMemory } from '../../src/cluster/soft-state/known-members.ts'
 import type { QuarantineMark } from '../../src/cluster/divergence/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
-import { RaftHost } from '../../src/cluster/host.ts'
-import type { HostOptions } from '../../src/cluster/host.ts'
+import { ConsensusThread } from '../../src/cluster/consensus-thread.ts'
+import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
@@ -36,7 +37,7 @@ import { anySession } from '../support/commands.ts'
 
 export interface TestNode {
   readonly id: string
-  readonly gateway: Gateway
+  readonly clusterNode: ClusterNode
   readonly machine: CounterMachine
   readonly log: RecordedLog
   readonly disk: MemoryDisk
@@ -71,14 +72,14 @@ export interface TestCluster {
 }
 
 export interface StartChanges {
-  readonly gateway?: Partial<GatewayOptions>
+  readonly clusterNode?: Partial<ClusterNodeOptions>
   /** A start without the log and the state of before; `nothing`: formed as at first, `empty`: not even that. */
   readonly from?: 'memory' | 'nothing' | 'empty'
   /** A log to begin with in place of any other: an old copy. */
   readonly log?: { readonly disk: MemoryDisk; readonly restored: RestoredLog }
   /** Of a disk formed anew. */
   readonly storeId?: Uint8Array
-  readonly host?: Partial<HostOptions>
+  readonly host?: Partial<ConsensusOptions>
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
   /** membership.v1.Configuration to begin with instead of a formed log. */
@@ -163,7 +164,7 @@ export async function formCluster(size: number): Promise<TestCluster> {
     },
     leader: async () => {
       const find = () =>
-        [...nodes.values()].find(({ gateway }) => gateway.status().role === 'leader')
+        [...nodes.values()].find(({ clusterNode }) => clusterNode.status().role === 'leader')
       await until('a leader exists', () => find() !== undefined)
       const leader = find()
       if (leader === undefined) throw new Error('the leader is gone again')
@@ -207,15 +208,15 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     ...(changes.priority === undefined ? {} : { priority: changes.priority }),
     certificatePem: identity.certificatePem,
   }
-  const gateway = new Gateway(
+  const clusterNode = new ClusterNode(
     {
-      ...defaultGatewayOptions,
+      ...defaultClusterNodeOptions,
       self,
       clusterId: CLUSTER_ID,
       generation: 1,
       storeId,
       boot: restored.boot,
-      ...changes.gateway,
+      ...changes.clusterNode,
     },
     {
       link: main,
@@ -223,7 +224,11 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
       clock: systemClock,
       log: log.log,
       onFatal: (error) => fatal.push(error),
-      audit: { applied: (record) => audited.push(record), refused: () => undefined },
+      audit: {
+        applied: (record) => audited.push(record),
+        refused: () => undefined,
+        answered: () => undefined,
+      },
       onSelfRefused: (refusal) => selfRefusals.push(refusal),
       onRoster: (roster) => rosters.push(roster),
       ...(changes.memory === undefined ? {} : { memory: changes.memory }),
@@ -231,7 +236,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     },
   )
   const bytesPerSecond = changes.snapshotBytesPerSecond
-  new RaftHost(
+  new ConsensusThread(
     {
       ...self,
       selfId: id,
@@ -251,18 +256,18 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
     },
     { link: hostLink, disk, restored, clock: systemClock },
   )
-  await gateway.start()
+  await clusterNode.start()
   let isKilled = false
   const kill = async (): Promise<void> => {
     if (isKilled) return
     isKilled = true
-    await gateway.stop()
+    await clusterNode.stop()
   }
   const { address } = member
   const { startedAtMs } = self
   return {
     id,
-    gateway,
+    clusterNode,
     machine,
     log,
     disk,

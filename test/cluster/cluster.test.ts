@@ -31,7 +31,7 @@ test('three controllers elect a leader, and each takes writes and has them all',
   const writes: Promise<Applied>[] = []
   for (const id of formed.ids) {
     for (let i = 0; i < 50; i += 1) {
-      writes.push(formed.node(id).gateway.propose(command(`${id}-${i}`)))
+      writes.push(formed.node(id).clusterNode.propose(command(`${id}-${i}`)))
     }
   }
   const results = await Promise.all(writes)
@@ -50,10 +50,10 @@ test('three controllers elect a leader, and each takes writes and has them all',
 
 test('a cluster of one acknowledges what it alone has written', async () => {
   const formed = await runningCluster(1)
-  const { gateway, effects } = await formed.leader()
-  expect(await gateway.propose(command('alone'))).toMatchObject({ outcome: { ok: true } })
+  const { clusterNode, effects } = await formed.leader()
+  expect(await clusterNode.propose(command('alone'))).toMatchObject({ outcome: { ok: true } })
   expect(effects).toEqual(['alone'])
-  expect(await gateway.readIndex()).toBeGreaterThanOrEqual(2)
+  expect(await clusterNode.readIndex()).toBeGreaterThanOrEqual(2)
 })
 
 /** Proposes one after the other until told to stop; what was acknowledged, and what is in doubt. */
@@ -65,7 +65,7 @@ function writer(node: TestNode, name: string) {
     for (let i = 0; !isOver; i += 1) {
       const text = `${name}-${i}`
       try {
-        await node.gateway.propose(command(text))
+        await node.clusterNode.propose(command(text))
         done.push(text)
       } catch (error) {
         if (!(error instanceof Problem)) throw error
@@ -114,8 +114,8 @@ test('a planned stop hands leadership over without one failed write', async () =
   const leaving = await formed.leader()
   const writers = formed.ids.map((id) => writer(formed.node(id), id))
   await until('writes flow', () => writers.every(({ done }) => done.length > 5))
-  await leaving.gateway.handOver()
-  expect(leaving.gateway.status().role).not.toBe('leader')
+  await leaving.clusterNode.handOver()
+  expect(leaving.clusterNode.status().role).not.toBe('leader')
   const before = writers.map(({ done }) => done.length)
   await until('writes flow again, from the controller that led too', () =>
     writers.every(({ done }, i) => done.length > (before[i] ?? 0) + 5),
@@ -136,46 +136,46 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
 
 test('without a leader a write that was never handed over says that nothing was changed', async () => {
   const formed = await cluster(3)
-  const gateway = { proposeTimeoutMs: 2000, leaderlessMsMax: 800, readTimeoutMs: 300 }
-  const alone = await formed.start('n1', { gateway })
-  expect(await problemOf(alone.gateway.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
-  expect(await problemOf(alone.gateway.readIndex())).toBe('CLUSTER_NO_LEADER')
-  await until('it has been without one for long', () => alone.gateway.leaderContactMs() > 800)
+  const clusterNode = { proposeTimeoutMs: 2000, leaderlessMsMax: 800, readTimeoutMs: 300 }
+  const alone = await formed.start('n1', { clusterNode })
+  expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
+  expect(await problemOf(alone.clusterNode.readIndex())).toBe('CLUSTER_NO_LEADER')
+  await until('it has been without one for long', () => alone.clusterNode.leaderContactMs() > 800)
   const beginMs = performance.now()
-  expect(await problemOf(alone.gateway.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
-  expect(performance.now() - beginMs).toBeLessThan(gateway.proposeTimeoutMs / 2)
+  expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
+  expect(performance.now() - beginMs).toBeLessThan(clusterNode.proposeTimeoutMs / 2)
   // What was given up must not come to life when the others are there.
   await formed.start('n2')
   await formed.start('n3')
   await formed.leader()
-  await until('it takes part', () => alone.gateway.leaderId() !== null)
-  await alone.gateway.propose(command('later'))
+  await until('it takes part', () => alone.clusterNode.leaderId() !== null)
+  await alone.clusterNode.propose(command('later'))
   expect(alone.effects).toEqual(['later'])
 })
 
 test('a write that a leader took and could not commit has an unknown outcome, and is not called failed', async () => {
-  const formed = await runningCluster(3, { gateway: { proposeTimeoutMs: 500 } })
+  const formed = await runningCluster(3, { clusterNode: { proposeTimeoutMs: 500 } })
   const leader = await formed.leader()
   const others = formed.ids.filter((id) => id !== leader.id)
   await Promise.all(others.map(async (id) => await formed.node(id).kill()))
-  expect(await problemOf(leader.gateway.propose(command('doubt')))).toBe('OUTCOME_UNKNOWN')
+  expect(await problemOf(leader.clusterNode.propose(command('doubt')))).toBe('OUTCOME_UNKNOWN')
   expect(leader.effects).toEqual([])
 })
 
 test('a full window of outstanding writes refuses more, and opens again', async () => {
-  const formed = await runningCluster(3, { gateway: { outstandingMax: 10 } })
-  const { gateway } = await formed.leader()
+  const formed = await runningCluster(3, { clusterNode: { outstandingMax: 10 } })
+  const { clusterNode } = await formed.leader()
   const write = (i: number) => {
     const made = command(`${i}`)
     const actor = anySession({ identityId: `caller ${i}` })
-    return problemOf(gateway.propose({ ...made, actor }))
+    return problemOf(clusterNode.propose({ ...made, actor }))
   }
   const results = await Promise.all(Array.from({ length: 11 }, (_, i) => write(i)))
   expect(results.filter((result) => result === 'none').length).toBe(10)
   expect(results.at(-1)).toBe('SERVER_TOO_MANY_REQUESTS')
-  expect(await problemOf(gateway.propose(command('after')))).toBe('none')
+  expect(await problemOf(clusterNode.propose(command('after')))).toBe('none')
   const ofOne = await Promise.all(
-    Array.from({ length: 10 }, (_, i) => problemOf(gateway.propose(command(`of one ${i}`)))),
+    Array.from({ length: 10 }, (_, i) => problemOf(clusterNode.propose(command(`of one ${i}`)))),
   )
   expect(ofOne.filter((result) => result === 'none').length).toBe(8)
 })
@@ -184,10 +184,10 @@ test('a linearizable read on any controller covers every write completed before 
   const formed = await runningCluster(3)
   for (let i = 0; i < 20; i += 1) {
     const writing = formed.node(formed.ids[i % 3] ?? '')
-    const { index } = await writing.gateway.propose(command(`${i}`))
+    const { index } = await writing.clusterNode.propose(command(`${i}`))
     for (const id of formed.ids) {
-      const { gateway, machine, effects } = formed.node(id)
-      const reads = await Promise.all([gateway.readIndex(), gateway.readIndex()])
+      const { clusterNode, machine, effects } = formed.node(id)
+      const reads = await Promise.all([clusterNode.readIndex(), clusterNode.readIndex()])
       for (const read of reads) expect(read).toBeGreaterThanOrEqual(index)
       expect(await machine.waitForApplied(Math.max(...reads), 5000)).toBe(true)
       expect(effects).toContain(`${i}`)
@@ -198,10 +198,10 @@ test('a linearizable read on any controller covers every write completed before 
 test('every controller lists all members, how far they are, and who has gone', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
-  for (let i = 0; i < 70; i += 1) await leader.gateway.propose(command(`${i}`))
+  for (let i = 0; i < 70; i += 1) await leader.clusterNode.propose(command(`${i}`))
   await until('all see all, with equal digests', () =>
     formed.ids.every((id) => {
-      const members = formed.node(id).gateway.members()
+      const members = formed.node(id).clusterNode.members()
       const digests = new Set(members.map(({ progress }) => progress?.digest ?? id))
       return (
         members.length === 3 &&
@@ -213,14 +213,14 @@ test('every controller lists all members, how far they are, and who has gone', a
       )
     }),
   )
-  const members = leader.gateway.members()
+  const members = leader.clusterNode.members()
   expect(members.map(({ id }) => id)).toEqual(['n1', 'n2', 'n3'])
   for (const { voter, version, startedAtMs, certificatePem } of members) {
     expect({ voter, version }).toEqual({ voter: true, version: '1.0.0' })
     expect(startedAtMs).toBeGreaterThan(1_700_000_000_000)
     expect(certificatePem).toContain('BEGIN CERTIFICATE')
   }
-  expect(leader.gateway.status().alarms).toEqual([])
+  expect(leader.clusterNode.status().alarms).toEqual([])
   const gone = formed.ids.find((id) => id !== leader.id) ?? ''
   await formed.node(gone).kill()
   const left = formed.ids.filter((id) => id !== gone)
@@ -230,7 +230,7 @@ test('every controller lists all members, how far they are, and who has gone', a
       left.every((id) =>
         formed
           .node(id)
-          .gateway.members()
+          .clusterNode.members()
           .every((member) => member.connected === (member.id !== gone)),
       ),
     5000,
@@ -240,7 +240,7 @@ test('every controller lists all members, how far they are, and who has gone', a
     left.every((id) =>
       formed
         .node(id)
-        .gateway.members()
+        .clusterNode.members()
         .every(({ connected }) => connected),
     ),
   )
@@ -250,7 +250,7 @@ test('a member that was away while the log was cut gets a snapshot and goes on w
   const formed = await cluster(3)
   const changes: StartChanges = {
     persistEntries: 300,
-    gateway: { retention: { entries: 100, bytes: 20_000, catchUpBytes: 20_000 } },
+    clusterNode: { retention: { entries: 100, bytes: 20_000, catchUpBytes: 20_000 } },
   }
   await formed.start('n1', changes)
   await formed.start('n2', changes)
@@ -258,7 +258,7 @@ test('a member that was away while the log was cut gets a snapshot and goes on w
   for (const { machine } of formed.nodes.values()) machine.snapshotPaddingBytes = 3_000_000
   for (let i = 0; i < 20; i += 1) {
     const batch = Array.from({ length: 50 }, (_, k) => command(`${i}-${k}`))
-    await Promise.all(batch.map(async (input) => await leader.gateway.propose(input)))
+    await Promise.all(batch.map(async (input) => await leader.clusterNode.propose(input)))
   }
   const late = await formed.start('n3', changes)
   const writing = writer(leader, 'during')
@@ -267,7 +267,7 @@ test('a member that was away while the log was cut gets a snapshot and goes on w
   expect(late.log.lines.some((line) => line.includes('received snapshot'))).toBe(true)
   expect(late.effects.length).toBeLessThan(1000)
   expect(late.fatal).toEqual([])
-  const own = await late.gateway.propose(command('from the late one'))
+  const own = await late.clusterNode.propose(command('from the late one'))
   expect(own.outcome.ok).toBe(true)
   await writing.stop()
   expect(writing.doubtful).toEqual([])
@@ -285,12 +285,14 @@ test('an entry that cannot be applied stops apply, raises an alarm and ends the 
   node.machine.onCommand = () => {
     throw new Error('unknown kind 99')
   }
-  expect(await problemOf(node.gateway.propose(command('from the future')))).toBe('OUTCOME_UNKNOWN')
+  expect(await problemOf(node.clusterNode.propose(command('from the future')))).toBe(
+    'OUTCOME_UNKNOWN',
+  )
   expect(node.fatal.map(({ message }) => message)).toEqual([
     expect.stringContaining('unknown kind 99'),
   ])
-  expect(node.gateway.status().alarms).toMatchObject([{ code: 'APPLY_STOPPED' }])
-  expect(await problemOf(node.gateway.propose(command('next')))).toBe('CLUSTER_NO_LEADER')
+  expect(node.clusterNode.status().alarms).toMatchObject([{ code: 'APPLY_STOPPED' }])
+  expect(await problemOf(node.clusterNode.propose(command('next')))).toBe('CLUSTER_NO_LEADER')
 })
 
 test('a member that is removed is refused by the others from then on', async () => {
@@ -300,9 +302,9 @@ test('a member that is removed is refused by the others from then on', async () 
   const target = leader.machine.currentConfiguration()
   target.members = target.members.filter(({ id }) => id !== removed.id)
   // A leader changes nothing before it has committed in its own term.
-  await leader.gateway.propose(command('first'))
-  expect(await leader.gateway.changeConfiguration(target)).toBeNull()
-  await until('it is out', () => leader.gateway.members().length === 2)
+  await leader.clusterNode.propose(command('first'))
+  expect(await leader.clusterNode.changeConfiguration(target)).toBeNull()
+  await until('it is out', () => leader.clusterNode.members().length === 2)
   const others = formed.ids.filter((id) => id !== removed.id)
   await until('the others say so to whoever reads their log', () =>
     others.some((id) =>
@@ -310,11 +312,11 @@ test('a member that is removed is refused by the others from then on', async () 
     ),
   )
   await until('nobody lists it', () =>
-    others.every((id) => formed.node(id).gateway.members().length === 2),
+    others.every((id) => formed.node(id).clusterNode.members().length === 2),
   )
-  const before = leader.gateway.status().term
-  expect((await leader.gateway.propose(command('without it'))).outcome.ok).toBe(true)
-  expect(leader.gateway.status().term).toBe(before)
+  const before = leader.clusterNode.status().term
+  expect((await leader.clusterNode.propose(command('without it'))).outcome.ok).toBe(true)
+  expect(leader.clusterNode.status().term).toBe(before)
   expect(removed.effects).not.toContain('without it')
 })
 
@@ -322,14 +324,14 @@ test('a controller that was away knows the members of its log at once, not only 
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
-  await leader.gateway.propose(command('first'))
+  await leader.clusterNode.propose(command('first'))
   const target = leader.machine.currentConfiguration()
   for (const member of target.members) if (member.id === changed.id) member.voter = false
-  expect(await leader.gateway.changeConfiguration(target)).toBeNull()
+  expect(await leader.clusterNode.changeConfiguration(target)).toBeNull()
   const isVoter = (): boolean | undefined =>
     formed
       .node(changed.id)
-      .gateway.members()
+      .clusterNode.members()
       .find(({ id }) => id === changed.id)?.voter
   await until('it is a learner', () => isVoter() === false)
   await changed.kill()

@@ -5,7 +5,8 @@ import type { Candidate, LeadershipView } from '../../src/cluster/leadership/lea
 import { LeadershipSteward } from '../../src/cluster/leadership/leadership-steward.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
-import type { SoftState } from '../../src/ports/soft-state.ts'
+import { softTopics } from '../../src/ports/soft-topics.ts'
+import type { OpenTopic, SoftState } from '../../src/ports/soft-topics.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
 const candidate = (id: string, changes: Partial<Candidate> = {}): Candidate => ({
@@ -121,20 +122,20 @@ function steward(priority = 50) {
     leaderContactMs: () => 0,
     readIndex: () => Promise.resolve(0),
   }
-  const soft: SoftState = {
-    topic: ({ encode, decode }) => ({
-      publish: (key, value) => {
-        stage.said.set(key, decode(encode(value)))
-        return true
-      },
-      withdraw: (key) => stage.said.delete(key),
-      get: () => undefined,
-      values: () => [],
-      onChange: (listener) => {
-        stage.hear = (key, value) => listener('b', key, value as Parameters<typeof listener>[2])
-      },
-    }),
+  const { encode, decode } = softTopics.leadership
+  const topic: OpenTopic<'leadership'> = {
+    publish: (key, value) => {
+      stage.said.set(key, decode(encode(value)))
+      return true
+    },
+    withdraw: (key) => stage.said.delete(key),
+    get: () => undefined,
+    values: () => [],
+    onChange: (listener) => {
+      stage.hear = (key, value) => listener('b', key, value as Parameters<typeof listener>[2])
+    },
   }
+  const soft = { open: () => topic } as unknown as SoftState
   const subject = new LeadershipSteward(
     { ...defaultLeadershipTiming, priority, slowFsyncMs: 250, slowLoopMs: 200 },
     {
@@ -205,7 +206,7 @@ test('a pin is told with what is left of it, and withdrawn at its end', async ()
   const stage = steward()
   stage.members = [member('a')]
   stage.subject.pin()
-  expect(stage.said.get('manual')).toEqual({ reason: 'manual', remainingMs: 600_000 })
+  expect(stage.said.get('manual')).toMatchObject({ reason: 'manual', remainingMs: 600_000 })
   await stage.run(60_000)
   const { remainingMs } = stage.said.get('manual') as { remainingMs: number }
   expect(remainingMs).toBeLessThanOrEqual(545_000)

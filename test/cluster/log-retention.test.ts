@@ -5,7 +5,8 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { CatchUps } from '../../src/cluster/snapshots/catch-up.ts'
-import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { HostCommand, HostStatus, PeerStatus } from '../../src/cluster/link.ts'
 import { LogRetention } from '../../src/cluster/snapshots/log-retention.ts'
@@ -95,7 +96,7 @@ function catchUps(nearFrom: Index) {
   const clock = new ManualClock()
   const alarms = new Alarms(clock, new RecordedLog().log)
   const made = new CatchUps(alarms, clock, (index) => index >= nearFrom)
-  const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_OUTRUN')
+  const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_LAGGING')
   return { made, clock, isOutrun }
 }
 
@@ -172,8 +173,8 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-/** A real gateway and machine; the host is played, as only what it says of the peers matters here. */
-function gateway() {
+/** A real cluster node and machine; the host is played, as only what it says of the peers matters here. */
+function clusterNode() {
   const { main, host } = inlineLink()
   const machine = new CounterMachine({ persistEntries: 512, isChained: false })
   const commands: HostCommand[] = []
@@ -182,9 +183,9 @@ function gateway() {
     if (command.type === 'start') host.post({ type: 'started', port: 1 })
     if (command.type === 'stop') host.post({ type: 'stopped' })
   }
-  const made = new Gateway(
+  const made = new ClusterNode(
     {
-      ...defaultGatewayOptions,
+      ...defaultClusterNodeOptions,
       self: {
         ...{ id: 'n1', version: '', startedAtMs: 1, apiAddresses: [], certificatePem: '' },
       },
@@ -233,7 +234,7 @@ const members = (learners: readonly string[]): Uint8Array =>
   )
 
 test('a learner that is being caught up holds the log back as a voter does, while it is connected', async () => {
-  const { made, host, commit, cutAt } = gateway()
+  const { made, host, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
   host.post({ type: 'status', ...told })
@@ -246,7 +247,7 @@ test('a learner that is being caught up holds the log back as a voter does, whil
 })
 
 test('the log after a snapshot is kept from the moment it is asked for until its receiver follows', async () => {
-  const { made, host, commands, commit, cutAt } = gateway()
+  const { made, host, commands, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
   const away = { ...told, peers: [peer('n2', { isConnected: false })] }

@@ -26,7 +26,7 @@ const addressesOf = (id: string) => [
   { api: 'edge-client', url: `https://${id}.test/edge/client/v1`, version: 'v1' },
 ]
 const rowOf = (node: TestNode, id: string) =>
-  node.gateway.members().find((member) => member.id === id)
+  node.clusterNode.members().find((member) => member.id === id)
 
 test('a member that is away is listed with what it said, also by a controller that was restarted meanwhile', async () => {
   cluster = await formCluster(2)
@@ -45,7 +45,7 @@ test('a member that is away is listed with what it said, also by a controller th
   await n1.kill()
 
   const again = await cluster.start('n1', { memory, apiAddresses: addressesOf('n1') })
-  await until('n1 is up', () => again.gateway.members().length === 2)
+  await until('n1 is up', () => again.clusterNode.members().length === 2)
   expect(rowOf(again, 'n2')).toMatchObject({
     connected: false,
     apiAddresses: addressesOf('n2'),
@@ -53,7 +53,7 @@ test('a member that is away is listed with what it said, also by a controller th
     lastContactMs: null,
     readOnly: true,
   })
-  expect(again.gateway.health()).toMatchObject({
+  expect(again.clusterNode.health()).toMatchObject({
     failureTolerance: -1,
     voters: 2,
     votersConnected: 1,
@@ -80,24 +80,24 @@ test('every controller knows how far the others are within a second, so that the
   cluster = await formCluster(3)
   const nodes = await Promise.all(cluster.ids.map((id) => (cluster as TestCluster).start(id)))
   const leader = await cluster.leader()
-  const { index } = await leader.gateway.propose(command('x'))
+  const { index } = await leader.clusterNode.propose(command('x'))
   await until(
     'all know of all',
     () =>
-      nodes.every(({ gateway }) =>
-        gateway.members().every(({ progress }) => (progress?.applied ?? 0) >= index),
+      nodes.every(({ clusterNode }) =>
+        clusterNode.members().every(({ progress }) => (progress?.applied ?? 0) >= index),
       ),
     5000,
   )
-  const health = leader.gateway.health()
+  const health = leader.clusterNode.health()
   expect(health).toMatchObject({ role: 'leader', failureTolerance: 1, lagEntries: 0, lagMs: 0 })
   expect(health.members.map(({ connected, voter }) => connected && voter)).toEqual([
     true,
     true,
     true,
   ])
-  expect(leader.gateway.vitals).toMatchObject({ droppedFrames: 0 })
-  expect(leader.gateway.vitals.proposalsAccepted).toBeGreaterThan(0)
+  expect(leader.clusterNode.vitals).toMatchObject({ droppedFrames: 0 })
+  expect(leader.clusterNode.vitals.proposalsAccepted).toBeGreaterThan(0)
 })
 
 test('leadership goes to the member of the highest priority, and stays where an operator puts it', async () => {
@@ -112,28 +112,28 @@ test('leadership goes to the member of the highest priority, and stays where an 
   }
   for (const id of ids) {
     const priority = id === 'n3' ? 90 : 50
-    const { gateway, log } = await cluster.start(id, { priority })
+    const { clusterNode, log } = await cluster.start(id, { priority })
     const steward = new LeadershipSteward(
       { ...timing, priority, slowFsyncMs: 60_000, slowLoopMs: 60_000 },
       {
-        cluster: gateway,
-        soft: gateway.soft,
+        cluster: clusterNode,
+        soft: clusterNode.soft,
         clock: systemClock,
         log: log.log,
         matchIndex: (of) =>
-          gateway.peerStatuses().find((peer) => peer.id === of)?.matchIndex ?? null,
-        transfer: (to) => gateway.transferLeadership(to),
+          clusterNode.peerStatuses().find((peer) => peer.id === of)?.matchIndex ?? null,
+        transfer: (to) => clusterNode.transferLeadership(to),
       },
     )
     steward.start()
     stewards.set(id, steward)
   }
   try {
-    const n3 = cluster.node('n3').gateway
+    const n3 = cluster.node('n3').clusterNode
     await until('n3 leads', () => n3.status().role === 'leader', 20_000)
     await n3.transferLeadership('n1')
     stewards.get('n3')?.pin()
-    const n1 = cluster.node('n1').gateway
+    const n1 = cluster.node('n1').clusterNode
     await until('n1 leads', () => n1.status().role === 'leader')
     const { term } = n1.status()
     // Far more often than a preference without the pin would have needed.

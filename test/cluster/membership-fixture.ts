@@ -104,8 +104,8 @@ export class ManagedCluster {
 
   /** Voters as the leader has them, once nothing is under way. */
   async voters(): Promise<readonly string[]> {
-    const { gateway } = await this.cluster.leader()
-    const { record, isCommitted } = gateway.configuration()
+    const { clusterNode } = await this.cluster.leader()
+    const { record, isCommitted } = clusterNode.configuration()
     if (!isCommitted || record.outgoingVoters.length > 0) return []
     return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
   }
@@ -135,8 +135,8 @@ export class ManagedCluster {
   }
 
   async configuration(): Promise<Uint8Array> {
-    const { gateway } = await this.cluster.leader()
-    return toBinary(ConfigurationSchema, gateway.configuration().record)
+    const { clusterNode } = await this.cluster.leader()
+    return toBinary(ConfigurationSchema, clusterNode.configuration().record)
   }
 
   async stop(): Promise<void> {
@@ -147,7 +147,7 @@ export class ManagedCluster {
 
   #manage(node: TestNode): TestNode {
     const management = manageMembers({
-      consensus: node.gateway,
+      consensus: node.clusterNode,
       state: {
         get: (entity, id) =>
           (entity === 'admission' ? this.#admissions.get(id) : undefined) as never,
@@ -183,7 +183,7 @@ export class ManagedCluster {
 
   #entrance(node: TestNode): void {
     const entrance = new Entrance({
-      consensus: node.gateway,
+      consensus: node.clusterNode,
       storeId: node.storeId,
       seeds: () => [],
       enter: async (addresses) => await this.enter(node, addresses),

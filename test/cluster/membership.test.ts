@@ -33,8 +33,8 @@ test('one controller becomes three, five, and three again, and takes writes all 
   await managed.untilVoters('n1', 'n2', 'n3')
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
-  const { gateway } = managed.cluster.node('n5')
-  expect(await gateway.propose(command('five'))).toMatchObject({ outcome: { ok: true } })
+  const { clusterNode } = managed.cluster.node('n5')
+  expect(await clusterNode.propose(command('five'))).toMatchObject({ outcome: { ok: true } })
 
   const control = managed.control('n2')
   const confirmation = 'remove n5 and tolerate 1 failure'
@@ -49,10 +49,10 @@ test('one controller becomes three, five, and three again, and takes writes all 
     votersAfter: ['n1', 'n2', 'n3'],
     confirmation: null,
   })
-  expect(await managed.voters()).toEqual(['n1', 'n2', 'n3'])
+  await managed.untilVoters('n1', 'n2', 'n3')
   await until('both removals are settled', () => managed.settled.length === 2)
   expect([managed.isAdmitted('n4'), managed.isAdmitted('n5')]).toEqual([false, false])
-  const first = managed.cluster.node('n1').gateway
+  const first = managed.cluster.node('n1').clusterNode
   await until(
     'nothing is left to settle',
     () => first.configuration().record.departed.length === 0 && first.configuration().isCommitted,
@@ -68,14 +68,14 @@ test('a leader that is removed hands over first, and the request is answered whe
   const change = managed.control(leader.id).change(remove(leader.id), confirmation, anOperator)
   await until('the others are without it', () =>
     rest.every((id) => {
-      const { record } = managed.cluster.node(id).gateway.configuration()
+      const { record } = managed.cluster.node(id).clusterNode.configuration()
       return record.outgoingVoters.length === 0 && record.members.length === 2
     }),
   )
   managed.management(leader.id).onSelfRemoved()
   expect(await change).toMatchObject({ votersAfter: rest })
   await until('one of them leads', () =>
-    rest.some((id) => managed.cluster.node(id).gateway.status().role === 'leader'),
+    rest.some((id) => managed.cluster.node(id).clusterNode.status().role === 'leader'),
   )
   const asked = managed.control(rest[0] ?? '')
   expect(await asked.change(remove(leader.id), null, anOperator)).toMatchObject({ isNeeded: false })
@@ -94,7 +94,7 @@ test('a dead voter is replaced by one joint change, and each request may be repe
   const replace = { verb: 'replace', oldId: dead, newId: 'n4' } as const
   const control = managed.control(other)
   await until('n4 is listed', () =>
-    leader.gateway.configuration().record.members.some(({ id }) => id === 'n4'),
+    leader.clusterNode.configuration().record.members.some(({ id }) => id === 'n4'),
   )
   const deadline = performance.now() + 10_000
   for (;;) {
@@ -147,7 +147,7 @@ test('leadership moves to the voter named, asked of any controller, and a learne
   if (first === undefined || second === undefined) throw new Error('three were formed')
   const control = managed.control(first)
   expect(await control.transferLeadership(second, anOperator)).toBe(second)
-  expect(managed.cluster.node(first).gateway.leaderId()).toBe(second)
+  expect(managed.cluster.node(first).clusterNode.leaderId()).toBe(second)
   expect(await control.transferLeadership(second, anOperator)).toBe(second)
   expect(await control.transferLeadership(null, anOperator)).not.toBe(second)
   await expect(control.transferLeadership('n9', anOperator)).rejects.toMatchObject({
@@ -156,7 +156,7 @@ test('leadership moves to the voter named, asked of any controller, and a learne
   await until('n4 is listed', () =>
     managed.cluster
       .node(first)
-      .gateway.configuration()
+      .clusterNode.configuration()
       .record.members.some(({ id }) => id === 'n4'),
   )
   await expect(control.transferLeadership('n4', anOperator)).rejects.toMatchObject({
@@ -176,7 +176,7 @@ test('a change outlives the leader that began it', async () => {
   const change = managed.control(asked).change(remove(leaving), confirmation, anOperator)
   await until(
     'the change is under way',
-    () => leader.gateway.configuration().record.departed.length > 0,
+    () => leader.clusterNode.configuration().record.departed.length > 0,
   )
   await managed.kill(leader.id)
   await change
@@ -208,15 +208,15 @@ test('a member whose disk is lost comes back by itself, as a learner and then a 
   const leader = await managed.cluster.leader()
   const lost = managed.cluster.ids.find((id) => id !== leader.id)
   if (lost === undefined) throw new Error('three were formed')
-  await leader.gateway.propose(command('before'))
+  await leader.clusterNode.propose(command('before'))
   await managed.kill(lost)
   await until('it is out of contact', () =>
-    leader.gateway.peerStatuses().some(({ id, isConnected }) => id === lost && !isConnected),
+    leader.clusterNode.peerStatuses().some(({ id, isConnected }) => id === lost && !isConnected),
   )
   const storeId = new Uint8Array(16).fill(7)
   const node = await managed.comeBack(lost, storeId)
   const record = () =>
-    leader.gateway.configuration().record.members.find((member) => member.id === lost)
+    leader.clusterNode.configuration().record.members.find((member) => member.id === lost)
   await until('it votes with the new disk', () => {
     const member = record()
     return member?.voter === true && Buffer.compare(member.storeId, storeId) === 0

@@ -21,7 +21,7 @@ async function running(size: number): Promise<TestCluster> {
   const formed = await formCluster(size)
   cluster = formed
   for (const id of formed.ids) await formed.start(id)
-  await (await formed.leader()).gateway.propose(command('first'))
+  await (await formed.leader()).clusterNode.propose(command('first'))
   return formed
 }
 
@@ -29,13 +29,13 @@ async function running(size: number): Promise<TestCluster> {
 async function change(formed: TestCluster, alter: (members: Member[]) => Member[]): Promise<void> {
   const end = performance.now() + 15_000
   while (performance.now() < end) {
-    const { gateway } = await formed.leader()
-    const { record, isCommitted } = gateway.configuration()
+    const { clusterNode } = await formed.leader()
+    const { record, isCommitted } = clusterNode.configuration()
     const target = clone(ConfigurationSchema, record)
     target.members = alter(target.members)
-    if (isCommitted && (await gateway.changeConfiguration(target)) === null) {
+    if (isCommitted && (await clusterNode.changeConfiguration(target)) === null) {
       await until('the change is over', () => {
-        const now = gateway.configuration()
+        const now = clusterNode.configuration()
         return now.isCommitted && now.record.outgoingVoters.length === 0
       })
       return
@@ -50,8 +50,8 @@ async function follower(formed: TestCluster): Promise<TestNode> {
   return formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
 }
 
-const isLinked = ({ gateway }: TestNode): boolean =>
-  gateway.peerStatuses().every(({ isConnected }) => isConnected)
+const isLinked = ({ clusterNode }: TestNode): boolean =>
+  clusterNode.peerStatuses().every(({ isConnected }) => isConnected)
 
 const reasons = (node: TestNode): string[] => node.selfRefusals.map(({ reason }) => reason)
 
@@ -62,7 +62,7 @@ test('a member that is removed is sent the entry that says so and reads it in it
   await until('it knows', () =>
     removed.selfRefusals.some(({ reason, by }) => reason === 'removed' && by === removed.id),
   )
-  const listed = () => removed.gateway.configuration().record.members.map(({ id }) => id)
+  const listed = () => removed.clusterNode.configuration().record.members.map(({ id }) => id)
   await until('its own log says so', () => !listed().includes(removed.id))
 }, 60_000)
 
@@ -70,20 +70,22 @@ test('nobody waits for what a member asked for that was removed', async () => {
   const formed = await formCluster(3)
   cluster = formed
   const hour = 3_600_000
-  const gateway = { proposeTimeoutMs: hour, leaderlessMsMax: hour }
-  for (const id of formed.ids) await formed.start(id, { gateway })
-  await (await formed.leader()).gateway.propose(command('first'))
+  const clusterNode = { proposeTimeoutMs: hour, leaderlessMsMax: hour }
+  for (const id of formed.ids) await formed.start(id, { clusterNode })
+  await (await formed.leader()).clusterNode.propose(command('first'))
   const removed = await follower(formed)
   const writers = Array.from({ length: 16 }, async (_, n) => {
     for (;;) {
-      const fate = await removed.gateway.propose(command(`${n}`)).catch((error: unknown) => error)
+      const fate = await removed.clusterNode
+        .propose(command(`${n}`))
+        .catch((error: unknown) => error)
       if (fate instanceof Problem) return fate.code
     }
   })
   await change(formed, (members) => members.filter(({ id }) => id !== removed.id))
   const codes = new Set(await Promise.all(writers))
   expect(codes.difference(new Set(['OUTCOME_UNKNOWN', 'CLUSTER_NO_LEADER']))).toEqual(new Set())
-  const next = removed.gateway.propose(command('next'))
+  const next = removed.clusterNode.propose(command('next'))
   await expect(next).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 }, 30_000)
 
@@ -92,11 +94,11 @@ test('a member that was removed while it was down is told when it comes back, an
   const { id, kill } = await follower(formed)
   await kill()
   await change(formed, (members) => members.filter((member) => member.id !== id))
-  await (await formed.leader()).gateway.propose(command('without it'))
+  await (await formed.leader()).clusterNode.propose(command('without it'))
   const back = await formed.start(id)
   await until('it is told', () => reasons(back).includes('removed'))
   const told = back.selfRefusals.find(({ reason }) => reason === 'removed')
-  expect(told?.index).toBeGreaterThan(back.gateway.configuration().index)
+  expect(told?.index).toBeGreaterThan(back.clusterNode.configuration().index)
   expect(back.effects).not.toContain('without it')
 }, 60_000)
 
@@ -113,12 +115,12 @@ test('one that has only a roster finds the members, is told that it is not one y
   await change(formed, (members) => [...members, { ...member, voter: false }])
   await until('it has caught up', () => joiner.effects.includes('first'))
   await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
-  await first.gateway.propose(command('by two'))
+  await first.clusterNode.propose(command('by two'))
   await until('both have it', () => joiner.effects.includes('by two'))
   expect(reasons(joiner)).not.toContain('removed')
   // Either of the two can lead.
-  await first.gateway.transferLeadership('n2')
-  await until('the other leads', () => joiner.gateway.status().role === 'leader')
+  await first.clusterNode.transferLeadership('n2')
+  await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 }, 60_000)
 
 test('a member whose disk was wiped is let in with its new one once that is in its record, and votes again', async () => {
@@ -130,7 +132,7 @@ test('a member whose disk was wiped is let in with its new one once that is in i
   const back = await formed.start(id, {
     from: 'empty',
     storeId,
-    gateway: { storeId },
+    clusterNode: { storeId },
     host: { roster: rosters.at(-1) ?? null },
   })
   await until('it is told', () => reasons(back).includes('not-yet-a-member'))
@@ -139,14 +141,14 @@ test('a member whose disk was wiped is let in with its new one once that is in i
   )
   await until('it has caught up', () => back.effects.includes('first'))
   // Its starts are counted anew, and so what it says of itself must not look like what was said long ago.
-  const isHeardBy = ({ gateway }: TestNode) =>
-    gateway
+  const isHeardBy = ({ clusterNode }: TestNode) =>
+    clusterNode
       .members()
       .some((one) => one.id === id && one.startedAtMs === back.startedAtMs && one.vitals !== null)
   await until('the others hear how it is', () => [...formed.nodes.values()].every(isHeardBy))
   await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
-  await (await formed.leader()).gateway.transferLeadership(id)
-  await until('it leads', () => back.gateway.status().role === 'leader')
+  await (await formed.leader()).clusterNode.transferLeadership(id)
+  await until('it leads', () => back.clusterNode.status().role === 'leader')
 }, 60_000)
 
 test('a member whose disk was put back to an old copy is refused, and told that it was', async () => {
@@ -154,14 +156,14 @@ test('a member whose disk was put back to an old copy is refused, and told that 
   const { id, kill } = await follower(formed)
   await kill()
   const leader = await formed.leader()
-  await leader.gateway.propose(command('second'))
+  await leader.clusterNode.propose(command('second'))
   // The same store id with the log as it was formed.
   const back = await formed.start(id, { from: 'nothing' })
   await until('it is told', () => reasons(back).includes('rolled-back'))
   expect(back.effects).toEqual([])
-  const term = leader.gateway.status().term
-  await leader.gateway.propose(command('third'))
-  expect(leader.gateway.status().term).toBe(term)
+  const term = leader.clusterNode.status().term
+  await leader.clusterNode.propose(command('third'))
+  expect(leader.clusterNode.status().term).toBe(term)
 }, 60_000)
 
 test('when all stop and start again, a disk that was put back to an older copy meanwhile is still refused', async () => {
@@ -173,9 +175,9 @@ test('when all stop and start again, a disk that was put back to an older copy m
   copy.disk.crash()
   await formed.start(id)
   await until('they are linked', () => [...formed.nodes.values()].every(isLinked))
-  await (await formed.leader()).gateway.propose(command('second'))
+  await (await formed.leader()).clusterNode.propose(command('second'))
   const others = formed.ids.filter((one) => one !== id)
-  const applied = () => formed.node(id).gateway.status().applied
+  const applied = () => formed.node(id).clusterNode.status().applied
   const isKept = (one: string) => {
     const mark = formed
       .node(one)
@@ -208,7 +210,7 @@ test('when all stop and start again, a disk that was put back to an older copy m
   await until('and by the other', () => new Set(back.selfRefusals.map(({ by }) => by)).size === 2)
   const leader = await formed.leader()
   expect(others).toContain(leader.id)
-  await leader.gateway.propose(command('third'))
+  await leader.clusterNode.propose(command('third'))
   expect(leader.effects).toEqual(['first', 'second', 'third'])
   expect(back.effects).not.toContain('second')
   expect(new Set(reasons(back))).toEqual(new Set(['rolled-back']))
@@ -231,11 +233,14 @@ test('with every address changed at once and one name for the new ones, there is
     }
     await until(
       'there is a leader',
-      () => [...formed.nodes.values()].some(({ gateway }) => gateway.status().role === 'leader'),
+      () =>
+        [...formed.nodes.values()].some(
+          ({ clusterNode }) => clusterNode.status().role === 'leader',
+        ),
       10_000,
     )
     const leader = await formed.leader()
-    await leader.gateway.propose(command('elsewhere'))
+    await leader.clusterNode.propose(command('elsewhere'))
     console.log(`a leader and a write after ${Math.round(performance.now() - startedMs)} ms`)
     await until('all have it', () =>
       [...formed.nodes.values()].every(({ effects }) => effects.includes('elsewhere')),

@@ -10,7 +10,7 @@ import { AddressBook } from '../../src/cluster/transport/addresses.ts'
 import type { Log } from '../../src/cluster/log.ts'
 import type { Refusal } from '../../src/cluster/handshake/mesh-refusal.ts'
 import { Mesh } from '../../src/cluster/transport/mesh.ts'
-import type { MeshEvents } from '../../src/cluster/transport/mesh.ts'
+import type { MeshEvents } from '../../src/cluster/transport/mesh-parts.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import type { RaftContent } from '../../src/cluster/message-codec.ts'
 import {

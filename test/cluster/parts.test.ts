@@ -10,8 +10,10 @@ import { OutstandingProposals } from '../../src/cluster/proposals/outstanding.ts
 import type { OutstandingProposal } from '../../src/cluster/proposals/outstanding.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/proposals/proposal-codec.ts'
 import { ReadRounds } from '../../src/cluster/proposals/read-rounds.ts'
+import { present } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'
+import { traceBytes, traceOf } from '../../src/lib/trace-context.ts'
 import type { Entry, Message } from '../../src/raft/types.ts'
 
 class ManualClock implements Clock {
@@ -342,6 +344,21 @@ function proposeFrame(): ForwardFrame['frame'] {
   if (frame === undefined) throw new Error('nothing was forwarded')
   return frame
 }
+
+test('a recorded trace crosses with its write and is told where that is proposed, others are not', () => {
+  const { forwarded, made: follower } = forwarding('other')
+  const trace = traceBytes(traceOf(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
+  const [first, second] = two
+  const written = packProposals([{ ...present(first, 'one'), trace }, present(second, 'two')])
+  follower.proposeFromMain(unpackProposals(written))
+  const leader = forwarding('me')
+  leader.made.onFrame('peer', present(forwarded[0], 'a frame'), false)
+  expect(leader.proposed).toEqual([1, 2])
+  const parentSpanId = Buffer.from(trace.slice(16)).toString('hex')
+  expect(leader.events).toMatchObject([
+    { type: 'log', fields: { peer: 'peer', traceId: 'a1'.repeat(16), parentSpanId } },
+  ])
+})
 
 test('one that does not lead refuses what is forwarded to it, and asks nobody else', () => {
   const { made, answers, forwarded, proposed } = forwarding('other')

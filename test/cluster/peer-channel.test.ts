@@ -27,23 +27,23 @@ async function pair(): Promise<TestCluster> {
   cluster = await formCluster(2)
   await cluster.start('n1')
   await cluster.start('n2')
-  const { gateway } = cluster.node('n1')
-  await until('n1 has a link to n2', () => gateway.peers.readyPeers().includes('n2'))
+  const { clusterNode } = cluster.node('n1')
+  await until('n1 has a link to n2', () => clusterNode.peers.readyPeers().includes('n2'))
   await until('n2 has a link to n1', () =>
-    (cluster?.node('n2').gateway.peers.readyPeers() ?? []).includes('n1'),
+    (cluster?.node('n2').clusterNode.peers.readyPeers() ?? []).includes('n1'),
   )
   return cluster
 }
 
 test('a call reaches the peer with who asks, and its answer or its problem comes back', async () => {
   const { node } = await pair()
-  node('n2').gateway.peers.serve('greet', 'members', (caller, payload) =>
+  node('n2').clusterNode.peers.serve('greet', 'members', (caller, payload) =>
     Promise.resolve(bytes(`${text(payload)} ${caller.id}, ${String(caller.isMember)}`)),
   )
-  node('n2').gateway.peers.serve('refuse', 'members', () =>
+  node('n2').clusterNode.peers.serve('refuse', 'members', () =>
     Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'not like that' })),
   )
-  const { peers } = node('n1').gateway
+  const { peers } = node('n1').clusterNode
   expect(text(await peers.call('n2', 'greet', bytes('good day'), 5000))).toBe('good day n1, true')
   await expect(peers.call('n2', 'refuse', bytes(''), 5000)).rejects.toMatchObject({
     code: 'MEMBERSHIP_REFUSED',
@@ -60,11 +60,11 @@ test('a call reaches the peer with who asks, and its answer or its problem comes
 test('a call whose callee goes away fails at once, whatever its timeout', async () => {
   const { node } = await pair()
   let isAsked = false
-  node('n2').gateway.peers.serve('wait', 'members', () => {
+  node('n2').clusterNode.peers.serve('wait', 'members', () => {
     isAsked = true
     return new Promise(() => undefined)
   })
-  const answer = node('n1').gateway.peers.call('n2', 'wait', bytes(''), 600_000)
+  const answer = node('n1').clusterNode.peers.call('n2', 'wait', bytes(''), 600_000)
   const failure = expect(answer).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' })
   await until('n2 has the call', () => isAsked)
   await node('n2').kill()
@@ -74,8 +74,9 @@ test('a call whose callee goes away fails at once, whatever its timeout', async 
 test('notes arrive in their order', async () => {
   const { node } = await pair()
   const heard: string[] = []
-  node('n2').gateway.peers.onNote('count', (from, payload) => heard.push(from + text(payload)))
-  for (let at = 0; at < 50; at += 1) node('n1').gateway.peers.note('n2', 'count', bytes(`${at}`))
+  node('n2').clusterNode.peers.onNote('count', (from, payload) => heard.push(from + text(payload)))
+  for (let at = 0; at < 50; at += 1)
+    node('n1').clusterNode.peers.note('n2', 'count', bytes(`${at}`))
   await until('all notes are there', () => heard.length === 50)
   expect(heard).toEqual(Array.from({ length: 50 }, (_, at) => `n1${at}`))
 })

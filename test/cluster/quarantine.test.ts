@@ -64,7 +64,8 @@ function outcomesOf(node: TestNode): ReadonlyMap<number, string> {
   return outcomes
 }
 
-const codesOf = (node: TestNode): string[] => node.gateway.status().alarms.map(({ code }) => code)
+const codesOf = (node: TestNode): string[] =>
+  node.clusterNode.status().alarms.map(({ code }) => code)
 
 async function settled(work: Promise<unknown>): Promise<string> {
   try {
@@ -95,13 +96,13 @@ function writeThrough(node: TestNode, name: string) {
   const answers: { readonly index: number; readonly id: string; readonly wasOut: boolean }[] = []
   let isOver = false
   const write = async (i: number): Promise<void> => {
-    const { index, outcome } = await node.gateway.propose(command(`${name}-${i}`))
+    const { index, outcome } = await node.clusterNode.propose(command(`${name}-${i}`))
     const id = outcome.ok ? outcome.id : outcome.code
-    answers.push({ index, id, wasOut: node.gateway.isQuarantined })
+    answers.push({ index, id, wasOut: node.clusterNode.isQuarantined })
   }
   const run = (async () => {
     for (let i = 0; !isOver; i += 1) {
-      const wasOut = node.gateway.isQuarantined
+      const wasOut = node.clusterNode.isQuarantined
       fates.push({ fate: await settled(write(i)), wasOut })
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
@@ -125,12 +126,12 @@ test('a follower that misapplies an entry answers nothing, rebuilds its state fr
   const truth = outcomesOf(formed.node(steady[0] ?? ''))
   const others = steady.map((id) => writeThrough(formed.node(id), 'others'))
   const own = writeThrough(odd, 'own')
-  await until('it is out of service', () => odd.gateway.isQuarantined)
+  await until('it is out of service', () => odd.clusterNode.isQuarantined)
   expect([mark.isOn, codesOf(odd).includes('STATE_QUARANTINED')]).toEqual([true, true])
-  expect(odd.gateway.health().alarms.some(({ isCritical }) => isCritical)).toBe(true)
-  expect(await settled(odd.gateway.propose(command('refused')))).toBe('NODE_QUARANTINED')
-  expect(await settled(odd.gateway.readIndex())).toBe('NODE_QUARANTINED')
-  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  expect(odd.clusterNode.health().alarms.some(({ isCritical }) => isCritical)).toBe(true)
+  expect(await settled(odd.clusterNode.propose(command('refused')))).toBe('NODE_QUARANTINED')
+  expect(await settled(odd.clusterNode.readIndex())).toBe('NODE_QUARANTINED')
+  await until('it is in service again', () => !odd.clusterNode.isQuarantined)
   const before = own.answers.length
   await until('it answers again', () => own.answers.length > before + 20)
   await own.end()
@@ -159,17 +160,17 @@ test('a write that is outstanding when its controller is found wrong ends withou
   const odd = await followerOf(formed)
   const leader = await formed.leader()
   misapply(odd, (payload) => payload === 'once')
-  await leader.gateway.propose(command('once'))
+  await leader.clusterNode.propose(command('once'))
   const fates = new Set<string>()
   let inFlight = 0
-  while (!odd.gateway.isQuarantined) {
+  while (!odd.clusterNode.isQuarantined) {
     inFlight += 1
-    void settled(odd.gateway.propose(command(`pending-${inFlight}`))).then((fate) => {
-      fates.add(odd.gateway.isQuarantined ? fate : 'before')
+    void settled(odd.clusterNode.propose(command(`pending-${inFlight}`))).then((fate) => {
+      fates.add(odd.clusterNode.isQuarantined ? fate : 'before')
     })
     await new Promise((resolve) => setImmediate(resolve))
   }
-  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  await until('it is in service again', () => !odd.clusterNode.isQuarantined)
   expect([...fates]).not.toContain('done')
   expect(fates).toContain('OUTCOME_UNKNOWN')
 })
@@ -179,16 +180,16 @@ test('a leader that is found wrong hands leadership over and is rebuilt', async 
   const odd = await formed.leader()
   misapply(odd, (payload) => payload === '20')
   const through = formed.node(formed.ids.find((id) => id !== odd.id) ?? '')
-  for (let i = 0; i < 40; i += 1) await through.gateway.propose(command(`${i}`))
+  for (let i = 0; i < 40; i += 1) await through.clusterNode.propose(command(`${i}`))
   await until('it was out of service', () =>
     odd.log.lines.some((line) => line.includes('STATE_QUARANTINED')),
   )
   await until('another one leads', () => {
-    const leader = through.gateway.leaderId()
+    const leader = through.clusterNode.leaderId()
     return leader !== null && leader !== odd.id
   })
-  await until('it is in service again', () => !odd.gateway.isQuarantined)
-  expect(await settled(odd.gateway.propose(command('after')))).toBe('done')
+  await until('it is in service again', () => !odd.clusterNode.isQuarantined)
+  expect(await settled(odd.clusterNode.propose(command('after')))).toBe('done')
   await allAgree(formed)
 })
 
@@ -203,13 +204,13 @@ test('one that goes wrong again after every rebuild stays out of service and goe
   const writer = writeThrough(leader, 'w')
   await until(
     'it gives up',
-    () => odd.gateway.status().alarms.some(({ text }) => text.includes('rebuilds')),
+    () => odd.clusterNode.status().alarms.some(({ text }) => text.includes('rebuilds')),
     30_000,
   )
-  const { applied } = odd.gateway.status()
-  await until('it still applies', () => odd.gateway.status().applied > applied + 50)
+  const { applied } = odd.clusterNode.status()
+  await until('it still applies', () => odd.clusterNode.status().applied > applied + 50)
   await writer.end()
-  expect([odd.gateway.isQuarantined, mark.isOn]).toEqual([true, true])
+  expect([odd.clusterNode.isQuarantined, mark.isOn]).toEqual([true, true])
   expect(new Set(writer.fates.map(({ fate }) => fate))).toEqual(new Set(['done']))
   expect(odd.fatal).toEqual([])
 }, 60_000)
@@ -221,20 +222,20 @@ test('with one member away two that differ raise an alarm and both go on answeri
   const away = formed.ids.find((id) => id !== odd.id && id !== leader.id) ?? ''
   await formed.node(away).kill()
   misapply(odd, (payload) => payload === '5')
-  for (let i = 0; i < 70; i += 1) await leader.gateway.propose(command(`${i}`))
+  for (let i = 0; i < 70; i += 1) await leader.clusterNode.propose(command(`${i}`))
   await until('both have noticed', () =>
     [odd, leader].every((node) => codesOf(node).includes('STATE_DIVERGED')),
   )
   for (let i = 0; i < 70; i += 1) {
-    expect(await settled(odd.gateway.propose(command(`more ${i}`)))).toBe('done')
+    expect(await settled(odd.clusterNode.propose(command(`more ${i}`)))).toBe('done')
   }
-  expect([odd.gateway.isQuarantined, leader.gateway.isQuarantined]).toEqual([false, false])
+  expect([odd.clusterNode.isQuarantined, leader.clusterNode.isQuarantined]).toEqual([false, false])
   // The third one tells.
   await formed.start(away)
   await until('the odd one is out of service', () =>
     odd.log.lines.some((line) => line.includes('STATE_QUARANTINED')),
   )
-  await until('it is in service again', () => !odd.gateway.isQuarantined)
+  await until('it is in service again', () => !odd.clusterNode.isQuarantined)
   await allAgree(formed)
 })
 
@@ -242,20 +243,20 @@ test('one that was in quarantine when it ended answers nothing after its start u
   const mark = new Mark()
   const formed = await runningCluster(3)
   const leader = await formed.leader()
-  for (let i = 0; i < 200; i += 1) await leader.gateway.propose(command(`${i}`))
+  for (let i = 0; i < 200; i += 1) await leader.clusterNode.propose(command(`${i}`))
   const id = (await followerOf(formed)).id
   await formed.node(id).kill()
   mark.set()
   // Few entries wait for a state to be applied to: what the others have by then is far beyond them.
   const host = { core: { applyLagEntriesMax: 16 } }
   const back = await formed.start(id, { quarantineMark: mark, host })
-  expect(back.gateway.isQuarantined).toBe(true)
+  expect(back.clusterNode.isQuarantined).toBe(true)
   expect(back.machine.progress().applied).toBe(0)
-  await until('it is in service', () => !back.gateway.isQuarantined)
+  await until('it is in service', () => !back.clusterNode.isQuarantined)
   expect(mark.isOn).toBe(false)
   // Its state came from another one, not from its log.
   expect(back.effects.length).toBeLessThan(200)
-  expect(await settled(back.gateway.propose(command('after')))).toBe('done')
+  expect(await settled(back.clusterNode.propose(command('after')))).toBe('done')
   await allAgree(formed)
   expect(back.fatal).toEqual([])
 })
@@ -265,7 +266,7 @@ test('one that is rebuilt while the leader sends it a snapshot too ends up with 
   mark.set()
   const changes: StartChanges = {
     persistEntries: 300,
-    gateway: { retention: { entries: 100, bytes: 20_000, catchUpBytes: 20_000 } },
+    clusterNode: { retention: { entries: 100, bytes: 20_000, catchUpBytes: 20_000 } },
   }
   const formed = await formCluster(3)
   clusters.push(formed)
@@ -275,27 +276,27 @@ test('one that is rebuilt while the leader sends it a snapshot too ends up with 
   for (const { machine } of formed.nodes.values()) machine.snapshotPaddingBytes = 2_000_000
   for (let i = 0; i < 20; i += 1) {
     await Promise.all(
-      Array.from({ length: 50 }, (_, k) => leader.gateway.propose(command(`${i}-${k}`))),
+      Array.from({ length: 50 }, (_, k) => leader.clusterNode.propose(command(`${i}-${k}`))),
     )
   }
   const writer = writeThrough(leader, 'during')
   const late = await formed.start('n3', { ...changes, quarantineMark: mark })
-  await until('it is in service', () => !late.gateway.isQuarantined)
+  await until('it is in service', () => !late.clusterNode.isQuarantined)
   await writer.end()
   expect(late.fatal).toEqual([])
-  expect(await settled(late.gateway.propose(command('after')))).toBe('done')
+  expect(await settled(late.clusterNode.propose(command('after')))).toBe('done')
   await allAgree(formed)
 }, 60_000)
 
 test('members alone, one piece after the other, and never of a wrong state: so a state is lent', async () => {
   const formed = await runningCluster(3)
-  const { gateway } = formed.node('n1')
-  await gateway.propose(command('something'))
-  await until('they are connected', () => gateway.peers.readyPeers().length === 2)
+  const { clusterNode } = formed.node('n1')
+  await clusterNode.propose(command('something'))
+  await until('they are connected', () => clusterNode.peers.readyPeers().length === 2)
   const ask = async (method: string, request: object): Promise<string> => {
     const payload = new TextEncoder().encode(JSON.stringify(request))
     try {
-      const answer = await gateway.peers.call('n2', method, payload, 5000)
+      const answer = await clusterNode.peers.call('n2', method, payload, 5000)
       return new TextDecoder().decode(answer)
     } catch (error) {
       return error instanceof Problem ? error.code : String(error)

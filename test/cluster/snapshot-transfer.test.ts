@@ -68,7 +68,7 @@ async function side(free: { bytes: number }) {
   return { store, desk, main, host, halves }
 }
 
-/** Main hears of its part; `restore` is the gateway's to do, here as there. */
+/** Main hears of its part; `restore` is the cluster node's to do, here as there. */
 function serve(main: MainLink, desk: SnapshotDesk): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)

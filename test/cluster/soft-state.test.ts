@@ -2,7 +2,6 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SoftBatchSchema } from '../../proto/gen/soft_pb.ts'
-import { sessionActivity } from '../../src/cluster/soft-state/session-activity.ts'
 import {
   defaultSoftStateOptions,
   SoftStateChannel,
@@ -10,13 +9,15 @@ import {
 import type { SoftStateOptions } from '../../src/cluster/soft-state/soft-state.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { SOFT_VALUE_OVERHEAD_BYTES } from '../../src/ports/soft-state.ts'
-import type { SoftTopic, SoftTopicOptions } from '../../src/ports/soft-state.ts'
+import type { SoftTopic, SoftTopicDefinition, SoftTopicTable } from '../../src/ports/soft-state.ts'
+import { softTopics } from '../../src/ports/soft-topics.ts'
 import { formCluster } from './cluster-fixture.ts'
 import type { TestCluster } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
-const textTopic = (changes: Partial<SoftTopicOptions<string>> = {}): SoftTopicOptions<string> => ({
-  name: 'text',
+type TextTopic = SoftTopicDefinition<string>
+
+const textTopic = (changes: Partial<TextTopic> = {}): TextTopic => ({
   encode: (value) => new TextEncoder().encode(value),
   decode: (bytes) => {
     const text = new TextDecoder().decode(bytes)
@@ -45,7 +46,20 @@ class Network {
   isLossy = false
   readonly #ends = new Map<string, End>()
 
-  add(id: string, options: Partial<SoftStateOptions> = {}): SoftStateChannel {
+  /** A controller that knows the topic `text` alone. */
+  add(
+    id: string,
+    options: Partial<SoftStateOptions> = {},
+    text: Partial<TextTopic> = {},
+  ): SoftStateChannel<{ readonly text: TextTopic }> {
+    return this.join(id, { text: textTopic(text) }, options)
+  }
+
+  join<T extends SoftTopicTable>(
+    id: string,
+    table: T,
+    options: Partial<SoftStateOptions> = {},
+  ): SoftStateChannel<T> {
     this.members.add(id)
     const end: End = { listeners: new Map(), links: [], ready: new Set(), channel: null }
     const channel = new SoftStateChannel(
@@ -62,6 +76,7 @@ class Network {
           readyPeers: () => [...end.ready],
         },
       },
+      table,
     )
     end.channel = channel
     this.#ends.set(id, end)
@@ -104,17 +119,17 @@ interface End {
   readonly listeners: Map<string, (from: string, payload: Uint8Array) => void>
   readonly links: ((peer: string, isReady: boolean) => void)[]
   readonly ready: Set<string>
-  channel: SoftStateChannel | null
+  channel: { tick(): void } | null
 }
 
-function seen(topic: SoftTopic<string>): string[] {
+function seen(topic: Pick<SoftTopic<string | number>, 'values'>): string[] {
   return [...topic.values()].map(({ owner, key, value }) => `${owner}/${key}=${value}`).sort()
 }
 
 test('what was there before a link comes with it, and what changes comes after', () => {
   const network = new Network()
-  const a = network.add('a').topic(textTopic())
-  const b = network.add('b').topic(textTopic())
+  const a = network.add('a').open('text')
+  const b = network.add('b').open('text')
   a.publish('x', '1')
   network.connect('a', 'b')
   network.run(100)
@@ -133,8 +148,8 @@ test('what was there before a link comes with it, and what changes comes after',
 test('what changes within one tick goes out once, and silence is broken every second', () => {
   const network = new Network()
   const channel = network.add('a')
-  const a = channel.topic(textTopic())
-  network.add('b').topic(textTopic())
+  const a = channel.open('text')
+  network.add('b').open('text')
   network.link('a', 'b', true)
   network.run(100)
   for (let n = 0; n < 10; n += 1) a.publish('x', `${n}`)
@@ -155,12 +170,13 @@ test('what changes within one tick goes out once, and silence is broken every se
 
 test('values of an owner that has gone silent end with their time, and come back when it speaks again', () => {
   const network = new Network()
-  const channel = network.add('a')
-  const a = channel.topic(textTopic())
-  const long = channel.topic(textTopic({ name: 'long', ttlMs: 60_000 }))
-  const other = network.add('b')
-  const b = other.topic(textTopic())
-  const longHere = other.topic(textTopic({ name: 'long', ttlMs: 60_000 }))
+  const table = { text: textTopic(), long: textTopic({ ttlMs: 60_000 }) }
+  const channel = network.join('a', table)
+  const a = channel.open('text')
+  const long = channel.open('long')
+  const other = network.join('b', table)
+  const b = other.open('text')
+  const longHere = other.open('long')
   network.connect('a', 'b')
   a.publish('x', '1')
   long.publish('x', '1')
@@ -168,6 +184,7 @@ test('values of an owner that has gone silent end with their time, and come back
   expect(seen(b)).toEqual(['a/x=1'])
   const gone: unknown[] = []
   b.onChange((owner, key, value) => gone.push([owner, key, value]))
+  expect(gone.splice(0)).toEqual([['a', 'x', '1']])
   network.isLossy = true
   network.run(6000)
   expect(seen(b)).toEqual([])
@@ -184,14 +201,15 @@ test('values of an owner that has gone silent end with their time, and come back
 
 test('a lost batch is made good by everything again, a withdrawal in it included', () => {
   const network = new Network()
-  const a = network.add('a').topic(textTopic())
-  const b = network.add('b').topic(textTopic())
+  const a = network.add('a').open('text')
+  const b = network.add('b').open('text')
   network.connect('a', 'b')
   a.publish('x', '1')
   a.publish('y', '1')
   network.run(2000)
   const told: unknown[] = []
   b.onChange((_, key, value) => told.push([key, value]))
+  told.length = 0
   network.isLossy = true
   a.withdraw('x')
   a.publish('z', '1')
@@ -209,8 +227,8 @@ test('a lost batch is made good by everything again, a withdrawal in it included
 
 test('an older batch that arrives late, or twice, changes nothing', () => {
   const network = new Network()
-  const a = network.add('a').topic(textTopic())
-  const b = network.add('b').topic(textTopic())
+  const a = network.add('a').open('text')
+  const b = network.add('b').open('text')
   network.connect('a', 'b')
   const caught: Note[] = []
   const deliver = network.deliver.bind(network)
@@ -235,18 +253,18 @@ test('an older batch that arrives late, or twice, changes nothing', () => {
 
 test('after a restart the values of before are gone, also when the disk was lost and its count began anew', () => {
   const network = new Network()
-  const a = network.add('a', { epoch: 7 }).topic(textTopic())
-  const b = network.add('b').topic(textTopic())
+  const a = network.add('a', { epoch: 7 }).open('text')
+  const b = network.add('b').open('text')
   network.connect('a', 'b')
   a.publish('x', '1')
   a.publish('y', '1')
   network.run(200)
-  const restarted = network.add('a', { epoch: 8 }).topic(textTopic())
+  const restarted = network.add('a', { epoch: 8 }).open('text')
   restarted.publish('y', '2')
   network.connect('a', 'b')
   network.run(200)
   expect(seen(b)).toEqual(['a/y=2'])
-  const wiped = network.add('a', { epoch: 1 }).topic(textTopic())
+  const wiped = network.add('a', { epoch: 1 }).open('text')
   wiped.publish('z', '3')
   network.connect('a', 'b')
   network.run(8000)
@@ -255,8 +273,8 @@ test('after a restart the values of before are gone, also when the disk was lost
 
 test('an owner that is no member any longer has no values, and its word is not heard', () => {
   const network = new Network()
-  const a = network.add('a').topic(textTopic())
-  const b = network.add('b').topic(textTopic())
+  const a = network.add('a').open('text')
+  const b = network.add('b').open('text')
   network.connect('a', 'b')
   a.publish('x', '1')
   network.run(100)
@@ -269,17 +287,16 @@ test('an owner that is no member any longer has no values, and its word is not h
 
 test('an owner is held to its cap by itself and by those who hear it', () => {
   const network = new Network()
-  const channel = network.add('a')
   const big = 'v'.repeat(1000)
-  const a = channel.topic(textTopic({ ownerBytesMax: 10_000 }))
-  const b = network
-    .add('b')
-    .topic(textTopic({ ownerBytesMax: 2 * (1001 + SOFT_VALUE_OVERHEAD_BYTES) }))
+  const a = network.add('a', {}, { ownerBytesMax: 10_000 }).open('text')
+  const hearing = network.add('b', {}, { ownerBytesMax: 2 * (1001 + SOFT_VALUE_OVERHEAD_BYTES) })
+  const b = hearing.open('text')
   network.connect('a', 'b')
   const accepted = Array.from({ length: 12 }, (_, n) => a.publish(`${n % 10}`, big))
   expect(accepted.filter((isTaken) => !isTaken)).toHaveLength(1)
   network.run(500)
   expect(seen(b)).toHaveLength(2)
+  expect(hearing.counts).toMatchObject({ unknownTopics: 0, malformed: 0, tooLarge: 7 })
   for (let n = 0; n < 9; n += 1) a.withdraw(`${n}`)
   expect(a.publish('last', big)).toBe(true)
   network.run(500)
@@ -290,26 +307,28 @@ test('all owners together are held to the cap of this controller', () => {
   const network = new Network()
   const value = 'v'.repeat(1000)
   const size = 1001 + SOFT_VALUE_OVERHEAD_BYTES
-  const b = network.add('b', { totalBytesMax: 3 * size })
-  const here = b.topic(textTopic({ ownerBytesMax: 100_000 }))
+  const b = network.add('b', { totalBytesMax: 3 * size }, { ownerBytesMax: 100_000 })
+  const here = b.open('text')
   for (const id of ['a', 'c']) {
-    const topic = network.add(id).topic(textTopic({ ownerBytesMax: 100_000 }))
+    const topic = network.add(id, {}, { ownerBytesMax: 100_000 }).open('text')
     network.connect(id, 'b')
     for (let n = 0; n < 4; n += 1) topic.publish(`${n}`, value)
   }
   network.run(500)
-  expect(b.bytes).toBe(3 * size)
+  expect(b.counts.bytes).toBe(3 * size)
   expect(here.publish('x', value)).toBe(false)
 })
 
 test('a vital topic goes before a backlog, and is not refused for what others take', () => {
   const network = new Network()
-  const large = textTopic({ name: 'large', ownerBytesMax: 100_000 })
-  const vital = textTopic({ name: 'vital', isVital: true })
-  const a = network.add('a', { batchBytesMax: 4096, totalBytesMax: 60_000 })
-  const b = network.add('b')
-  const [largeA, vitalA] = [a.topic(large), a.topic(vital)]
-  const [largeB, vitalB] = [b.topic(large), b.topic(vital)]
+  const table = {
+    large: textTopic({ ownerBytesMax: 100_000 }),
+    vital: textTopic({ isVital: true }),
+  }
+  const a = network.join('a', table, { batchBytesMax: 4096, totalBytesMax: 60_000 })
+  const b = network.join('b', table)
+  const [largeA, vitalA] = [a.open('large'), a.open('vital')]
+  const [largeB, vitalB] = [b.open('large'), b.open('vital')]
   let count = 0
   while (largeA.publish(`${count}`, 'v'.repeat(1000))) count += 1
   expect(count).toBe(58)
@@ -327,7 +346,7 @@ test('a vital topic goes before a backlog, and is not refused for what others ta
 
 test('a value in place of another one needs room for the difference alone', () => {
   const network = new Network()
-  const a = network.add('a', { totalBytesMax: 1500 }).topic(textTopic())
+  const a = network.add('a', { totalBytesMax: 1500 }).open('text')
   expect(a.publish('x', 'v'.repeat(1000))).toBe(true)
   expect(a.publish('x', 'w'.repeat(1000))).toBe(true)
   expect(a.publish('y', 'v'.repeat(1000))).toBe(false)
@@ -335,8 +354,9 @@ test('a value in place of another one needs room for the difference alone', () =
 
 test('a large snapshot comes in bounded batches, one a tick', () => {
   const network = new Network()
-  const a = network.add('a', { batchBytesMax: 4096 }).topic(textTopic({ ownerBytesMax: 1_000_000 }))
-  const b = network.add('b').topic(textTopic({ ownerBytesMax: 1_000_000 }))
+  const large = { ownerBytesMax: 1_000_000 }
+  const a = network.add('a', { batchBytesMax: 4096 }, large).open('text')
+  const b = network.add('b', {}, large).open('text')
   for (let n = 0; n < 100; n += 1) a.publish(`${n}`, 'v'.repeat(1000))
   network.connect('a', 'b')
   network.run(50)
@@ -349,26 +369,48 @@ test('a large snapshot comes in bounded batches, one a tick', () => {
   expect(b.get('a', '99')).toBe('changed meanwhile')
 })
 
-test('a topic made late gets what was said before, and bytes that are no value are dropped', () => {
+test('a topic opened late has what was said before, and bytes that are no value are dropped', () => {
   const network = new Network()
-  const a = network.add('a').topic(textTopic())
+  const a = network.add('a').open('text')
   const late = network.add('b')
   network.connect('a', 'b')
   a.publish('x', '1')
-  network.run(1500)
-  const b = late.topic(textTopic())
-  network.run(1500)
+  network.run(100)
+  const b = late.open('text')
   expect(seen(b)).toEqual(['a/x=1'])
+  const heard: unknown[] = []
+  b.onChange((...change) => heard.push(change))
+  expect(heard).toEqual([['a', 'x', '1']])
   a.publish('x', 'poison')
   a.publish('y', '2')
   network.run(100)
   expect(seen(b)).toEqual(['a/x=1', 'a/y=2'])
+  expect(late.counts.malformed).toBe(1)
+})
+
+test('topics that only a newer release has are passed over and counted, and the others go on', () => {
+  const network = new Network()
+  const newer = network.join('a', { text: textTopic(), weather: textTopic() })
+  const b = network.add('b')
+  network.connect('a', 'b')
+  newer.open('weather').publish('x', 'rain')
+  newer.open('text').publish('x', '1')
+  network.run(100)
+  expect(seen(b.open('text'))).toEqual(['a/x=1'])
+  expect(b.counts).toMatchObject({ unknownTopics: 1, malformed: 0, tooLarge: 0 })
+})
+
+test('a topic has one user, and is one of the table', () => {
+  const channel = new Network().add('a')
+  channel.open('text')
+  expect(() => channel.open('text')).toThrow('topic text has one user')
+  expect(() => channel.open('weather' as 'text')).toThrow('topic weather is in the table of topics')
 })
 
 test('uses of a hundred thousand sessions fit, and reach a controller that comes later', () => {
   const network = new Network()
-  const a = sessionActivity(network.add('a'))
-  const b = sessionActivity(network.add('b', { batchBytesMax: 1024 * 1024 }))
+  const a = network.join('a', softTopics).open('activity')
+  const b = network.join('b', softTopics, { batchBytesMax: 1024 * 1024 }).open('activity')
   for (let n = 0; n < 100_000; n += 1) {
     if (!a.publish(`${n}`.padStart(36, 's'), 1_700_000_000_000 + n)) throw new Error(`${n}`)
   }
@@ -384,21 +426,21 @@ afterEach(async () => {
   cluster = null
 })
 
-test('two controllers share their values over the mesh, and drop those of one that has ended', async () => {
+test('two controllers share their values over the mesh, and drop those of one that starts again', async () => {
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')
-  const [a, b] = [n1, n2].map(({ gateway }) => gateway.soft.topic(textTopic({ ttlMs: 3000 })))
-  if (a === undefined || b === undefined) throw new Error('two topics')
-  a.publish('x', '1')
-  b.publish('x', '2')
-  await until('both know both', () => seen(a).length === 2 && seen(b).length === 2)
-  expect(seen(a)).toEqual(['n1/x=1', 'n2/x=2'])
+  const [a, b] = [n1.clusterNode.soft.open('activity'), n2.clusterNode.soft.open('activity')]
+  a.publish('x', 1)
+  b.publish('x', 2)
+  b.publish('y', 2)
+  await until('both know both', () => seen(a).length === 3 && seen(b).length === 3)
+  expect(seen(a)).toEqual(['n1/x=1', 'n2/x=2', 'n2/y=2'])
   await n2.kill()
-  await until('the values of n2 are gone', () => seen(a).length === 1)
   const again = await cluster.start('n2')
-  const topic = again.gateway.soft.topic(textTopic({ ttlMs: 3000 }))
-  topic.publish('x', '3')
-  await until('n2 is heard again', () => a.get('n2', 'x') === '3')
-  await until('and hears what was there', () => topic.get('n1', 'x') === '1')
+  const topic = again.clusterNode.soft.open('activity')
+  topic.publish('x', 3)
+  await until('n2 is heard again', () => a.get('n2', 'x') === 3)
+  await until('what n2 said before is gone', () => a.get('n2', 'y') === undefined)
+  await until('and hears what was there', () => topic.get('n1', 'x') === 1)
 })

@@ -72,7 +72,7 @@ test('a state found wrong is marked, rebuilt, and answers again once a majority 
   expect(made.isOut).toBe(false)
   expect(made.foundOdd(64, ['b', 'c'])).toBe(true)
   expect([made.isOut, mark.isSet()]).toEqual([true, true])
-  expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED', isCritical: true }])
+  expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED', severity: 'critical' }])
   expect(made.isRebuildDue(clock.ms)).toBe(true)
   expect(made.foundOdd(64, ['b', 'c'])).toBe(false)
   expect(made.agreed(64)).toBe(false)

@@ -8,7 +8,8 @@ import { afterEach, expect, test } from 'vitest'
 import { RaftCluster } from '../../bench/support/raft-cluster.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
 import { startInline, startThreads } from '../../src/threads/start-threads.ts'
@@ -76,14 +77,14 @@ async function formedHost(): Promise<HostStart> {
   }
 }
 
-function gatewayOf(start: HostStart, started: StartedHost) {
+function clusterNodeOf(start: HostStart, started: StartedHost) {
   const machine = new CounterMachine({ persistEntries: 1000, isChained: true })
   const effects: string[] = []
   machine.onCommand = (payload) => effects.push(new TextDecoder().decode(payload))
   const fatal: string[] = []
-  const gateway = new Gateway(
+  const clusterNode = new ClusterNode(
     {
-      ...defaultGatewayOptions,
+      ...defaultClusterNodeOptions,
       self: {
         id: 'n1',
         version: '1.0.0',
@@ -104,28 +105,28 @@ function gatewayOf(start: HostStart, started: StartedHost) {
       onFatal: (error) => fatal.push(error.message),
     },
   )
-  return { gateway, effects, fatal }
+  return { clusterNode, effects, fatal }
 }
 
 test('the thread of the log tells how long its syncs take, and that of consensus how late it is', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
-  const { gateway } = gatewayOf(start, started)
+  const { clusterNode } = clusterNodeOf(start, started)
   try {
-    await gateway.start()
-    await until('it leads', () => gateway.status().role === 'leader')
-    await gateway.propose(command('one'))
+    await clusterNode.start()
+    await until('it leads', () => clusterNode.status().role === 'leader')
+    await clusterNode.propose(command('one'))
     await until('syncs and the write were counted', () => {
-      const { disk, proposalsAccepted } = gateway.vitals
+      const { disk, proposalsAccepted } = clusterNode.vitals
       return disk.fsync.count > 0 && proposalsAccepted > 0
     })
-    const { disk, proposalsAccepted } = gateway.vitals
+    const { disk, proposalsAccepted } = clusterNode.vitals
     expect(disk.writtenBytes).toBeGreaterThan(0)
     expect(disk.freeBytes ?? 0).toBeGreaterThan(0)
     expect(disk.fsync.sumMs).toBeGreaterThan(0)
     expect(proposalsAccepted).toBe(1)
   } finally {
-    await gateway.stop()
+    await clusterNode.stop()
     await started.close()
   }
 })
@@ -136,14 +137,14 @@ test('what was acknowledged through threads is there again after a restart, inli
   for (const [round, open] of [startThreads, startInline, startThreads].entries()) {
     const started = await open(start)
     expect(started.boot).toBe(round + 1)
-    const { gateway, effects, fatal } = gatewayOf(start, started)
-    await gateway.start()
-    await until('it leads', () => gateway.status().role === 'leader')
+    const { clusterNode, effects, fatal } = clusterNodeOf(start, started)
+    await clusterNode.start()
+    await until('it leads', () => clusterNode.status().role === 'leader')
     const texts = Array.from({ length: 20 }, (_, i) => `${round}-${i}`)
-    await Promise.all(texts.map(async (text) => await gateway.propose(command(text))))
+    await Promise.all(texts.map(async (text) => await clusterNode.propose(command(text))))
     expected.push(...texts)
     expect(effects).toEqual(expected)
-    await gateway.stop()
+    await clusterNode.stop()
     await started.close()
     expect(fatal).toEqual([])
   }
@@ -161,8 +162,8 @@ test('an address that cannot be listened on ends the controller with one sentenc
   const start = await formedHost()
   const bind = '203.0.113.1:1'
   const started = await startThreads({ ...start, host: { ...start.host, bind } })
-  const { gateway, fatal } = gatewayOf(start, started)
-  void gateway.start()
+  const { clusterNode, fatal } = clusterNodeOf(start, started)
+  void clusterNode.start()
   await until('it is told', () => fatal.length > 0)
   expect(fatal).toEqual([expect.stringContaining(`cannot listen on ${bind} for peers`)])
   await started.close()
@@ -171,9 +172,9 @@ test('an address that cannot be listened on ends the controller with one sentenc
 test('a thread that ends unasked ends the controller with one sentence', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
-  const { gateway, fatal } = gatewayOf(start, started)
-  await gateway.start()
-  await until('it leads', () => gateway.status().role === 'leader')
+  const { clusterNode, fatal } = clusterNodeOf(start, started)
+  await clusterNode.start()
+  await until('it leads', () => clusterNode.status().role === 'leader')
   await started.close()
   await until('it is told', () => fatal.length > 0)
   expect(fatal).toEqual([expect.stringMatching(/^the (log|consensus) thread has ended/)])

@@ -10,14 +10,12 @@ import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown, levelOfKind } from '../../src/ports/feature-level.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
-import { nextFields } from '../support/next-fields.ts'
+import { NEXT_LEVEL, nextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
 
 // Goal: two releases that apply one log hold one state, whatever fields the newer one has, until every voter knows them.
 // Method: the modules of apply are loaded a second time with more fields and the next feature level, and both generations
 // apply the same entries.
-
-const NEXT_LEVEL = FEATURE_LEVEL + 1
 
 interface Generation {
   readonly apply: typeof apply
@@ -33,7 +31,7 @@ async function nextGeneration(): Promise<Generation> {
   vi.resetModules()
   vi.doMock(import('../../src/ports/feature-level.ts'), async (original) => ({
     ...(await original()),
-    FEATURE_LEVEL: NEXT_LEVEL as 1,
+    FEATURE_LEVEL: NEXT_LEVEL as 2,
   }))
   vi.doMock(import('../../src/entities/service.ts'), async (original) => {
     const module = await original()

@@ -9,6 +9,7 @@ import {
   generatePrivateKeyPem,
 } from '../../src/pki/certificate-request.ts'
 import { parseTicket } from '../../src/pki/ticket.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { until, isRunning } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
@@ -41,7 +42,7 @@ test('a ticket lets one controller in, is good for its retry alone, and shows up
     address: '127.0.0.1:1',
     hosts: ['localhost'],
     version: 'v0.1.0',
-    featureLevel: 1,
+    featureLevel: FEATURE_LEVEL,
   }
   const stranger = cluster.client(1)
   const joined = await stranger.request('POST', '/fabric/v1/cluster/join', { body })

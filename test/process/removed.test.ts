@@ -10,6 +10,7 @@ import { StateMachine } from '../../src/fsm/machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { Client } from './support/client.ts'
 import { until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
@@ -104,7 +105,7 @@ async function enter(folder: string): Promise<string> {
     storeId: readIdentity(join(folder, 'data')).storeId,
     address: config.cluster.advertise,
     version: 'v0.1.0',
-    featureLevel: 1,
+    featureLevel: FEATURE_LEVEL,
     startedAtMs: Date.now(),
     timeoutMs: 5000,
   })

@@ -1,59 +1,30 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts'
-import type { Client } from './support/client.ts'
-import { isRunning, until } from './support/client.ts'
-import { TestCluster } from './support/cluster.ts'
+
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { flotillaOfSources } from '../support/program.ts'
-import { Load } from './support/load.ts'
+import { UpgradeDrill } from '../upgrade/drill.ts'
+import { formerRelease, thisRelease } from '../upgrade/former.ts'
+import { downgradeIsRefused, goBackOnce, upgradeLast, upgradeTwo } from '../upgrade/steps.ts'
+import type { Client } from './support/client.ts'
 
-// Goal: controllers are upgraded one by one to a release with one more field and one more feature level, under load: no
-// write is refused, no controller is quarantined, and the field takes effect once all of them know it, not before.
-// Method: three real processes; the next release is this one with support/next-release.ts preloaded.
+// Goal: three controllers of the former release are upgraded one by one to this one, as docs/upgrading.md says, and then to a
+// release with one more field and one more feature level. Under load, no write is refused, no controller is quarantined, and
+// what is new takes effect once all of them know it, not before.
+// Method: real processes of the kept package; the next release is this one with support/next-release.ts preloaded. One
+// cluster for all of it.
 
-const WRITERS = 3
-
+const eachHost = 'On each host, one after the other'
 const preload = pathToFileURL(join(import.meta.dirname, 'support/next-release.ts')).href
-/** What is compiled of the next release is kept apart from what this one has compiled. */
-const nextRelease = (): Record<string, string> => ({
-  NODE_OPTIONS: `--import=${preload}`,
-  NODE_COMPILE_CACHE: join(cluster.dir, 'compiled'),
-})
 
-let cluster: TestCluster
+let drill: UpgradeDrill
 beforeAll(async () => {
-  cluster = await TestCluster.start()
+  drill = await UpgradeDrill.begin(formerRelease, thisRelease)
 })
 afterAll(async () => {
-  await cluster[Symbol.asyncDispose]()
+  await drill[Symbol.asyncDispose]()
 })
-
-async function stop(k: number): Promise<void> {
-  const pid = cluster.pid(k)
-  cluster.kill(k, 'SIGTERM')
-  await until(`${cluster.id(k)} has ended`, () => Promise.resolve(!isRunning(pid)), 15_000)
-}
-
-/** Until it is caught up and told of all others, as an operator waits before the next one. */
-async function upgrade(k: number): Promise<ClusterStatus> {
-  await stop(k)
-  cluster.run(k, nextRelease(), flotillaOfSources)
-  const client = cluster.client(k)
-  await until(
-    `${cluster.id(k)} answers`,
-    async () => (await client.request('GET', '/edge/client/v1/version')).status === 200,
-    60_000,
-  )
-  return await until(`${cluster.id(k)} is back`, async () => {
-    const status = await cluster.clusterStatus(k)
-    const self = status.members.find(({ id }) => id === cluster.id(k))
-    const behind = Math.max(...status.members.map(({ commit }) => commit)) - (self?.applied ?? 0)
-    const hasHeardAll = status.members.every(({ featureLevel }) => featureLevel !== 0)
-    return status.leaderId !== null && hasHeardAll && behind < 50 && status
-  })
-}
 
 /** @returns the fields that had no effect. */
 async function createOwned(client: Client, name: string): Promise<unknown> {
@@ -67,53 +38,43 @@ async function createOwned(client: Client, name: string): Promise<unknown> {
   return { ignored: answer.body.meta?.['ignoredFields'] ?? [], owner }
 }
 
-function expectNoQuarantine(): void {
-  for (const k of [1, 2, 3]) {
-    const folder = join(cluster.folder, cluster.id(k))
-    const log = readFileSync(join(folder, 'controller.log'), 'utf8')
-    expect(log, cluster.id(k)).not.toMatch(/STATE_DIVERGED|quarantine/i)
-    expect(existsSync(join(folder, 'data', 'QUARANTINE'))).toBe(false)
-  }
-}
-
 test('a rolling upgrade under load refuses no write and raises the feature level at its end', async () => {
-  const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
-  const [first, second, third] = clients as [Client, Client, Client]
-  let load = new Load(clients, WRITERS)
-  await load.more(30)
+  await upgradeTwo(drill)
+  await goBackOnce(drill)
+  await upgradeLast(drill)
+})
 
-  await upgrade(1)
-  const half = await upgrade(2)
-  expect(half.featureLevel).toBe(1)
-  expect(half.nextFeatureLevel).toEqual({ level: 2, waitsFor: ['ctrl3'] })
-  expect(half.members.map(({ featureLevel }) => featureLevel)).toEqual([2, 2, 1])
+test('the former release does not start any more once the level is raised, and says what to install', async () => {
+  await downgradeIsRefused(drill)
+})
+
+test('a field of the next release is ignored by all until every voter runs it, and kept after that', async () => {
+  const [first, second, third] = drill.clients as [Client, Client, Client]
+  drill.publish(thisRelease, {
+    program: flotillaOfSources,
+    // What is compiled of the next release is kept apart from what this one has compiled.
+    env: {
+      NODE_OPTIONS: `--import=${preload}`,
+      NODE_COMPILE_CACHE: join(drill.cluster.dir, 'compiled'),
+    },
+  })
+  // The third one was stopped when it was to go back: the next release is the first that it runs again.
+  drill.installNamed(3, thisRelease)
+  void drill.start(3)
+  await drill.type(eachHost, 2)
+  const half = await drill.status(1)
+  expect(half.nextFeatureLevel).toBe(FEATURE_LEVEL + 1)
+  const holding = half.members.filter(({ holdsBack }) => holdsBack)
+  expect(holding.map(({ id }) => id)).toEqual(['ctrl1'])
   const unknown = { ignored: ['owner'], owner: '' }
-  expect(await createOwned(first, 'owned-1')).toEqual(unknown)
-  expect(await createOwned(third, 'owned-2'), 'the older release').toEqual(unknown)
-  await load.more(30)
-  await load.end()
-  await cluster.compareDigests()
-  expectNoQuarantine()
+  expect(await createOwned(third, 'owned-1')).toEqual(unknown)
+  expect(await createOwned(first, 'owned-2'), 'the older release').toEqual(unknown)
+  await drill.load()
+  await drill.quiet()
 
-  load = new Load(clients, WRITERS, load)
-  await load.more(30)
-  await upgrade(3)
-  for (const k of [1, 2, 3]) {
-    await until(
-      `level 2 on ${cluster.id(k)}`,
-      async () => (await cluster.clusterStatus(k)).featureLevel === 2,
-    )
-  }
+  await drill.type(eachHost, 1)
+  await drill.raised(FEATURE_LEVEL + 1)
   expect(await createOwned(second, 'owned-3')).toEqual({ ignored: [], owner: 'harbour' })
-  await load.more(30)
-  await load.end()
-  await cluster.compareDigests()
-  expectNoQuarantine()
-
-  await stop(3)
-  const older = cluster.run(3)
-  const ended = new Promise((done) => older.once('exit', done))
-  expect(await ended, 'the release of before does not start any more').not.toBe(0)
-  const log = readFileSync(join(cluster.folder, 'ctrl3', 'controller.log'), 'utf8')
-  expect(log).toContain('install a version that knows level 2')
+  await drill.load()
+  await drill.quiet()
 })

@@ -149,7 +149,7 @@ test('enrolls by its token, into files that are nobody else’s, and not twice',
 
   const again = await fleet.cli(enroll)
   expect(again.code).toBe(1)
-  expect(again.stderr).toMatch(/is there already.*--force/)
+  expect(again.stderr).toMatch(/already exists.*--force/)
   const forced = await fleet.cli([...enroll, '--force'])
   expect(forced.code).toBe(1)
   expect(forced.stderr).toContain('the token was already used')

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { allServices, createService, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
@@ -42,6 +44,36 @@ test('1,000 services through two followers and 32 clients stand on all three, un
     const statuses = await Promise.all([1, 2, 3].map((k) => cluster.status(k)))
     const own = statuses.map((members, at) => members.find((m) => m.id === `ctrl${at + 1}`))
     return new Set(own.map((m) => `${m?.digestIndex} ${m?.digest}`)).size === 1
+  })
+})
+
+test('one trace id is found in the logs of the controller that was asked and of the leader', async () => {
+  const [follower = 0] = await cluster.followers()
+  const leader = await cluster.leader()
+  const client = await cluster.loggedIn(follower)
+  const traceId = 'c3'.repeat(16)
+  const headers = {
+    traceparent: `00-${traceId}-${'d4'.repeat(8)}-01`,
+    tracestate: 'vendor=dropped',
+  }
+  const body = { name: 'traced', encryptionRequired: true }
+  const path = '/edge/management/v1/services'
+  expect((await client.request('POST', path, { body, headers })).status).toBe(201)
+  const linesOf = (k: number): Record<string, unknown>[] =>
+    readFileSync(join(cluster.folder, cluster.id(k), 'controller.log'), 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(traceId))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  await until('each has written its lines', () => {
+    return Promise.resolve(linesOf(follower).length === 2 && linesOf(leader).length === 1)
+  })
+  const [audited, answered] = linesOf(follower)
+  expect(audited).toMatchObject({ audit: 'write', entity: 'service', outcome: 'done', traceId })
+  const access = { method: 'POST', operation: 'createService', status: 201 }
+  expect(answered).toMatchObject({ access, parentSpanId: 'd4'.repeat(8), msg: 'request' })
+  expect(linesOf(leader)[0]).toMatchObject({
+    ...{ peer: cluster.id(follower), traceId, parentSpanId: answered?.['spanId'] },
+    msg: `proposing a write forwarded by ${cluster.id(follower)}`,
   })
 })
 

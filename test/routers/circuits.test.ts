@@ -17,6 +17,8 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { Host } from '../../src/ports/hosts.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
+import type { CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
 import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
 import { LinkTable } from '../../src/routers/links/link-table.ts'
 import type { Pipe } from '../channel/pipe.ts'
@@ -33,7 +35,8 @@ const admitted: JudgedClaim = {
 
 let stage: RouterStage
 let links: LinkTable
-let circuits: CircuitDuty
+let duty: CircuitDuty
+let circuits: CircuitTable
 let judged: JudgedClaim
 let hosts: Host[]
 let claims: ClientClaim[]
@@ -46,11 +49,15 @@ beforeEach(() => {
   encryptionRequired = false
   hosts = [host('t1', 'er2')]
   const { channels } = stage
+  circuits = circuitTable('ctrl1', (id, message) => {
+    channels.connection(id)?.channel.send(message)
+  })
   links = new LinkTable({
+    owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
     tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
-    onGone: (link) => circuits.onLinkGone(link),
+    onGone: (link) => duty.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
   const clients = {
@@ -59,7 +66,8 @@ beforeEach(() => {
       return Promise.resolve(judged)
     },
   } as Partial<RouterClients> as RouterClients
-  circuits = new CircuitDuty({
+  duty = new CircuitDuty({
+    table: circuits,
     ...{ clients, links, log, clock: systemClock, draw: () => 0 },
     hosts: {
       service: () => ({ encryptionRequired, strategy: 'smartrouting', hosts }),
@@ -68,11 +76,11 @@ beforeEach(() => {
     },
     connection: (id) => channels.connection(id),
   })
-  channels.add(circuits)
+  channels.add(duty)
   channels.add(
     linkDuty({
       ...{ table: links, log, isCertificateOf: () => false },
-      onOtherFault: (connection, message) => circuits.onFault(connection, message),
+      onOtherFault: (connection, message) => duty.onFault(connection, message),
     }),
   )
 })
@@ -181,7 +189,7 @@ describe('a circuit', () => {
     await answer(er2, second)
     await answer(er1, routes(er1)[1])
     expect(er1.ofType(20_219)).toHaveLength(1)
-    expect(circuits.all().map(({ terminatorId }) => terminatorId)).toEqual(['t2'])
+    expect(circuits.list().map(({ terminatorId }) => terminatorId)).toEqual(['t2'])
   })
 
   test.each([
@@ -192,7 +200,7 @@ describe('a circuit', () => {
     const fault = toBinary(FaultSchema, create(FaultSchema, { subject, id }))
     er1.say({ contentType: 1004, body: fault })
     await settle()
-    expect(circuits.all()).toEqual([])
+    expect(circuits.list()).toEqual([])
     expect([unroutes(er1), unroutes(er2)]).toEqual([[[id, false]], [[id, false]]])
   })
 
@@ -208,7 +216,7 @@ describe('a circuit', () => {
     expect(circuits.get(id)?.linkIds).toEqual(['l2', 'l3'])
     links.lost('er3', 'l3', 1)
     await settle()
-    expect(circuits.all()).toEqual([])
+    expect(circuits.list()).toEqual([])
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
@@ -267,6 +275,6 @@ describe('a client is refused', () => {
     await dial(again)
     for (const at of [0, 1]) await answer(again, routes(again)[at], 'connection refused')
     expect(refusal(again)).toEqual([8, 'connection refused'])
-    expect(circuits.all()).toEqual([])
+    expect(circuits.list()).toEqual([])
   })
 })

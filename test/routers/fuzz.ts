@@ -8,6 +8,7 @@ import type { RouterClients } from '../../src/ports/router-clients.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
 import { certificateDuty } from '../../src/routers/certificate-duty.ts'
 import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
 import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
@@ -59,6 +60,7 @@ function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } 
   const connections = () => channels.connections()
   const connection = (id: string) => channels.connection(id)
   const links = new LinkTable({
+    owner: 'ctrl1',
     isBarred: () => false,
     isConnected: () => true,
     tellGone: () => undefined,
@@ -71,6 +73,7 @@ function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } 
     isEndOnly: () => false,
   }
   const circuits = new CircuitDuty({
+    table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     ...{ clients, links, log, clock: systemClock, draw: () => 0, hosts, connection },
   })
   for (const duty of [
@@ -128,7 +131,7 @@ export async function fuzzRouters(messages: number, seed: number): Promise<numbe
     if (at % 1024 === 0) stage.channels.sweep()
   }
   await settle()
-  if (links.size > 8192) throw new Error('one router has more links than it may have')
+  if (links.list().length > 8192) throw new Error('one router has more links than it may have')
   stage.channels.stop()
   return closed
 }

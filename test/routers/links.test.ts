@@ -31,6 +31,7 @@ beforeEach(() => {
   stage = new RouterStage()
   const { channels } = stage
   table = new LinkTable({
+    owner: 'ctrl1',
     isBarred: (id) => barred.has(id),
     isConnected: (id) => channels.connection(id) !== undefined,
     onGone: () => undefined,
@@ -94,16 +95,16 @@ describe('a link', () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     await report(er1, [{ ...link, id: 'l2' }])
-    expect(table.size).toBe(2)
+    expect(table.list().length).toBe(2)
     await report(er1, [{ ...link, id: 'l2' }], true)
-    expect(table.all().map(({ id }) => id)).toEqual(['l2'])
+    expect(table.list().map(({ id }) => id)).toEqual(['l2'])
   })
 
   test('with a router that is barred is not shown, and its router is told to close it', async () => {
     const er1 = await stage.dial('er1')
     barred.add('er2')
     await report(er1, [link, { ...link, id: 'l2', destRouterId: 'er3' }])
-    expect(table.all().map(({ id }) => id)).toEqual(['l2'])
+    expect(table.list().map(({ id }) => id)).toEqual(['l2'])
     const told = er1.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body).id)
     expect(told).toEqual(['l1'])
     // Where its maker is another router, the one that repeats its id ends nothing.
@@ -117,7 +118,7 @@ describe('a link', () => {
     await report(er1, [link])
     er1.destroy()
     await settle()
-    expect(table.size).toBe(0)
+    expect(table.list().length).toBe(0)
   })
 
   test('can not be taken over or ended by a router that is neither end of it', async () => {
@@ -134,9 +135,9 @@ describe('a link', () => {
     const er2 = await stage.dial('er2')
     await report(er1, [{ ...link, iteration: 3 }])
     await fault(er2, FaultSubject.LINK, 2)
-    expect(table.size).toBe(1)
+    expect(table.list().length).toBe(1)
     await fault(er2, FaultSubject.LINK, 3)
-    expect(table.size).toBe(0)
+    expect(table.list().length).toBe(0)
     const [told] = er1.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body))
     expect(told).toMatchObject({ subject: FaultSubject.LINK, id: 'l1', iteration: 3 })
   })
@@ -181,7 +182,7 @@ describe('a link', () => {
     stage.channels.sweep()
     await settle()
     expect(er2.destroyed).toBe(true)
-    expect(table.size).toBe(0)
+    expect(table.list().length).toBe(0)
     expect(er1.ofType(1004)).toHaveLength(1)
   })
 
@@ -204,7 +205,7 @@ describe('a link', () => {
       id: `l${at}`,
     }))
     await report(er1, many, true)
-    expect(table.size).toBe(routerLimits.linksPerRouterMax)
+    expect(table.list().length).toBe(routerLimits.linksPerRouterMax)
     expect(stage.lines).toContain('too many links of a router')
   })
 

@@ -7,17 +7,17 @@ import { listenerTls } from '../../src/api/transport/tls.ts'
 import { FrameDecoder } from '../../src/channel/frame.ts'
 import type { Message } from '../../src/channel/frame.ts'
 import { textValue } from '../../src/channel/headers.ts'
-import { gateOf } from '../../src/controller/routers.ts'
+import { gateOf } from '../../src/controller/service/routers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/certificate-request.ts'
-import type { RouterStatus } from '../../src/ports/router-status.ts'
+import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
 import { RouterListener } from '../../src/routers/listener.ts'
-import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { frameOf } from '../channel/pipe.ts'
 import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { admin, startController } from '../api/support/controller.ts'
@@ -41,8 +41,8 @@ beforeAll(async () => {
   root = new CallerOf(controller)
   await root.logIn(admin)
   const { machine, authorities } = controller
-  const board = new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
-  machine.routers = board
+  const statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  machine.routers = statuses
   const channels = new RouterChannels({
     identity: {
       id: 'ctrl1',
@@ -51,7 +51,7 @@ beforeAll(async () => {
     },
     gate: gateOf({ machine, authorities, isOut: () => isOut }),
     cluster: { addresses: () => null, leaderIndex: () => null },
-    board,
+    statuses,
     clock: systemClock,
     log: { info: () => undefined, warn: () => undefined },
   })

@@ -10,11 +10,11 @@ import {
 import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
 import type { Message } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { RouterStatus } from '../../src/ports/router-status.ts'
+import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { AdmittedRouter, Admission } from '../../src/routers/admission.ts'
 import type { ClusterAddresses } from '../../src/routers/messages.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
-import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 
@@ -36,7 +36,7 @@ class Stage {
   }
   leaderIndex: number | null = null
   readonly lines: string[] = []
-  readonly board = new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
+  readonly statuses = new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1'))
   readonly channels = new RouterChannels({
     identity: {
       id: 'ctrl1',
@@ -45,7 +45,7 @@ class Stage {
     },
     gate: { admit: () => this.judge(), revoked: () => this.revoked },
     cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
-    board: this.board,
+    statuses: this.statuses,
     clock: systemClock,
     log: {
       info: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
@@ -95,7 +95,7 @@ describe('a router that is admitted', () => {
     expect(text(10)).not.toBe('')
     expect(answer?.headers.get(1002)).toEqual(Uint8Array.of(0x5e))
     expect(answer?.headers.get(12)).toEqual(Uint8Array.of(0x5e))
-    expect(stage.board.of('er1')).toMatchObject({ hostname: '', version: { version: 'v2.0.3' } })
+    expect(stage.statuses.of('er1')).toMatchObject({ hostname: '', version: { version: 'v2.0.3' } })
   })
 
   test('is told all controllers, in the words of older and of newer routers', async () => {
@@ -183,7 +183,7 @@ describe('a router that is admitted', () => {
     })
     await settle()
     const protocols = { tls: 'tls://edge:3022' }
-    expect(stage.board.of('er1')).toMatchObject({ hostname: 'edge', protocols })
+    expect(stage.statuses.of('er1')).toMatchObject({ hostname: 'edge', protocols })
   })
 
   test('stays when what it says of itself can not be read', async () => {
@@ -191,7 +191,7 @@ describe('a router that is admitted', () => {
     const headers = new Map([[1, int32Value(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
     pipe.say({ contentType: 20_001, headers, body: Uint8Array.of(0xff, 0xff) })
     await settle()
-    expect(stage.board.of('er1')).toMatchObject({ hostname: '' })
+    expect(stage.statuses.of('er1')).toMatchObject({ hostname: '' })
     expect(pipe.destroyed).toBe(false)
   })
 
@@ -199,7 +199,7 @@ describe('a router that is admitted', () => {
     stage.admission = { ok: true, router: { ...er1, isEdge: false } }
     const pipe = await stage.dial()
     expect(pipe.ofType(20_000)).toEqual([])
-    expect(stage.board.of('er1')).not.toBeNull()
+    expect(stage.statuses.of('er1')).not.toBeNull()
   })
 
   test.each([
@@ -222,14 +222,14 @@ describe('a router that is admitted', () => {
     for (const contentType of [1035, 1007, 20_415, 20_505, 4_000_000]) pipe.say({ contentType })
     await settle()
     expect(pipe.destroyed).toBe(false)
-    expect(stage.board.of('er1')).not.toBeNull()
+    expect(stage.statuses.of('er1')).not.toBeNull()
   })
 
   test('is offline when its channel closes', async () => {
     const pipe = await stage.dial()
     pipe.push(null)
     await settle()
-    expect(stage.board.of('er1')).toBeNull()
+    expect(stage.statuses.of('er1')).toBeNull()
   })
 
   test('that comes back takes the place of its old channel, whose end changes nothing', async () => {
@@ -237,7 +237,7 @@ describe('a router that is admitted', () => {
     const pipe = await stage.dial()
     expect(old.destroyed).toBe(true)
     expect(pipe.destroyed).toBe(false)
-    expect(stage.board.of('er1')).not.toBeNull()
+    expect(stage.statuses.of('er1')).not.toBeNull()
     expect(stage.lines).toContain('router disconnected the router has connected again')
   })
 
@@ -248,7 +248,7 @@ describe('a router that is admitted', () => {
     stage.revoked = 'the router was disabled'
     stage.channels.sweep()
     expect(pipe.destroyed).toBe(true)
-    expect(stage.board.of('er1')).toBeNull()
+    expect(stage.statuses.of('er1')).toBeNull()
   })
 })
 
@@ -264,7 +264,7 @@ describe('a router is refused with the reason', () => {
     expect(reasonOf(pipe)).toBe('the router is disabled')
     expect(isSuccess(pipe.sent[0])).toBe(false)
     expect(pipe.writableEnded).toBe(true)
-    expect(stage.board.of('er1')).toBeNull()
+    expect(stage.statuses.of('er1')).toBeNull()
   })
 
   test('that it names another router, which keeps its channel', async () => {

@@ -3,10 +3,10 @@ import type { TLSSocket } from 'node:tls'
 import { flagValue, maskValue, textValue } from '../../src/channel/headers.ts'
 import type { Message } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { RouterStatus } from '../../src/ports/router-status.ts'
+import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { Admission } from '../../src/routers/admission.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
-import { RouterStatusBoard } from '../../src/routers/status-board.ts'
+import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 
@@ -39,7 +39,7 @@ export class RouterStage {
         revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
-      board: new RouterStatusBoard('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
+      statuses: new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
       clock: systemClock,
       log: { info: log, warn: log },
     })

@@ -259,7 +259,7 @@ export class Clients {
     try {
       const answer = await this.#ask(
         controller,
-        async ({ gateway }) => await gateway.propose(input),
+        async ({ clusterNode }) => await clusterNode.propose(input),
       )
       if (answer === 'over') return 'unknown'
       const { index, outcome } = answer
@@ -288,8 +288,8 @@ export class Clients {
     const completed = this.#completedIndex
     const register = REGISTERS[this.#world.chance.integer(0, 2)] ?? ''
     try {
-      const answer = await this.#ask(controller, async ({ gateway, machine }) => {
-        const index = await gateway.readIndex()
+      const answer = await this.#ask(controller, async ({ clusterNode, machine }) => {
+        const index = await clusterNode.readIndex()
         if (!(await machine.waitForApplied(index, 5_000))) return null
         return {
           index,

@@ -1,7 +1,8 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { defaultGatewayOptions, Gateway } from '../../src/cluster/gateway.ts'
-import { RaftHost } from '../../src/cluster/host.ts'
+import { ClusterNode } from '../../src/cluster/cluster-node.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { ConsensusThread } from '../../src/cluster/consensus-thread.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { hasOtherVoters, membersOfRoster } from '../../src/controller/start/known-voters.ts'
 import { StateDamaged } from '../../src/fsm/load.ts'
@@ -56,7 +57,7 @@ export interface ControllerWorld extends MeshWorld {
 export interface Life {
   readonly threads: { readonly main: Context; readonly raft: Context; readonly wal: Context }
   readonly machine: StateMachine
-  readonly gateway: Gateway
+  readonly clusterNode: ClusterNode
   readonly core: Core
   readonly mesh: SimulatedMesh
 }
@@ -69,7 +70,7 @@ export function storeIdOf(store: number): Uint8Array {
 }
 
 /**
- * One controller: a name, a disk, and, while it runs, the production parts in their three threads: the gateway and the
+ * One controller: a name, a disk, and, while it runs, the production parts in their three threads: the cluster node and the
  * state machine, the host with core and driver, the log. Only the wire and the platters are simulated.
  */
 export class Controller {
@@ -247,10 +248,10 @@ export class Controller {
       apiAddresses: [],
       certificatePem: '',
     }
-    const gateway = new Gateway(
+    const clusterNode = new ClusterNode(
       {
-        ...defaultGatewayOptions,
-        ...plan.gateway,
+        ...defaultClusterNodeOptions,
+        ...plan.clusterNode,
         self,
         clusterId: CLUSTER_ID,
         generation: 1,
@@ -279,7 +280,7 @@ export class Controller {
     const host = loop.within(
       threads.raft,
       () =>
-        new RaftHost(
+        new ConsensusThread(
           {
             selfId: this.id,
             clusterId: CLUSTER_ID,
@@ -314,10 +315,10 @@ export class Controller {
         ),
     )
     assert(mesh !== null, 'a host makes its mesh')
-    this.life = { threads, machine, gateway, core: host.core, mesh }
+    this.life = { threads, machine, clusterNode, core: host.core, mesh }
     this.isStarting = false
     world.onStarted(this)
-    void gateway.start()
+    void clusterNode.start()
   }
 
   /** A damaged one is given up, and filled by the log or by the peers. */

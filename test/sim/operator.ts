@@ -138,7 +138,7 @@ export class Operator {
         tally.note('transfer asked for')
         const target = chance.next() < 0.5 ? null : (voter ?? null)
         this.#within(life, async () => {
-          await life.gateway.transferLeadership(target)
+          await life.clusterNode.transferLeadership(target)
           tally.note('transfer done')
         })
         return
@@ -179,7 +179,7 @@ export class Operator {
       const target = clone(ConfigurationSchema, record)
       target.members = target.members.filter(({ id, voter }) => voter || id === leader.id)
       target.outgoingVoters = []
-      await life.gateway.changeConfiguration(target, basis)
+      await life.clusterNode.changeConfiguration(target, basis)
     })
   }
 
@@ -334,7 +334,7 @@ export class Operator {
     assert(life !== null, 'a leader runs')
     const known = this.#changers.get(life)
     if (known !== undefined) return known
-    const made = new MemberChanger(life.gateway, life.machine, {
+    const made = new MemberChanger(life.clusterNode, life.machine, {
       nowMs: () => this.#world.loop.nowMs,
       monotonicMs: () => this.#world.loop.nowMs,
     })

@@ -116,7 +116,7 @@ export interface Plan {
   /** Offsets of clocks, ms, by the place of the controller. */
   readonly clockOffsetsMs: readonly number[]
   readonly core: CoreOptions
-  readonly gateway: {
+  readonly clusterNode: {
     readonly retention: RetentionOptions
     readonly outstandingMax: number
   }
@@ -168,7 +168,7 @@ export function drawPlan(seed: number): Plan {
       chance.next() < 0.15 ? chance.integer(-3_600_000, 3_600_000) : chance.integer(-300, 300),
     ),
     core: drawOptions(chance),
-    gateway: {
+    clusterNode: {
       retention: {
         entries: pick(chance, [10, 40, 200, 2_000]),
         bytes: pick(chance, [4 * KIB, 32 * KIB, 1024 * KIB]),
@@ -220,8 +220,8 @@ function leftBehind(plan: Plan, chance: Random): Plan {
     load: { ...plan.load, clients: 5, thinkMsMax: 20, readShare: 0.1 },
     events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt),
     core: defaultCoreOptions,
-    gateway: {
-      ...plan.gateway,
+    clusterNode: {
+      ...plan.clusterNode,
       retention: {
         entries: 10,
         bytes: 4 * KIB,

@@ -8,7 +8,7 @@ import type {
   MeshOptions,
   MeshParts,
   MeshPeer,
-} from '../../src/cluster/transport/mesh.ts'
+} from '../../src/cluster/transport/mesh-parts.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
 import {
   decodeForward,

@@ -1,6 +1,6 @@
 import { assert } from '../../src/lib/assert.ts'
 import type { FullStatus } from '../../src/raft/core.ts'
-import { defaultRaftNodeLimits } from '../../src/raft/node.ts'
+import { defaultRaftNodeLimits } from '../../src/raft/node-start.ts'
 import type { NodeId, Term } from '../../src/raft/types.ts'
 import type { Controller, Life } from './controller.ts'
 import { isQuorum } from '../raft/slow-quorum.ts'

@@ -11,7 +11,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { LevelStateStore, type StateStoreOptions } from '../../src/store/level-state-store.ts'
+import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { type StateStoreOptions } from '../../src/store/level-records.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 import {
   chunksOf,

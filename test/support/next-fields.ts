@@ -1,14 +1,17 @@
 import { attributes, boolean, integer, object, text } from '../../src/entities/fields.ts'
 
-/** What the next generation of descriptors adds to services: fields of several kinds, all of feature level 2. */
+/** One more than this version knows; a number of its own, as the mocks of the constant come while this is loaded. */
+export const NEXT_LEVEL = 3
+
+/** What the next generation of descriptors adds to services: fields of several kinds, all of the next feature level. */
 export const nextFields = {
-  owner: text({ since: 2, charactersMax: 100 }),
-  isCritical: boolean({ since: 2 }),
-  weight: integer({ since: 2, minimum: 1 }),
-  zones: attributes({ since: 2 }),
+  owner: text({ since: NEXT_LEVEL, charactersMax: 100 }),
+  isCritical: boolean({ since: NEXT_LEVEL }),
+  weight: integer({ since: NEXT_LEVEL, minimum: 1 }),
+  zones: attributes({ since: NEXT_LEVEL }),
   window: object(
     { type: 'object', additionalProperties: true },
     { from: 0, days: ['all'] },
-    { since: 2 },
+    { since: NEXT_LEVEL },
   ),
 }

@@ -46,11 +46,11 @@ export async function recordSimulation(seed: number, runMs: number): Promise<Rec
   })
 }
 
-/** Until it is taken: on a busy machine elections may follow one another for longer than a gateway waits. */
+/** Until it is taken: on a busy machine elections may follow one another for longer than a cluster node waits. */
 async function propose(cluster: TestCluster, id: string, text: string): Promise<void> {
   for (;;) {
     try {
-      await cluster.node(id).gateway.propose(command(text))
+      await cluster.node(id).clusterNode.propose(command(text))
       return
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'CLUSTER_NO_LEADER') throw error

@@ -122,7 +122,9 @@ export class Answerer {
     }
     const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    metrics.record(status, this.#parts.clock.monotonicMs() - startedAtMs)
+    const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
+    metrics.record(status, tookMs)
+    this.#tell(call, status, tookMs)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
     // After a refusal, what is left of a body would have to be read to reach the next request.
@@ -146,7 +148,16 @@ export class Answerer {
     this.#unsent.send(raw, source, body, length, end)
   }
 
-  #tellRefused({ caller, operation, address }: Call, { code }: Problem): void {
+  /** Traced for whoever has proven who it is: nobody else makes this controller write a line a request. */
+  #tell(call: Call, status: number, tookMs: number): void {
+    const { method, operation, address, trace, caller } = call
+    this.#parts.audit?.answered({
+      ...{ method, operation: operation?.operationId ?? 'none', status, tookMs, address, trace },
+      isTraced: trace.isSampled && caller !== null,
+    })
+  }
+
+  #tellRefused({ caller, operation, address, trace }: Call, { code }: Problem): void {
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
@@ -156,6 +167,7 @@ export class Answerer {
       address,
       operation: operation?.operationId ?? '',
       outcome: code,
+      traceId: trace.traceId,
     })
   }
 
@@ -165,7 +177,7 @@ export class Answerer {
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
     this.#parts.logger.error(
-      { err: error, operation, path: call.path },
+      { err: error, operation, path: call.path, traceId: call.trace.traceId },
       'unhandled error while serving a request',
     )
     return new Problem('UNHANDLED', { cause: error })

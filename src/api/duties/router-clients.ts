@@ -117,7 +117,7 @@ export class ApiRouterClients implements RouterClients {
     if (!between.commonRouters.some(({ id }) => id === claim.routerId)) {
       return { ok: false, fault: 'router' }
     }
-    const failures = state.postureFailures(identityId, serviceId, type, posture.of(identityId))
+    const failures = posture.failures(session, posture.ofSession(apiSession))
     if (failures.length > 0) return { ok: false, fault: 'posture' }
     const named = { identityId, identityName: identity.name, serviceId }
     return { ok: true, client: { ...named, sessionId: session.id, apiSessionId: apiSession.id } }

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client'
 import { LATENCY_BOUNDS_MS } from '../../lib/latency-histogram.ts'
 import { threadMemory } from '../../lib/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
+import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { HostVitals } from '../../ports/vitals.ts'
 import { addHistogram } from './counted-histogram.ts'
 
@@ -14,6 +15,8 @@ export interface NodeMetricsSources {
   readonly requestIds: () => number
   /** UTC ms; 0: none was taken yet; null: none are taken here. */
   readonly lastBackupMs: () => number | null
+  /** null: there is none. */
+  readonly softState: () => SoftStateCounts | null
 }
 
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
@@ -21,7 +24,7 @@ const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as 
 /** What consensus, log, apply, mesh and event loops of this process have done; read when somebody asks. */
 export function addNodeMetrics(
   registry: Registry,
-  { vitals, node, requestIds, lastBackupMs }: NodeMetricsSources,
+  { vitals, node, requestIds, lastBackupMs, softState }: NodeMetricsSources,
 ): void {
   const registers = [registry]
   const counter = (name: string, help: string, read: () => number): void => {
@@ -127,6 +130,7 @@ export function addNodeMetrics(
   gauge('flotilla_request_ids', 'Request ids whose outcome is remembered.', requestIds)
   addLastBackup(registry, lastBackupMs)
   addMemory(registry, vitals)
+  addSoftState(registry, softState)
   new Gauge({
     name: 'flotilla_alarms',
     help: 'Active alarms by code; inactive ones are absent.',
@@ -188,6 +192,31 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
       const lastMs = lastBackupMs()
       if (lastMs === null) this.remove()
       else this.set(lastMs / 1000)
+    },
+  })
+}
+
+/** Values of an unknown topic come from a newer release; the others are a fault of a peer, or more than there is room for. */
+function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
+  new Gauge({
+    name: 'flotilla_soft_state_bytes',
+    help: 'Live values held of all controllers.',
+    registers: [registry],
+    collect() {
+      this.set(read()?.bytes ?? 0)
+    },
+  })
+  new Counter({
+    name: 'flotilla_soft_state_ignored_values_total',
+    help: 'Live values of other controllers that were not kept, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      const { unknownTopics = 0, malformed = 0, tooLarge = 0 } = read() ?? {}
+      this.inc({ reason: 'unknownTopic' }, unknownTopics)
+      this.inc({ reason: 'malformed' }, malformed)
+      this.inc({ reason: 'tooLarge' }, tooLarge)
     },
   })
 }

@@ -14,6 +14,7 @@ import { controllerOperations } from './controllers.ts'
 import { currentOperations } from './current.ts'
 import { clientJwtSignerOperations } from './external-jwt-signers.ts'
 import { databaseOperations } from './database.ts'
+import { debugOperations } from './debug.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { ownCertificateOperations } from './own-certificates.ts'
 import { ownMfaOperations } from './own-mfa.ts'
@@ -35,6 +36,7 @@ import { serviceAccessOperations } from './service-access.ts'
 import { sessionOperations } from './sessions.ts'
 import { specOperations } from './specs.ts'
 import { summaryOperations } from './summary.ts'
+import { upgradeOperations } from './upgrade.ts'
 import { wellKnownOperations } from './well-known.ts'
 
 /** Every operation of every API, sorted by nothing: routes do not overlap. The documents are made from the same list. */
@@ -54,7 +56,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...circuitOperations(parts),
     ...linkOperations(parts),
     ...identityPostureOperations(parts, services),
-    ...postureResponseOperations(parts, services),
+    ...postureResponseOperations(parts),
     ...identityTraceOperations(parts),
     ...authenticatorOperations(services),
     ...caOperations(parts, services),
@@ -70,6 +72,8 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...auditOperations(parts),
     ...clusterOperations(parts),
     ...memberOperations(parts),
+    ...upgradeOperations(parts),
+    ...debugOperations(parts, services),
     ...joinOperations(parts),
     ...logLevelOperations(parts),
     ...inspectionOperations(parts, services),

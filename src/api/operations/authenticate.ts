@@ -8,7 +8,7 @@ import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
-import { credentials, currentSession } from '../schemas/schemas.ts'
+import { credentials, currentSession } from '../schemas/sessions.ts'
 import type { ApiServices } from '../records/services.ts'
 
 /** Whoever has no session yet can not take the room of large bodies. */

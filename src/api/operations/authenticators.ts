@@ -2,7 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import { emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
-import { nothing, requestExtend } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { requestExtend } from '../schemas/sessions.ts'
 import type { ApiServices } from '../records/services.ts'
 
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */

@@ -10,7 +10,8 @@ import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { readDer } from '../preparers/certificates.ts'
-import { caJwt, caVerification, nothing } from '../schemas/schemas.ts'
+import { caJwt, caVerification } from '../schemas/identities.ts'
+import { nothing } from '../schemas/envelope.ts'
 import type { ApiServices } from '../records/services.ts'
 
 const pemBytesMax = 64 * 1024

@@ -1,17 +1,12 @@
 import { defineEntity } from '../../entities/define.ts'
 import { text } from '../../entities/fields.ts'
-import { Problem } from '../../lib/problems.ts'
 import type { LiveCircuit } from '../../ports/live-circuits.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Call } from '../call.ts'
-import { detailAnswer } from '../answers/envelope.ts'
-import { liveListAnswer, liveRef } from '../answers/live-list.ts'
+import { liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
-import { listParameters } from '../answers/query-parameters.ts'
+import { liveTableOperations } from './live-tables.ts'
 import type { ApiParts } from '../parts.ts'
-import { circuit, circuitDelete, nothing } from '../schemas/schemas.ts'
-
-const common = { apis: ['fabric'], success: 200, tag: 'circuits' } as const
+import { circuit, circuitDelete } from '../schemas/fabric.ts'
 
 /** What circuits are filtered and sorted by. */
 const rows = defineEntity({
@@ -21,59 +16,24 @@ const rows = defineEntity({
   fields: { clientId: text(), service: text(), terminator: text() },
   symbols: ['clientId', 'service', 'terminator'],
 })
-/** The circuits that this controller has laid. */
+
+/** The circuits that this controller made. */
 export function circuitOperations({
   circuits,
   state,
 }: Pick<ApiParts, 'circuits' | 'state'>): Operation[] {
-  return [
-    {
-      ...common,
-      operationId: 'listCircuits',
-      summary: 'List the circuits created by this controller',
-      permission: 'ops.read',
-      method: 'GET',
-      path: '/circuits',
-      query: listParameters,
-      response: { kind: 'list', schema: circuit },
-      refusals: [400, 401, 429, 503],
-      handle: (call) =>
-        liveListAnswer(call, circuits.all(), {
-          ...{ rows, fieldsOf },
-          viewOf: (each) => viewOf(each, state),
-        }),
+  return liveTableOperations({
+    ...{ table: circuits, name: 'circuit', collection: 'circuits', schema: circuit },
+    ...{ rows, fieldsOf },
+    viewOf: (each) => viewOf(each, state),
+    operationIds: { list: 'listCircuits', detail: 'detailCircuit', delete: 'deleteCircuit' },
+    summaries: {
+      list: 'List the circuits that this controller made',
+      detail: 'Show a circuit',
+      delete: 'End a circuit',
     },
-    {
-      ...common,
-      operationId: 'detailCircuit',
-      summary: 'Show a circuit',
-      permission: 'ops.read',
-      method: 'GET',
-      path: '/circuits/{id}',
-      response: { kind: 'detail', schema: circuit },
-      refusals: [401, 404, 429, 503],
-      handle: (call) => {
-        const found = circuits.get(call.param('id')) ?? missing(call)
-        return detailAnswer(viewOf(found, state))
-      },
-    },
-    {
-      ...common,
-      operationId: 'deleteCircuit',
-      summary: 'Remove a circuit',
-      permission: 'ops.delete',
-      method: 'DELETE',
-      path: '/circuits/{id}',
-      body: { schema: circuitDelete, isRequired: false },
-      response: { kind: 'detail', schema: nothing },
-      refusals: [400, 401, 404, 429, 503],
-      handle: (call) => {
-        const { immediate } = (call.body ?? {}) as { readonly immediate?: boolean | null }
-        if (!circuits.remove(call.param('id'), immediate === true)) missing(call)
-        return detailAnswer({})
-      },
-    },
-  ]
+    deleteBody: { schema: circuitDelete, isRequired: false },
+  })
 }
 
 function fieldsOf({ id, clientId, serviceId, terminatorId, createdAt }: LiveCircuit) {
@@ -94,8 +54,4 @@ function viewOf(each: LiveCircuit, state: StateView) {
       links: linkIds.map((linkId) => liveRef(state, '', 'links', linkId)),
     },
   }
-}
-
-function missing(call: Call): never {
-  throw new Problem('NOT_FOUND', { detail: `circuit with id ${call.param('id')} not found` })
 }

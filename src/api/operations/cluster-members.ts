@@ -12,9 +12,9 @@ import {
   memberChoice,
   memberRemoval,
   memberReplacement,
-  nothing,
   plannedChange,
-} from '../schemas/schemas.ts'
+} from '../schemas/members.ts'
+import { nothing } from '../schemas/envelope.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'

@@ -13,7 +13,7 @@ import type { ApiName, Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { preferredLeaders } from '../duties/preferred-leader.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
-import { controller } from '../schemas/schemas.ts'
+import { controller } from '../schemas/about.ts'
 
 const fields = {
   name: nameText(),

@@ -11,7 +11,7 @@ import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 import {
   caEnrollment,
   challenge,

@@ -2,7 +2,7 @@ import { answer, bareAnswer } from '../answers/envelope.ts'
 import { durationText } from '../../lib/duration-text.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { health, metricsText, readiness } from '../schemas/schemas.ts'
+import { health, metricsText, readiness } from '../schemas/about.ts'
 import type { ApiServices } from '../records/services.ts'
 
 /** What stands at the root of a listener, for load balancers and monitoring. */

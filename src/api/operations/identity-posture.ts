@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
-import { never, shownTime } from '../../fsm/access/posture-judge.ts'
+import { never, shownTime } from '../../lib/shown-time.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EndpointState, ShownFactor } from '../../ports/posture.ts'
 import type { Call } from '../call.ts'
@@ -10,9 +10,8 @@ import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { failedServiceRequest, postureData } from '../schemas/posture.ts'
-import { factorOfSession } from '../records/session-posture.ts'
 import type { ApiServices } from '../records/services.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
@@ -72,14 +71,14 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
           const identityId = call.param('id')
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
           await services.writer.write(call, CommandKind.MFA_REMOVE, payload)
-          await services.posture.factorMoved(identityId)
+          await parts.posture.factorMoved(identityId)
           return emptyAnswer()
         }),
     },
   ]
 }
 
-/** Parts that were not told of are there, empty. */
+/** Parts that were not reported are there, empty. */
 function postureDataOf(parts: ApiParts, identityId: string): JsonObject {
   const { state, posture } = parts
   const { os, domain, mac, processes } = posture.of(identityId)
@@ -89,21 +88,21 @@ function postureDataOf(parts: ApiParts, identityId: string): JsonObject {
   const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map((session) => {
     const { id } = session
     const endpointState = shownEndpoint(endpoints.get(id))
-    const mfa = { apiSessionId: id, ...shownFactor(factorOfSession(parts, session)) }
+    const mfa = { apiSessionId: id, ...shownFactor(posture.factorOf(session)) }
     return [id, { mfa, sdkInfo, ...endpointState }] as const
   })
   return {
     apiSessionPostureData: Object.fromEntries(ofSessions),
-    domain: { ...told(domain), domain: domain?.domain ?? '' },
-    mac: { ...told(mac), addresses: mac?.addresses ?? [] },
+    domain: { ...reported(domain), domain: domain?.domain ?? '' },
+    mac: { ...reported(mac), addresses: mac?.addresses ?? [] },
     os: {
-      ...told(os),
+      ...reported(os),
       type: os?.type ?? '',
       version: os?.version ?? '',
       build: os?.build ?? '',
     },
     processes: processes.map((process) => ({
-      ...told(process),
+      ...reported(process),
       binaryHash: process.hash,
       isRunning: process.isRunning,
       signerFingerprints: process.signerFingerprints,
@@ -111,7 +110,7 @@ function postureDataOf(parts: ApiParts, identityId: string): JsonObject {
   }
 }
 
-function told(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
+function reported(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
   const lastUpdatedAt = report === null ? never : timeText(report.atMs)
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
@@ -133,8 +132,8 @@ function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
   return { endpointState: { unlockedAt: shownTime(unlockedAtMs), wokenAt: shownTime(wokenAtMs) } }
 }
 
-function failedRequestsOf({ failedRequests }: ApiParts, identityId: string): JsonObject[] {
-  return failedRequests.of(identityId).map(({ atMs, policyFailures, ...request }) => ({
+function failedRequestsOf({ posture }: ApiParts, identityId: string): JsonObject[] {
+  return posture.failedRequests(identityId).map(({ atMs, policyFailures, ...request }) => ({
     ...request,
     policyFailures: policyFailures as readonly JsonObject[],
     when: timeText(atMs),

@@ -8,7 +8,7 @@ import type { Answer } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { traceDetail, traceSpec } from '../schemas/schemas.ts'
+import { traceDetail, traceSpec } from '../schemas/identities.ts'
 import { Traces } from '../traces.ts'
 import { callerOf } from './current.ts'
 

@@ -1,5 +1,4 @@
 import { fieldProblem } from '../../lib/problems.ts'
-import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { SchemaJudge } from '../../ports/schema-judge.ts'
 import { bareAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
@@ -43,7 +42,7 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
         const names = new Set(requestedValues)
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
-        const { errors, told } = await ofRouters(parts.routerInspections, isMeant, [...names])
+        const { errors, told } = await ofRouters(parts, isMeant, [...names])
         // A name that routers know is no fault of this controller, which does not.
         const known = new Set(told.map(({ name }) => name))
         const missing = own.missing.filter((name) => !known.has(name))
@@ -79,19 +78,19 @@ async function inspect(
 }
 
 async function ofRouters(
-  inspections: RouterInspections,
+  { channels, routerInspections }: Pick<ApiParts, 'channels' | 'routerInspections'>,
   isMeant: (id: string) => Promise<boolean>,
   names: readonly string[],
 ): Promise<{ readonly errors: string[]; readonly told: readonly Told[] }> {
   const ids: string[] = []
-  for (const id of inspections.connectedIds().slice(0, ROUTERS_MAX)) {
+  for (const { id } of channels.list().slice(0, ROUTERS_MAX)) {
     if (await isMeant(id)) ids.push(id)
   }
   const errors: string[] = []
   const told: Told[] = []
   await Promise.all(
     ids.map(async (appId) => {
-      const found = await inspections.inspect(appId, names)
+      const found = await routerInspections.inspect(appId, names)
       errors.push(...found.errors)
       told.push(...found.values.map(({ name, value }) => ({ appId, name, value })))
     }),

@@ -16,7 +16,7 @@ import {
   joinTicket,
   joinTicketChoice,
 } from '../schemas/join.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
 const HOUR_MS = 60 * 60_000

@@ -1,17 +1,14 @@
 import { defineEntity } from '../../entities/define.ts'
 import { boolean, integer, text } from '../../entities/fields.ts'
-import { Problem } from '../../lib/problems.ts'
 import type { LiveLink } from '../../ports/live-links.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Call } from '../call.ts'
 import { detailAnswer } from '../answers/envelope.ts'
-import { liveListAnswer, liveRef } from '../answers/live-list.ts'
+import { liveRef } from '../answers/live-list.ts'
 import type { Operation } from '../operation.ts'
-import { listParameters } from '../answers/query-parameters.ts'
+import { liveTableOperations, missingRow } from './live-tables.ts'
 import type { ApiParts } from '../parts.ts'
-import { link, linkPatch, nothing } from '../schemas/schemas.ts'
-
-const common = { apis: ['fabric'], success: 200, tag: 'links' } as const
+import { link, linkPatch } from '../schemas/fabric.ts'
+import { nothing } from '../schemas/envelope.ts'
 
 /** What links are filtered and sorted by. */
 const rows = defineEntity({
@@ -36,41 +33,25 @@ const rows = defineEntity({
     ...(['iteration', 'staticCost', 'cost', 'sourceLatency', 'destLatency'] as const),
   ],
 })
+
 /** Links between routers, as those that are connected to this controller report them. */
 export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state'>): Operation[] {
-  const found = (call: Call): LiveLink => links.get(call.param('id')) ?? missing(call)
+  const offered = {
+    ...{ table: links, name: 'link', collection: 'links', schema: link, rows, fieldsOf },
+    viewOf: (each: LiveLink) => viewOf(each, state),
+    operationIds: { list: 'listLinks', detail: 'detailLink', delete: 'deleteLink' },
+    summaries: {
+      list: 'List the links that routers connected to this controller report',
+      detail: 'Show a link',
+      delete: 'Remove a link; its routers close it, and may dial it again',
+    },
+  }
   return [
+    ...liveTableOperations(offered),
     {
-      ...common,
-      operationId: 'listLinks',
-      summary: 'List links of connected routers',
-      permission: 'ops.read',
-      method: 'GET',
-      path: '/links',
-      query: listParameters,
-      response: { kind: 'list', schema: link },
-      refusals: [400, 401, 429, 503],
-      handle: (call) =>
-        liveListAnswer(call, links.all(), {
-          ...{ rows, fieldsOf },
-          viewOf: (each) => viewOf(each, state),
-        }),
-    },
-    {
-      ...common,
-      operationId: 'detailLink',
-      summary: 'Show a link',
-      permission: 'ops.read',
-      method: 'GET',
-      path: '/links/{id}',
-      response: { kind: 'detail', schema: link },
-      refusals: [401, 404, 429, 503],
-      handle: (call) => detailAnswer(viewOf(found(call), state)),
-    },
-    {
-      ...common,
+      ...{ apis: ['fabric'], success: 200, tag: 'links' },
       operationId: 'patchLink',
-      summary: 'Update cost or state of a link',
+      summary: 'Take a link down or change its cost',
       permission: 'ops.update',
       method: 'PATCH',
       path: '/links/{id}',
@@ -83,21 +64,7 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
           ...(typeof down === 'boolean' ? { isDown: down } : {}),
           ...(typeof staticCost === 'number' ? { staticCost } : {}),
         }
-        if (!links.change(call.param('id'), changes)) missing(call)
-        return detailAnswer({})
-      },
-    },
-    {
-      ...common,
-      operationId: 'deleteLink',
-      summary: 'Remove a link; its routers may dial it again',
-      permission: 'ops.delete',
-      method: 'DELETE',
-      path: '/links/{id}',
-      response: { kind: 'detail', schema: nothing },
-      refusals: [401, 404, 429, 503],
-      handle: (call) => {
-        if (!links.remove(call.param('id'))) missing(call)
+        if (!links.change(call.param('id'), changes)) missingRow(call, offered)
         return detailAnswer({})
       },
     },
@@ -133,8 +100,4 @@ function viewOf(each: LiveLink, state: StateView) {
       ...{ type, source: sourceAddress, dest: destAddress },
     })),
   }
-}
-
-function missing(call: Call): never {
-  throw new Problem('NOT_FOUND', { detail: `link with id ${call.param('id')} not found` })
 }

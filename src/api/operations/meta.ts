@@ -1,4 +1,4 @@
-import { capability, protocols, version } from '../schemas/schemas.ts'
+import { capability, protocols, version } from '../schemas/about.ts'
 import { detailAnswer, listAnswer } from '../answers/envelope.ts'
 import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'

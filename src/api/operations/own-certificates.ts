@@ -22,7 +22,7 @@ import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { onlyCertificate } from '../preparers/certificates.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 import {
   identityExtension,
   identityExtensionCerts,

@@ -12,7 +12,7 @@ import { latest } from '../consistency.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from '../schemas/mfa.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
@@ -168,12 +168,12 @@ function codeOf(call: Call): string {
 class OwnMfa {
   readonly #parts: ApiParts
   readonly #factors: SecondFactors
-  readonly #posture: ApiServices['posture']
+  readonly #posture: ApiParts['posture']
 
   constructor(parts: ApiParts, services: ApiServices) {
     this.#parts = parts
     this.#factors = services.secondFactors
-    this.#posture = services.posture
+    this.#posture = parts.posture
   }
 
   async begin(call: Call): Promise<Answer> {

@@ -6,19 +6,17 @@ import { answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { postureResponse, postureResponseBulk, postureResponseCreate } from '../schemas/posture.ts'
-import { factorOfSession } from '../records/session-posture.ts'
-import type { ApiServices } from '../records/services.ts'
 import { IGNORED_FIELDS_MAX, ignoredFieldsOf } from '../schemas/validation.ts'
 import { callerOf } from './current.ts'
 
 /** What clients tell of their machines, in answer to the posture queries of their services. */
-export function postureResponseOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function postureResponseOperations(parts: ApiParts): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [400, 401, 429, 503] as const
-  const told = async (call: Call, responses: readonly Response[], status: 200 | 201) => {
+  const report = async (call: Call, responses: readonly Response[], status: 200 | 201) => {
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
     const caller = callerOf(call)
-    await services.posture.tell(caller, reports)
+    await parts.posture.report(caller.session, reports)
     return answer(status, { services: prompted(parts, caller, reports) }, ignoredIn(responses))
   }
   return [
@@ -32,7 +30,7 @@ export function postureResponseOperations(parts: ApiParts, services: ApiServices
       success: 201,
       response: { kind: 'detail', schema: postureResponse },
       refusals,
-      handle: (call) => told(call, [call.body as Response], 201),
+      handle: (call) => report(call, [call.body as Response], 201),
     },
     {
       ...common,
@@ -44,15 +42,15 @@ export function postureResponseOperations(parts: ApiParts, services: ApiServices
       success: 200,
       response: { kind: 'detail', schema: postureResponse },
       refusals,
-      handle: (call) => told(call, call.body as readonly Response[], 200),
+      handle: (call) => report(call, call.body as readonly Response[], 200),
     },
   ]
 }
 
 /** The services for which a code must be given again within minutes, as the machine has woken or was unlocked. */
 function prompted(
-  parts: ApiParts,
-  { session, identity }: Caller,
+  { posture }: ApiParts,
+  { session }: Caller,
   reports: readonly PostureReport[],
 ): readonly object[] {
   const endpoints = reports.flatMap((report) => (report.kind === 'endpoint' ? [report] : []))
@@ -61,9 +59,8 @@ function prompted(
     isUnlocked: endpoints.some(({ isUnlocked }) => isUnlocked),
   }
   if (!prompts.isWoken && !prompts.isUnlocked) return []
-  const factor = factorOfSession(parts, session)
-  return parts.state
-    .promptedServices(identity.id, prompts, factor)
+  return posture
+    .promptedServices(session, prompts)
     .map((service) => ({ ...service, postureQueryType: 'MFA' }))
 }
 

@@ -5,7 +5,6 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { DialBind, ListResult } from '../../ports/state-view.ts'
 import type { Call } from '../call.ts'
 import { answer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
@@ -15,7 +14,7 @@ import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { routerView, routersFirst } from '../records/router-view.ts'
-import { nothing } from '../schemas/schemas.ts'
+import { nothing } from '../schemas/envelope.ts'
 import {
   sessionCreate,
   sessionDetail,
@@ -23,7 +22,6 @@ import {
   sessionRoutePath,
 } from '../schemas/access.ts'
 import { signSessionToken } from '../session-token.ts'
-import { postureOfSession } from '../records/session-posture.ts'
 import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
 
@@ -166,14 +164,25 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'detailSessionRoutePath',
-      summary: 'Show the route path of a service session',
+      summary:
+        'Shows the routers of the newest circuit of a service session, if this controller made one',
       method: 'GET',
       path: '/sessions/{id}/route-path',
       response: { kind: 'detail', schema: sessionRoutePath },
       refusals: [401, 404, 429, 503],
-      handle: (call) => shown(call, () => ({ routePath: notBuiltYet([]) })),
+      handle: (call) => shown(call, ({ id }) => routePathOf(parts.circuits, id)),
     },
   ]
+}
+
+/** Of a session that was used more than once, where it was used last. */
+function routePathOf(circuits: ApiParts['circuits'], sessionId: string): JsonObject {
+  const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
+  const newest = own.reduce<(typeof own)[number] | null>(
+    (found, one) => (found === null || one.createdAt >= found.createdAt ? one : found),
+    null,
+  )
+  return { routePath: newest?.routerIds ?? [] }
 }
 
 type View = (parts: ApiParts, call: Call, record: EntityRecord) => JsonObject
@@ -246,7 +255,7 @@ interface WantedSession {
 }
 
 /**
- * Judges what the client told of itself and asks for the session; again where a check changed in between, so that it was
+ * Judges the posture of the client and asks for the session; again where a check changed in between, so that it was
  * refused for what would pass now. @returns its id.
  */
 async function judgedSession(
@@ -255,14 +264,14 @@ async function judgedSession(
   call: Call,
   wanted: WantedSession,
 ): Promise<string> {
-  const { state, limits } = parts
-  const { identityId, serviceId, type, tags, ...named } = wanted
+  const { state, limits, posture } = parts
+  const { serviceId, type, tags, identityId: _, ...named } = wanted
   for (let judgements = 1; ; judgements += 1) {
     // As it stands now: a code may have been given since the request was admitted.
     const session = state.get('apiSession', wanted.apiSessionId) ?? callerOf(call).session
-    const posture = postureOfSession(parts, session)
-    const passingChecks = state
-      .grantingChecks(identityId, serviceId, type, posture)
+    const shown = posture.ofSession(session)
+    const passingChecks = posture
+      .grantingChecks(wanted, shown)
       .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
     const tagsJson = new TextEncoder().encode(canonicalJson(tags))
     const fields = { ...named, serviceId, type, tagsJson, passingChecks }
@@ -272,9 +281,9 @@ async function judgedSession(
       return await services.writer.write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
-      const failures = state.postureFailures(identityId, serviceId, type, posture)
+      const failures = posture.failures(wanted, shown)
       if (failures.length > 0 || judgements >= limits.judgementsMax) {
-        throw services.posture.refused(wanted, failures, error)
+        throw posture.refused(wanted, failures, error)
       }
       call.hasProposed = false
     }

@@ -5,7 +5,7 @@ import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { ApiName, Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import type { Call } from '../call.ts'
-import { openapiDocument, spec, specBody } from '../schemas/schemas.ts'
+import { openapiDocument, spec, specBody } from '../schemas/about.ts'
 
 const YAML = 'text/yaml'
 

@@ -2,7 +2,7 @@ import { entities } from '../../entities/registry.ts'
 import { detailAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { summary } from '../schemas/schemas.ts'
+import { summary } from '../schemas/about.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 
 /** Every store of the API family: consoles draw a number for each, also for those this controller does not keep. */

@@ -4,7 +4,7 @@ import { bareAnswer } from '../answers/envelope.ts'
 import type { Answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { estCertificates } from '../schemas/schemas.ts'
+import { estCertificates } from '../schemas/identities.ts'
 
 const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64

@@ -21,7 +21,6 @@ import type { ApiParts } from '../parts.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 import { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
-import { postureOfSession } from './session-posture.ts'
 import type { ApiServices } from './services.ts'
 import { judged } from './writes.ts'
 import { visibleRecords } from './visible-records.ts'
@@ -159,7 +158,7 @@ export class ResourceHandlers {
     })
   }
 
-  /** Of all kinds, services alone are shown by what their reader told of itself. */
+  /** Services alone, of all kinds, are shown by the posture of their reader. */
   #shownFor(
     call: Call,
     { name }: Entity,
@@ -169,9 +168,10 @@ export class ResourceHandlers {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
     // What somebody else is shown for rests on no session of theirs.
-    if (callerId !== identity.id) return { configTypes, posture: this.#parts.posture.of(callerId) }
-    const now = this.#parts.state.get('apiSession', session.id) ?? session
-    return { configTypes, posture: postureOfSession(this.#parts, now) }
+    const { posture, state } = this.#parts
+    if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
+    const now = state.get('apiSession', session.id) ?? session
+    return { configTypes, posture: posture.ofSession(now) }
   }
 
   async #create(call: Call, entity: Entity): Promise<Answer> {

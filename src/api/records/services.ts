@@ -17,7 +17,6 @@ import { ListAnswers } from '../answers/list-answers.ts'
 import { ApiMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
 import { ProcessorShare } from '../processor-share.ts'
-import { PostureKeeper } from '../duties/posture-keeper.ts'
 import { RefusalQuota } from '../refusal-quota.ts'
 import { Writer } from './writes.ts'
 
@@ -43,7 +42,6 @@ export interface ApiServices {
   readonly lists: ListAnswers
   readonly integrity: IntegrityKeeper
   readonly resealer: FactorResealer
-  readonly posture: PostureKeeper
 }
 
 export function createServices(parts: ApiParts): ApiServices {
@@ -90,7 +88,6 @@ export function createServices(parts: ApiParts): ApiServices {
     lists: new ListAnswers(limits, processor),
     integrity: new IntegrityKeeper(parts),
     resealer: new FactorResealer(parts, secondFactors.vault),
-    posture: new PostureKeeper(parts),
     metrics: new ApiMetrics(
       parts.cluster,
       parts.state,
@@ -112,6 +109,7 @@ export function createServices(parts: ApiParts): ApiServices {
             node: () => parts.health().node,
             requestIds: () => parts.state.requestIds,
             lastBackupMs: parts.lastBackupMs ?? (() => null),
+            softState: () => parts.softState?.() ?? null,
           },
     ),
   }

@@ -69,6 +69,7 @@ export class Writer {
       level,
       ...(judgedOn.length === 0 ? {} : { judgedOn }),
       actor,
+      trace: call.trace,
       ...(netRequestId === null || !call.isRepeatable
         ? {}
         : {

@@ -1,6 +1,6 @@
 import { passwordSchema } from '../../entities/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { baseProperties, baseRequired } from './schemas.ts'
+import { baseProperties, baseRequired } from './envelope.ts'
 import { dateTime, links, text } from '../../entities/shapes.ts'
 
 /** JSON Schemas of enrollment and of the certificates that callers ask for. */

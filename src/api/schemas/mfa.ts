@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text } from '../../entities/shapes.ts'
-import { baseProperties, baseRequired } from './schemas.ts'
+import { baseProperties, baseRequired } from './envelope.ts'
 
 const texts = { type: 'array', items: text } as const
 

@@ -3,7 +3,7 @@ import { neededOn } from '../auth/permissions.ts'
 import type { ApiName, JsonSchema, Operation, ResponseShape } from '../operation.ts'
 import type { ApiParts, BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'
-import { errorEnvelope, meta } from './schemas.ts'
+import { errorEnvelope, meta } from './envelope.ts'
 
 type Json = Record<string, unknown>
 

@@ -19,6 +19,7 @@ export interface ConnectionOptions {
 export type ClusterVerb =
   | 'status'
   | 'list'
+  | 'upgrade-status'
   | 'plan'
   | 'promote'
   | 'demote'
@@ -29,6 +30,8 @@ export type ClusterVerb =
   | 'list-tickets'
   | 'revoke-ticket'
   | 'recover-admin'
+  | 'log-level'
+  | 'set-log-level'
 
 /** Asks a controller. @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options. */
 export type AskCluster = (
@@ -40,20 +43,24 @@ export type AskCluster = (
 const TIMEOUT_MS = 15_000
 
 /** Operations of the fabric API that do what a verb does, and take its parameters as their body. */
-const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string] | null>> = {
-  status: null,
-  list: ['GET', 'list-members'],
-  plan: ['POST', 'plan'],
-  promote: ['POST', 'promote-member'],
-  demote: ['POST', 'demote-member'],
-  remove: ['POST', 'remove-member'],
-  replace: ['POST', 'replace-member'],
-  'transfer-leadership': ['POST', 'transfer-leadership'],
-  invite: ['POST', 'invite'],
-  'list-tickets': ['GET', 'list-tickets'],
-  'revoke-ticket': ['POST', 'revoke-ticket'],
-  'recover-admin': null,
-}
+const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string] | null>> =
+  {
+    status: null,
+    list: ['GET', 'list-members'],
+    'upgrade-status': ['GET', 'upgrade-status'],
+    plan: ['POST', 'plan'],
+    promote: ['POST', 'promote-member'],
+    demote: ['POST', 'demote-member'],
+    remove: ['POST', 'remove-member'],
+    replace: ['POST', 'replace-member'],
+    'transfer-leadership': ['POST', 'transfer-leadership'],
+    invite: ['POST', 'invite'],
+    'list-tickets': ['GET', 'list-tickets'],
+    'revoke-ticket': ['POST', 'revoke-ticket'],
+    'recover-admin': null,
+    'log-level': ['GET', '/fabric/v1/log-level'],
+    'set-log-level': ['PUT', '/fabric/v1/log-level'],
+  }
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function connectTo(options: ConnectionOptions): AskCluster {
@@ -98,7 +105,8 @@ function askThere(url: string, ca: string, sessionFile: string): AskCluster {
     if (operation === null)
       throw usage(`${verb} works on the controller's host only, with --config`)
     const [method, name] = operation
-    return await ask(method, `/fabric/v1/cluster/${name}`, params, timeoutMs)
+    const path = name.startsWith('/') ? name : `/fabric/v1/cluster/${name}`
+    return await ask(method, path, params, timeoutMs)
   }
 }
 
@@ -107,7 +115,7 @@ function askThere(url: string, ca: string, sessionFile: string): AskCluster {
  * @throws {CommandFailure} exit 1 with the controller's sentence.
  */
 export type AskPath = (
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'PUT',
   path: string,
   body?: unknown,
   timeoutMs?: number,
@@ -129,7 +137,7 @@ export function sessionAt(options: {
         url: `${base}${path}`,
         method,
         headers: { 'net-session': session },
-        ...(method === 'POST' ? sent : {}),
+        ...(method === 'GET' ? {} : sent),
         caPem,
         timeoutMs: timeoutMs ?? TIMEOUT_MS,
       })

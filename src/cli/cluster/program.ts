@@ -10,6 +10,7 @@ import type { JoinOptions } from '../join/join.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
+import { addUpgrade } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -32,6 +33,7 @@ A new cluster, each line on the host of its controller:
   addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
+  addUpgrade(cluster, withConnection)
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
@@ -275,7 +277,7 @@ function withLayout(command: Command): Command {
 }
 
 /** @param example words after `flotilla cluster`; none: the verb has examples of its own. */
-function withConnection(command: Command, example?: string): Command {
+export function withConnection(command: Command, example?: string): Command {
   command
     .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
     .option('--url <url>', 'any controller, https://host:port; needs a session')

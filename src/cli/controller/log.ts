@@ -50,20 +50,24 @@ export function logOver(
   writer.onDropped = (dropped) =>
     log.warn({ dropped }, `dropped ${dropped} log lines: output too slow, or not writable`)
   if (!audit.log) return { log, audit: null }
-  return { log, audit: new AuditLines(jsonLogger(sink, { base, level: 'info' }), writer) }
+  const lines = jsonLogger(sink, { base, level: 'info' })
+  return { log, audit: new AuditLines(lines, writer, () => log.isLevelEnabled('debug')) }
 }
 
 /** A line a write. Costs the making of one short text, and under pressure not even that. */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
   readonly #writer: LineWriter
+  readonly #isVerbose: () => boolean
 
-  constructor(log: Logger, writer: LineWriter) {
+  /** @param isVerbose a line for each request, traced or not; asked each time, as the log level changes. */
+  constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log
     this.#writer = writer
+    this.#isVerbose = isVerbose
   }
 
-  applied: AuditTrail['applied'] = (record) => {
+  applied: AuditTrail['applied'] = (record, traceId) => {
     if (this.#givesWay()) return
     const { session, address, action, entity, outcome, index } = record
     const actor = bounded(record.actor)
@@ -72,8 +76,9 @@ class AuditLines implements AuditTrail {
     const what = { action, entity, entityId: bounded(record.entityId) }
     const [fields, also] = [boundedList(record.fields), boundedList(record.also)]
     const at = new Date(record.atMs).toISOString()
+    const trace = traceId === undefined ? {} : { traceId }
     this.#log.info(
-      { audit: 'write', ...who, ...what, fields, also, outcome, ...why, index, at },
+      { audit: 'write', ...who, ...what, fields, also, outcome, ...why, index, at, ...trace },
       'audit',
     )
   }
@@ -81,6 +86,13 @@ class AuditLines implements AuditTrail {
   refused: AuditTrail['refused'] = (write) => {
     if (!this.#givesWay())
       this.#log.info({ audit: 'refusal', ...write, actorName: bounded(write.actorName) }, 'audit')
+  }
+
+  answered: AuditTrail['answered'] = ({ isTraced, trace, tookMs, ...request }) => {
+    if (!(isTraced || this.#isVerbose()) || this.#givesWay()) return
+    const { traceId, spanId, parentSpanId } = trace
+    const ids = { traceId, spanId, ...(parentSpanId === '' ? {} : { parentSpanId }) }
+    this.#log.info({ access: request, ms: Math.round(tookMs), ...ids }, 'request')
   }
 
   #givesWay(): boolean {

@@ -1,4 +1,4 @@
-import { controller } from '../../api/schemas/schemas.ts'
+import { controller } from '../../api/schemas/about.ts'
 import { nearest } from '../../config/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { kebab } from '../../entities/define.ts'

@@ -1,5 +1,5 @@
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { Alarms } from '../health/alarms.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { DigestComparison } from './digest-ring.ts'
 
 /**
@@ -7,11 +7,11 @@ import type { DigestComparison } from './digest-ring.ts'
  * wrong, so it takes nobody out of service: that is for the {@link StateGuard}, which asks for a majority.
  */
 export class DivergenceWatch {
-  readonly #alarms: Alarms
+  readonly #alarms: AlarmRaiser
   /** Start of the process that held the other state. */
   readonly #diverged = new Map<NodeId, { readonly at: Index; readonly startedAtMs: number }>()
 
-  constructor(alarms: Alarms) {
+  constructor(alarms: AlarmRaiser) {
     this.#alarms = alarms
   }
 
@@ -20,8 +20,7 @@ export class DivergenceWatch {
     const known = this.#diverged.get(id)
     if (found?.isSame === false) {
       this.#diverged.set(id, { at: found.index, startedAtMs })
-      const text = `state of ${id} differs from this controller's at index ${found.index}`
-      this.#alarms.raise('STATE_DIVERGED', text, id)
+      this.#alarms.raise('STATE_DIVERGED', { member: id, index: found.index })
       return
     }
     if (known === undefined) return

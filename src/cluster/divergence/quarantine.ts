@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { Alarms } from '../health/alarms.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Log } from '../log.ts'
 
 /**
@@ -21,7 +21,7 @@ export interface QuarantineMark {
 
 export interface QuarantineParts {
   readonly clock: Clock
-  readonly alarms: Alarms
+  readonly alarms: AlarmRaiser
   readonly log: Log
   /** null: a restart forgets the quarantine. */
   readonly mark: QuarantineMark | null
@@ -132,7 +132,7 @@ export class Quarantine {
 
   #tell(because: string): void {
     this.#because = `state differs from the majority; requests are refused: ${because}`
-    this.#parts.alarms.raise('STATE_QUARANTINED', this.#because)
+    this.#parts.alarms.raise('STATE_QUARANTINED', { reason: this.#because })
   }
 
   #setMark(): void {

@@ -3,12 +3,12 @@ import type { Machine } from '../../ports/machine.ts'
 import type { PeerChannel } from '../../ports/peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { Alarms } from '../health/alarms.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
 import { DivergenceWatch } from './divergence-watch.ts'
 import type { MachineProgress } from '../link.ts'
 import type { Log } from '../log.ts'
-import type { Presence } from '../soft-state/presence.ts'
+import type { Presence } from '../soft-state/presence-topic.ts'
 import { Quarantine, quarantineLimits } from './quarantine.ts'
 import type { QuarantineMark } from './quarantine.ts'
 import { StateDesk } from './state-desk.ts'
@@ -38,7 +38,7 @@ export interface StateGuardParts extends StateGuardHooks {
   readonly machine: Machine
   readonly peers: PeerChannel
   readonly clock: Clock
-  readonly alarms: Alarms
+  readonly alarms: AlarmRaiser
   readonly log: Log
   readonly mark: QuarantineMark | null
   readonly voters: () => readonly NodeId[]

@@ -19,7 +19,7 @@ export interface EntranceParts {
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
-const TURN_MS = 100
+const TURN_MS = 250
 /** Between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32

@@ -5,11 +5,11 @@ import type { AddressClaim, Hello, Position as WirePosition } from '../../../pro
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { FullStatus } from '../../raft/core.ts'
 import type { Index, Position } from '../../raft/types.ts'
-import type { HostOptions } from '../host.ts'
+import type { ConsensusOptions } from '../consensus-options.ts'
 
 /** What this member says of itself first on every stream: for good, and as of now. */
 export function makeHello(
-  options: HostOptions,
+  options: ConsensusOptions,
   now: {
     readonly boot: number
     readonly onDisk: FullStatus['onDisk']

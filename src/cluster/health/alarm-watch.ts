@@ -1,8 +1,8 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { NodeId, Position } from '../../raft/types.ts'
-import type { Alarms } from './alarms.ts'
 import { toleranceNow } from './failure-tolerance.ts'
 
 /** Log time is never stamped further ahead of the median clock than this. */
@@ -17,16 +17,15 @@ const OVER_MS = 30_000
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 /** An alarm of space is over only with so much more of it, or every segment that is made and dropped would end it. */
 const LOW_SPACE_OVER = 1.25
-const MIB = 1024 * 1024
 
 /** Raises and clears what can be seen from the members and the disk. A condition counts once it has held for 5 s, and is over once it has been gone for 30 s. */
 export class AlarmWatch {
-  readonly #alarms: Alarms
+  readonly #alarms: AlarmRaiser
   readonly #clock: Clock
   readonly #lowSpaceBytes: number
   readonly #conditions = new Map<string, Condition>()
 
-  constructor(alarms: Alarms, clock: Clock, lowSpaceBytes = LOW_SPACE_BYTES) {
+  constructor(alarms: AlarmRaiser, clock: Clock, lowSpaceBytes = LOW_SPACE_BYTES) {
     this.#alarms = alarms
     this.#clock = clock
     this.#lowSpaceBytes = lowSpaceBytes
@@ -41,9 +40,7 @@ export class AlarmWatch {
     this.#lookAtClocks(members)
     this.#lookAtTolerance(record, members)
     if (freeBytes !== null && freeBytes < this.#lowSpaceBytes) {
-      const mib = Math.floor(freeBytes / MIB)
-      const text = `${mib} MiB left on the disk of the log; free disk space, below log.lowSpaceBytes the controller stops`
-      this.#alarms.raise('LOW_SPACE', text)
+      this.#alarms.raise('LOW_SPACE', { freeBytes })
     } else if (freeBytes !== null && freeBytes >= this.#lowSpaceBytes * LOW_SPACE_OVER) {
       this.#alarms.clear('LOW_SPACE')
     }
@@ -55,12 +52,9 @@ export class AlarmWatch {
       this.#alarms.clear('LOG_REPAIRING')
       return
     }
-    const what =
-      owed.index === Number.MAX_SAFE_INTEGER
-        ? `entries of term ${owed.term}`
-        : `entries up to ${owed.index} of term ${owed.term}`
-    const text = `the log was damaged and may lack ${what}; they are being re-replicated, and this controller cannot become leader until the log is complete`
-    this.#alarms.raise('LOG_REPAIRING', text)
+    const { term, index } = owed
+    const isKnown = index !== Number.MAX_SAFE_INTEGER
+    this.#alarms.raise('LOG_REPAIRING', { term, index: isKnown ? index : null })
   }
 
   #lookAtClocks(members: readonly MemberView[]): void {
@@ -73,10 +67,7 @@ export class AlarmWatch {
       })
       if (!isOn) this.#alarms.clear('CLOCK_SKEW', id)
       else if (awayMs > CLOCK_SKEW_OVER_MS) {
-        const where = offsetMs > 0 ? 'ahead of' : 'behind'
-        const seconds = (awayMs / 1000).toFixed(1)
-        const text = `the clock of ${id} is ${seconds} s ${where} this one; synchronize both by NTP`
-        this.#alarms.raise('CLOCK_SKEW', text, id)
+        this.#alarms.raise('CLOCK_SKEW', { member: id, offsetMs })
       }
     }
     this.#forgetClocks(new Set(members.map(({ id }) => id)))
@@ -105,9 +96,8 @@ export class AlarmWatch {
     if (!this.#isOn('spare', { isMet, isGone: !isMet })) {
       this.#alarms.clear('NO_QUORUM_SPARE')
     } else if (isMet) {
-      const away = members.filter((one) => one.voter && !one.connected).map(({ id }) => id)
-      const text = `${nextRisk}; unreachable from here: ${away.join(', ')}`
-      this.#alarms.raise('NO_QUORUM_SPARE', text)
+      const unreachable = members.filter((one) => one.voter && !one.connected).map(({ id }) => id)
+      this.#alarms.raise('NO_QUORUM_SPARE', { nextRisk, unreachable })
     }
   }
 

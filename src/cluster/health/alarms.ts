@@ -1,40 +1,20 @@
 import type { Clock } from '../../lib/clock.ts'
+import { alarmTable } from '../../ports/alarms.ts'
+import type { Alarm, AlarmCode, AlarmFacts, AlarmRaiser } from '../../ports/alarms.ts'
 import { LogThrottle } from '../log.ts'
 import type { Log } from '../log.ts'
 
-/** What each one means and what to do about it stands in docs/operating.md. */
-export const ALARM_CODES = [
-  'STATE_DIVERGED',
-  'STATE_QUARANTINED',
-  'APPLY_STOPPED',
-  'CLOCK_SKEW',
-  'LOW_SPACE',
-  'SNAPSHOT_OUTRUN',
-  'NO_QUORUM_SPARE',
-  'LOG_REPAIRING',
-  'CERTIFICATE_EXPIRES',
-  'BACKUP_FAILED',
-  'BACKUP_HOOK_FAILED',
-] as const
-export type AlarmCode = (typeof ALARM_CODES)[number]
-
-/** Something an operator must know of. */
-export interface Alarm {
-  readonly code: AlarmCode
-  /** One sentence. */
-  readonly text: string
-  /** UTC ms. */
-  readonly sinceMs: number
-  /** What this controller answers can not be trusted: it must be taken out of service. */
-  readonly isCritical: boolean
-}
-
-const CRITICAL: ReadonlySet<AlarmCode> = new Set(['APPLY_STOPPED', 'STATE_QUARANTINED'])
 const ALARMS_MAX = 64
 const LOG_WINDOW_MS = 60_000
 
+/** A row as it is used here: its facts were checked where it was raised. */
+interface Row {
+  text(facts: unknown): string
+  about?(facts: unknown): string
+}
+
 /** The alarms of this controller that are on now. Each is logged when it is raised and when it is cleared. */
-export class Alarms {
+export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Log
   readonly #raised = new Map<string, Alarm>()
@@ -47,25 +27,23 @@ export class Alarms {
     this.#log = log
   }
 
-  /**
-   * On until it is cleared; raised again, only its text and its weight change.
-   * @param about tells apart alarms of one code: a member, a file.
-   */
-  raise(code: AlarmCode, text: string, about = '', isCritical = CRITICAL.has(code)): void {
-    const key = `${code} ${about}`
+  raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void {
+    const { severity } = alarmTable[code]
+    const row: Row = alarmTable[code]
+    const text = row.text(facts)
+    const key = keyOf(code, row.about?.(facts))
     const known = this.#raised.get(key)
     if (known === undefined && this.#raised.size >= ALARMS_MAX) return
     const sinceMs = known?.sinceMs ?? this.#clock.nowMs()
-    this.#raised.set(key, { code, text, sinceMs, isCritical })
-    const isWorse = isCritical && known?.isCritical === false
-    if (known !== undefined && !isWorse) return
-    if (!isWorse && !this.#throttle.allow(key, this.#clock.monotonicMs())) return
+    this.#raised.set(key, { code, text, sinceMs, severity })
+    if (known !== undefined) return
+    if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
     this.#logged.add(key)
-    this.#log[isCritical ? 'error' : 'warn']({ alarm: code }, text)
+    this.#log[severity === 'critical' ? 'error' : 'warn']({ alarm: code }, text)
   }
 
-  clear(code: AlarmCode, about = ''): void {
-    const key = `${code} ${about}`
+  clear(code: AlarmCode, about?: string): void {
+    const key = keyOf(code, about)
     const known = this.#raised.get(key)
     if (known === undefined) return
     this.#raised.delete(key)
@@ -76,4 +54,8 @@ export class Alarms {
   list(): readonly Alarm[] {
     return [...this.#raised.values()].sort((a, b) => a.sinceMs - b.sinceMs)
   }
+}
+
+function keyOf(code: AlarmCode, about = ''): string {
+  return `${code} ${about}`
 }

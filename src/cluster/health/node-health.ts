@@ -2,14 +2,14 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import { toleranceNow } from './failure-tolerance.ts'
-import type { GatewayStatus } from './gateway-status.ts'
+import type { ClusterNodeStatus } from './cluster-node-status.ts'
 import type { HostVitals } from '../../ports/vitals.ts'
 
 /** What the document of a node is made from. */
 export interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord
-  readonly status: GatewayStatus
+  readonly status: ClusterNodeStatus
   readonly vitals: HostVitals
   readonly mainLoopDelayP99Ms: number
   /** Time since apply was last caught up. */
@@ -63,11 +63,9 @@ export function nodeHealth(sources: HealthSources): NodeHealth {
     votersConnected,
     failureTolerance: Math.max(-1, spare),
     nextRisk,
-    alarms: status.alarms.map(({ code, text, sinceMs, isCritical }) => ({
-      code,
-      text,
-      sinceMs,
-      isCritical,
+    alarms: status.alarms.map(({ severity, ...alarm }) => ({
+      ...alarm,
+      isCritical: severity === 'critical',
     })),
   }
 }

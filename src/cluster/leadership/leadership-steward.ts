@@ -1,10 +1,11 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create } from '@bufbuild/protobuf'
 
 import { LeadershipHoldSchema } from '../../../proto/gen/soft_pb.ts'
+import type { LeadershipHold } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import type { SoftState, SoftTopic } from '../../ports/soft-state.ts'
+import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { chooseLeader } from './leadership.ts'
 import type { Candidate, HoldReason, LeadershipTiming } from './leadership.ts'
@@ -36,7 +37,6 @@ interface Hold {
 }
 
 const LOOK_MS = 1000
-const TTL_MS = 15_000
 /** How often a hold is told again with what is left of it. */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
@@ -50,7 +50,7 @@ const REASONS = ['manual', 'priority', 'slow'] as const
 export class LeadershipSteward {
   readonly #options: LeadershipOptions
   readonly #parts: LeadershipParts
-  readonly #topic: SoftTopic<Hold>
+  readonly #topic: OpenTopic<'leadership'>
   readonly #untilMs: Record<HoldReason, number> = { manual: 0, priority: 0, slow: 0 }
   readonly #own = new Set<HoldReason>()
   readonly #healthySinceMs = new Map<NodeId, number>()
@@ -63,16 +63,10 @@ export class LeadershipSteward {
   constructor(options: LeadershipOptions, parts: LeadershipParts) {
     this.#options = options
     this.#parts = parts
-    this.#topic = parts.soft.topic<Hold>({
-      name: 'leadership',
-      encode: encodeHold,
-      decode: decodeHold,
-      ttlMs: TTL_MS,
-      ownerBytesMax: 1024,
-      isVital: true,
-    })
-    this.#topic.onChange((_owner, _key, hold) => {
-      if (hold !== undefined) this.#extend(hold.reason, hold.remainingMs)
+    this.#topic = parts.soft.open('leadership')
+    this.#topic.onChange((_owner, _key, message) => {
+      const hold = message === undefined ? null : holdOf(message)
+      if (hold !== null) this.#extend(hold.reason, hold.remainingMs)
     })
   }
 
@@ -196,7 +190,7 @@ export class LeadershipSteward {
     for (const reason of this.#own) {
       const remainingMs = Math.ceil(this.#untilMs[reason] - nowMs)
       if (remainingMs > 0) {
-        this.#topic.publish(reason, { reason, remainingMs })
+        this.#topic.publish(reason, create(LeadershipHoldSchema, { reason, remainingMs }))
         continue
       }
       this.#own.delete(reason)
@@ -209,17 +203,12 @@ function isWell({ connected, vitals }: MemberView): boolean {
   return connected && vitals !== null && !vitals.isFailing
 }
 
-function encodeHold({ reason, remainingMs }: Hold): Uint8Array {
-  return toBinary(LeadershipHoldSchema, create(LeadershipHoldSchema, { reason, remainingMs }))
-}
-
 /** Longer than any that this release makes is not believed. */
 const HOLD_MS_MAX = 60 * 60_000
 
-/** @throws on a reason that this release does not know. */
-function decodeHold(bytes: Uint8Array): Hold {
-  const message = fromBinary(LeadershipHoldSchema, bytes)
+/** null: for a reason that this release does not know. */
+function holdOf(message: LeadershipHold): Hold | null {
   const reason = REASONS.find((known) => known === message.reason)
-  if (reason === undefined) throw new RangeError(`no reason to hold leadership: ${message.reason}`)
+  if (reason === undefined) return null
   return { reason, remainingMs: Math.min(message.remainingMs, HOLD_MS_MAX) }
 }

@@ -3,10 +3,10 @@ import type { PeerChannel } from '../../ports/peer-channel.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId, Role } from '../../raft/types.ts'
-import type { ConfigurationInForce } from '../gateway.ts'
+import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { PeerStatus } from '../link.ts'
 
-/** What the keeping of members needs of the gateway. */
+/** What the keeping of members needs of the cluster node. */
 export interface Consensus {
   readonly selfId: NodeId
   readonly peers: PeerChannel

@@ -33,7 +33,7 @@ export interface MemberManagement {
   onSelfRemoved(): void
 }
 
-/** Everything about members that runs on each controller and matters on whichever leads. One a gateway. */
+/** Everything about members that runs on each controller and matters on whichever leads. One a cluster node. */
 export function manageMembers(parts: MemberManagementParts): MemberManagement {
   const { consensus, state, clock } = parts
   const calls = new LeaderCalls(consensus, clock)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
-import type { ConfigurationInForce } from '../gateway.ts'
+import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { AdmissionRecord, AdmissionState, Consensus } from './consensus.ts'
 import { admissionOf } from './consensus.ts'
 import type { MembersNow } from './plan.ts'

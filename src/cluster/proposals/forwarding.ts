@@ -7,8 +7,10 @@ import {
   ReadIndexResponseSchema,
 } from '../../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Propose, ProposeRefused } from '../../../proto/gen/mesh_pb.ts'
+import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostEvent, RefusalCode } from '../link.ts'
+import { NO_TRACE, tracedBy } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
@@ -172,7 +174,7 @@ export class Forwarding {
 
   #forwardBatch(leader: NodeId, batch: readonly PackedProposal[]): void {
     const value = create(ProposeSchema, {
-      proposals: batch.map(({ sequence, command }) => ({ sequence: BigInt(sequence), command })),
+      proposals: batch.map(({ sequence, ...rest }) => ({ sequence: BigInt(sequence), ...rest })),
     })
     if (!this.#parts.forward(leader, { case: 'propose', value })) {
       this.#refuseMain(batch, 'NO_LEADER')
@@ -180,15 +182,27 @@ export class Forwarding {
   }
 
   #onPropose(from: NodeId, { proposals }: Propose): void {
-    const unpacked = proposals.map(({ sequence, command }) => ({
+    const unpacked = proposals.map(({ sequence, command, trace }) => ({
       sequence: integer(sequence),
       command,
+      trace,
     }))
     if (this.#parts.leader() === this.#parts.selfId) {
+      this.#tellTraced(from, unpacked)
       this.#proposeHere(from, unpacked)
       return
     }
     for (const { sequence } of unpacked) this.#refuse({ from, number: sequence }, 'NOT_LEADER')
+  }
+
+  /** Whoever follows a trace finds the write on the controller that it went to; what nobody traces is not told. */
+  #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
+    const message = `proposing a write forwarded by ${from}`
+    for (const { trace = NO_TRACE } of proposals) {
+      const ids = tracedBy(trace)
+      const fields = { peer: from, ...ids }
+      if (ids !== null) this.#parts.post({ type: 'log', level: 'info', fields, message })
+    }
   }
 
   #onReadRequest(from: NodeId, number: number): void {
@@ -240,5 +254,19 @@ export class Forwarding {
       refused: index === null,
     })
     this.#parts.answer(from, { case: 'readIndexResponse', value })
+  }
+}
+
+/** What a controller that forwarded a proposal is told of why it was not logged. */
+export function forwardedRefusal(code: (ProposalResult & { ok: false })['code']): RefusalCode {
+  switch (code) {
+    case 'OVERLOADED':
+    case 'TOO_LARGE':
+      return code
+    case 'NOT_LEADER':
+    case 'CHANGE_IN_PROGRESS':
+    case 'NOT_CAUGHT_UP':
+    case 'INVALID_CONFIGURATION':
+      return 'NOT_LEADER'
   }
 }

@@ -2,6 +2,7 @@ import { assert, present } from '../../lib/assert.ts'
 import { FairShare } from '../../lib/fair-share.ts'
 import { releaseBuffer } from '../../lib/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { TraceContext } from '../../lib/trace-context.ts'
 import type { Applied } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
 
@@ -14,6 +15,8 @@ type Stage = 'queued' | 'sent' | 'parked'
 export interface OutstandingProposal {
   readonly sequence: number
   readonly command: Uint8Array
+  /** Of the request that it is for. */
+  readonly trace?: TraceContext
   /** Who shares the room with others; '': a controller itself, which is never held to a part. */
   readonly caller: string
   readonly deadlineMs: number

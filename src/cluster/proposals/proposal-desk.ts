@@ -3,6 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../../proto/gen/command_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
+import { traceBytes } from '../../lib/trace-context.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import type { AppliedEntry } from '../../ports/machine.ts'
@@ -37,7 +38,7 @@ export interface ProposalDeskParts {
   /** The feature level in force, as applied here: what needs it is logged after the entry that raised it. */
   readonly featureLevel: () => number
   /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
-  readonly onAudited?: (record: AuditRecord) => void
+  readonly onAudited?: (record: AuditRecord, traceId?: string) => void
 }
 
 /** This controller's own writes, from the request to the outcome that its own apply gives. */
@@ -81,6 +82,7 @@ export class ProposalDesk {
       this.#outstanding.add({
         sequence,
         command,
+        ...(input.trace === undefined ? {} : { trace: input.trace }),
         caller,
         deadlineMs: this.#parts.clock.monotonicMs() + this.#options.proposeTimeoutMs,
         resolve,
@@ -99,8 +101,8 @@ export class ProposalDesk {
   settle({ index, origin, outcome, audit }: AppliedEntry): void {
     if (origin === null) return
     if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
-    if (audit !== null) this.#parts.onAudited?.(audit)
     const proposal = this.#outstanding.get(origin.sequence)
+    if (audit !== null) this.#parts.onAudited?.(audit, proposal?.trace?.traceId)
     if (proposal === undefined) return
     this.#outstanding.remove(origin.sequence)
     // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
@@ -162,7 +164,10 @@ export class ProposalDesk {
   #send(proposals: readonly OutstandingProposal[]): void {
     if (proposals.length === 0 || this.#isClosed) return
     for (const proposal of proposals) proposal.stage = 'sent'
-    this.#parts.send(packProposals(proposals))
+    const packed = proposals.map(({ sequence, command, trace }) => ({
+      ...{ sequence, command, trace: traceBytes(trace) },
+    }))
+    this.#parts.send(packProposals(packed))
   }
 
   /** A controller's own writes bear its name, which those that make them need not know. */

@@ -16,6 +16,7 @@ import {
   validityWithin,
 } from '../../pki/renewal.ts'
 import type { CertificateHealth, RenewalReason } from '../../pki/renewal.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Log } from '../log.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'
 
@@ -23,12 +24,6 @@ import type { MeshIdentity } from '../transport/mesh-service.ts'
 const LOOK_MS = 5_000
 /** After a renewal that failed. */
 const RETRY_MS = 60_000
-
-/** Where the keeper tells of what an operator must know. One text at a time: raising again replaces it. */
-export interface CertificateAlarms {
-  raise(code: 'CERTIFICATE_EXPIRES', text: string): void
-  clear(code: 'CERTIFICATE_EXPIRES'): void
-}
 
 export interface CertificateKeeperParts {
   readonly selfId: string
@@ -42,7 +37,7 @@ export interface CertificateKeeperParts {
   readonly issuing: () => CertifiedKey | null
   /** Puts another leaf to use: for new connections, without harm to standing ones. */
   readonly onRenewed: (identity: MeshIdentity) => void
-  readonly alarms: CertificateAlarms
+  readonly alarms: AlarmRaiser
   readonly clock: Clock
   readonly log: Log
 }
@@ -290,7 +285,7 @@ export class CertificateKeeper {
     if (text !== null && this.#alarm !== null) this.#parts.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#parts.alarms.clear('CERTIFICATE_EXPIRES')
-    else this.#parts.alarms.raise('CERTIFICATE_EXPIRES', text)
+    else this.#parts.alarms.raise('CERTIFICATE_EXPIRES', { sentences })
   }
 }
 

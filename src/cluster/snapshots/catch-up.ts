@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { Alarms } from '../health/alarms.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { HostStatus } from '../link.ts'
 
 /** A member that has a snapshot and takes no step from there is not waited for any longer. */
@@ -22,13 +22,13 @@ interface CatchUp {
  * snapshot is kept, or a transfer that takes longer than the log lasts would be followed by another one, without end.
  */
 export class CatchUps {
-  readonly #alarms: Alarms
+  readonly #alarms: AlarmRaiser
   readonly #clock: Clock
   readonly #isNear: (index: Index) => boolean
   readonly #members = new Map<NodeId, CatchUp>()
 
   /** @param isNear whether one that has the log so far needs no care of its own any more. */
-  constructor(alarms: Alarms, clock: Clock, isNear: (index: Index) => boolean) {
+  constructor(alarms: AlarmRaiser, clock: Clock, isNear: (index: Index) => boolean) {
     this.#alarms = alarms
     this.#clock = clock
     this.#isNear = isNear
@@ -88,16 +88,12 @@ export class CatchUps {
     for (const [to, member] of this.#members) {
       if (member.isOutrun || member.index >= index) continue
       member.isOutrun = true
-      this.#alarms.raise(
-        'SNAPSHOT_OUTRUN',
-        `the log grows faster than ${to} installs its snapshot, so it needs another one; reduce the write load, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
-        to,
-      )
+      this.#alarms.raise('SNAPSHOT_LAGGING', { member: to })
     }
   }
 
   #forget(to: NodeId): void {
     this.#members.delete(to)
-    this.#alarms.clear('SNAPSHOT_OUTRUN', to)
+    this.#alarms.clear('SNAPSHOT_LAGGING', to)
   }
 }

@@ -5,7 +5,8 @@ import type { CatchUps } from './catch-up.ts'
 import type { HostEvent, MainLink } from '../link.ts'
 import type { StateGuard } from '../divergence/state-guard.ts'
 
-type SnapshotEvent = Extract<
+/** What the consensus thread says of snapshots. */
+export type SnapshotEvent = Extract<
   HostEvent,
   {
     type:

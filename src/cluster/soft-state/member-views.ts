@@ -5,7 +5,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
 import type { HostStatus, PeerStatus } from '../link.ts'
-import type { HeardPresence, Presence } from './presence.ts'
+import type { HeardPresence, Presence } from './presence-topic.ts'
 
 /** What a controller says of itself: the rest of its own line in the list is live. */
 export interface SelfDescription {

@@ -48,6 +48,8 @@ export class SoftInbox {
   readonly #totalBytesMax: number
   readonly #readers: ReadonlyMap<string, SoftReader>
   readonly #owners = new Map<NodeId, Owner>()
+  /** What was heard and not kept; see `SoftStateCounts`. */
+  readonly ignored = { unknownTopics: 0, malformed: 0, tooLarge: 0 }
   #bytes = 0
 
   constructor(totalBytesMax: number, readers: ReadonlyMap<string, SoftReader>) {
@@ -57,10 +59,6 @@ export class SoftInbox {
 
   get bytes(): number {
     return this.#bytes
-  }
-
-  owners(): NodeId[] {
-    return [...this.#owners.keys()]
   }
 
   /** Zeros when nothing was heard of it. */
@@ -129,8 +127,15 @@ export class SoftInbox {
   #takeValue(from: NodeId, owner: Owner, value: SoftValue): void {
     const { topic, key, payload } = value
     const reader = this.#readers.get(topic)
-    // A newer release may have topics that this one does not know.
-    if (reader === undefined || key.length > KEY_CHARACTERS_MAX) return
+    if (reader === undefined) {
+      // A newer release may have topics that this one does not know.
+      this.ignored.unknownTopics += 1
+      return
+    }
+    if (key.length > KEY_CHARACTERS_MAX) {
+      this.ignored.malformed += 1
+      return
+    }
     const slot = `${topic}\n${key}`
     const sequence = integer(value.sequence)
     const known = owner.held.get(slot)
@@ -148,12 +153,14 @@ export class SoftInbox {
     const isBeyondTotal = totalBytes > this.#totalBytesMax && !reader.isVital
     const isTooMuch = topicBytes > reader.ownerBytesMax || isBeyondTotal
     if (payload.length > SOFT_VALUE_BYTES_MAX || isTooMuch) {
+      this.ignored.tooLarge += 1
       this.#drop(from, owner, slot)
       return
     }
     try {
       reader.take(from, key, payload)
     } catch {
+      this.ignored.malformed += 1
       if (known !== undefined) known.stream = owner.stream
       return
     }

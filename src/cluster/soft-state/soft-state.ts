@@ -10,7 +10,15 @@ import {
   SOFT_VALUE_OVERHEAD_BYTES,
   SOFT_VITAL_BYTES_MAX,
 } from '../../ports/soft-state.ts'
-import type { SoftState, SoftTopic, SoftTopicOptions, SoftValue } from '../../ports/soft-state.ts'
+import type {
+  SoftStateCounts,
+  SoftTopic,
+  SoftTopicDefinition,
+  SoftTopicTable,
+  SoftTopicValue,
+  SoftValue,
+} from '../../ports/soft-state.ts'
+import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
 import { SoftInbox } from './soft-state-inbox.ts'
@@ -55,11 +63,13 @@ const KEY_CHARACTERS_MAX = 128
 const SWEEP_MS = 500
 
 interface Topic<T> extends SoftReader {
-  readonly options: SoftTopicOptions<T>
+  readonly name: string
+  readonly definition: SoftTopicDefinition<T>
   readonly own: Map<string, { readonly value: T; readonly bytes: number }>
   readonly others: Map<NodeId, Map<string, T>>
   readonly listeners: ((owner: NodeId, key: string, value: T | undefined) => void)[]
   ownBytes: number
+  isOpen: boolean
 }
 
 /**
@@ -67,18 +77,22 @@ interface Topic<T> extends SoftReader {
  * comes to stand and what changes after that, in order; a lost batch shows as a gap in the numbers and is answered by
  * everything again. Lives on main; notes carry it.
  */
-export class SoftStateChannel implements SoftState {
+export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions
   readonly #parts: SoftStateParts
-  readonly #topics = new Map<string, SoftReader>()
+  /** All of the table, so that what comes before a topic is opened is not lost. */
+  readonly #topics: ReadonlyMap<string, Topic<unknown>>
   readonly #outbox: SoftOutbox
   readonly #inbox: SoftInbox
   readonly #resyncAskedMs = new Map<NodeId, number>()
   #timer: NodeJS.Timeout | null = null
   #sweptMs = -Infinity
 
-  constructor(options: SoftStateOptions, parts: SoftStateParts) {
+  constructor(options: SoftStateOptions, parts: SoftStateParts, table: T) {
     const { peers, clock } = parts
+    this.#topics = new Map(
+      Object.entries(table).map(([name, definition]) => [name, topicOf(name, definition)]),
+    )
     this.#options = options
     this.#parts = parts
     this.#outbox = new SoftOutbox(options)
@@ -100,32 +114,19 @@ export class SoftStateChannel implements SoftState {
     this.#timer = null
   }
 
-  /** Keys and values held, of all owners. */
-  get bytes(): number {
+  get counts(): SoftStateCounts {
+    return { bytes: this.#bytes, ...this.#inbox.ignored }
+  }
+
+  get #bytes(): number {
     return this.#outbox.bytes + this.#inbox.bytes
   }
 
-  topic<T>(options: SoftTopicOptions<T>): SoftTopic<T> {
-    assert(options.name.length <= NAME_CHARACTERS_MAX, 'the name of a topic is within its limit')
-    assert(!this.#topics.has(options.name), `topic ${options.name} is made once`)
-    assert(options.ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
-    const { isVital = false } = options
-    assert(!isVital || options.ownerBytesMax <= SOFT_VITAL_BYTES_MAX, 'what is vital is small')
-    const topic: Topic<T> = {
-      options,
-      own: new Map(),
-      others: new Map(),
-      listeners: [],
-      ownBytes: 0,
-      take: (owner, key, payload) => take(topic, owner, key, payload),
-      drop: (owner, key) => drop(topic, owner, key),
-      ttlMs: options.ttlMs,
-      ownerBytesMax: options.ownerBytesMax,
-      isVital,
-    }
-    this.#topics.set(options.name, topic)
-    // What came before was passed over, as nobody knew how to read it.
-    for (const owner of this.#inbox.owners()) this.#askAgain(owner)
+  open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>> {
+    const topic = this.#topics.get(name) as Topic<SoftTopicValue<T[N]>> | undefined
+    assert(topic !== undefined, `topic ${name} is in the table of topics`)
+    assert(!topic.isOpen, `topic ${name} has one user`)
+    topic.isOpen = true
     return {
       publish: (key, value) => this.#publish(topic, key, value),
       withdraw: (key) => this.#withdraw(topic, key),
@@ -135,6 +136,9 @@ export class SoftStateChannel implements SoftState {
           : topic.others.get(owner)?.get(key),
       values: () => valuesOf(topic, this.#options.selfId),
       onChange: (listener) => {
+        for (const [owner, values] of topic.others) {
+          for (const [key, value] of values) listener(owner, key, value)
+        }
         topic.listeners.push(listener)
       },
     }
@@ -158,16 +162,16 @@ export class SoftStateChannel implements SoftState {
 
   #publish<T>(topic: Topic<T>, key: string, value: T): boolean {
     assert(key.length <= KEY_CHARACTERS_MAX, 'a key is within its limit')
-    const payload = topic.options.encode(value)
+    const payload = topic.definition.encode(value)
     assert(payload.length <= SOFT_VALUE_BYTES_MAX, 'a value is within its limit')
     const bytes = sizeOf(key, payload)
     const grownBytes = bytes - (topic.own.get(key)?.bytes ?? 0)
     const ownBytes = topic.ownBytes + grownBytes
-    const isTooMuch = this.bytes + grownBytes > this.#options.totalBytesMax && !topic.isVital
-    if (ownBytes > topic.options.ownerBytesMax || isTooMuch) return false
+    const isTooMuch = this.#bytes + grownBytes > this.#options.totalBytesMax && !topic.isVital
+    if (ownBytes > topic.ownerBytesMax || isTooMuch) return false
     topic.ownBytes = ownBytes
     topic.own.set(key, { value, bytes })
-    this.#outbox.set({ topic: topic.options.name, key, payload, bytes, isVital: topic.isVital })
+    this.#outbox.set({ topic: topic.name, key, payload, bytes, isVital: topic.isVital })
     return true
   }
 
@@ -176,7 +180,7 @@ export class SoftStateChannel implements SoftState {
     if (known === undefined) return
     topic.own.delete(key)
     topic.ownBytes -= known.bytes
-    this.#outbox.withdraw(topic.options.name, key, topic.isVital)
+    this.#outbox.withdraw(topic.name, key, topic.isVital)
   }
 
   #onBatch(from: NodeId, payload: Uint8Array): void {
@@ -211,12 +215,30 @@ export class SoftStateChannel implements SoftState {
   }
 }
 
-export function sizeOf(key: string, payload: Uint8Array): number {
+function topicOf<T>(name: string, definition: SoftTopicDefinition<T>): Topic<T> {
+  const { ttlMs, ownerBytesMax, isVital = false } = definition
+  assert(name.length <= NAME_CHARACTERS_MAX, 'the name of a topic is within its limit')
+  assert(ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
+  assert(!isVital || ownerBytesMax <= SOFT_VITAL_BYTES_MAX, 'what is vital is small')
+  const topic: Topic<T> = {
+    ...{ name, definition, ttlMs, ownerBytesMax, isVital },
+    own: new Map(),
+    others: new Map(),
+    listeners: [],
+    ownBytes: 0,
+    isOpen: false,
+    take: (owner, key, payload) => take(topic, owner, key, payload),
+    drop: (owner, key) => drop(topic, owner, key),
+  }
+  return topic
+}
+
+function sizeOf(key: string, payload: Uint8Array): number {
   return key.length + payload.length + SOFT_VALUE_OVERHEAD_BYTES
 }
 
 function take<T>(topic: Topic<T>, owner: NodeId, key: string, payload: Uint8Array): void {
-  const value = topic.options.decode(payload)
+  const value = topic.definition.decode(payload)
   let values = topic.others.get(owner)
   if (values === undefined) topic.others.set(owner, (values = new Map()))
   values.set(key, value)

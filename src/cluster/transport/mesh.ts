@@ -1,10 +1,7 @@
 import type { SecureContext } from 'node:tls'
-
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
-
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
-
 import { CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
 import type {
   CallRequest,
@@ -14,118 +11,25 @@ import type {
   SnapshotAck,
   SnapshotChunk,
 } from '../../../proto/gen/mesh_pb.ts'
-import type { Clock } from '../../lib/clock.ts'
-import type { Random } from '../../lib/random.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'
 import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
-import type { AddressBook } from './addresses.ts'
 import { judgeCaller, judgeHistory, judgePeer } from '../handshake/handshake.ts'
 import type { PeerClaim, Roster, Verdict } from '../handshake/handshake.ts'
-import { LogThrottle } from '../log.ts'
-import type { Log } from '../log.ts'
+import { MeshReports } from './mesh-reports.ts'
 import {
   encodeForward,
   encodeSnapshotAck,
   encodeSnapshotChunk,
   MessageEncoder,
 } from '../message-codec.ts'
-import type { RaftContent } from '../message-codec.ts'
-import type { Refusal } from '../handshake/mesh-refusal.ts'
 import { MeshServer } from './mesh-server.ts'
 import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { PeerLink } from './peer-link.ts'
 import { Witness } from '../handshake/witness.ts'
-
-export interface MeshOptions {
-  readonly selfId: NodeId
-  readonly clusterId: string
-  readonly generation: number
-  readonly trustDomain: string
-  /** host:port to listen on for peers. */
-  readonly bind: string
-  readonly identity: MeshIdentity
-  /** What this member says of itself first on every stream, as it stands when it is asked for. */
-  readonly hello: () => Hello
-  /** False for moments in which `hello` would say less than what has been promised. */
-  readonly canDial?: () => boolean
-  readonly members: readonly Member[]
-  /** As of which `members` are known to be committed; told to those who are refused. */
-  readonly configurationIndex?: Index
-  readonly book: AddressBook
-  /** Absent: peers are held to what they say from now on. */
-  readonly witness?: Witness
-  /** See {@link SeedFinder}. */
-  readonly seeds?: readonly string[]
-  /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
-  readonly resolvers?: readonly string[]
-  /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
-  readonly raftQueueBytesMax?: number
-  readonly forwardQueueBytesMax?: number
-  /** A peer silent for longer counts as disconnected. */
-  readonly silenceMsMax?: number
-}
-
-export interface MeshParts {
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
-}
-
-/** Called in the order in which frames arrived on a stream. */
-export interface MeshEvents {
-  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
-  /** `isAnswer`: it came back on the stream that this member dialled. */
-  readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
-  /** A controller that need not be a member asks something, outside the streams. */
-  readonly onCall: (
-    caller: PeerCaller,
-    request: CallRequest,
-    answer: (response: CallResponse) => void,
-  ) => void
-  /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
-  readonly onLink: (to: NodeId, isReady: boolean) => void
-  /** A member, proven by its pinned key, does not let this one in. */
-  readonly onRefusedByPeer: (by: NodeId, refusal: Refusal) => void
-  /** The address book has learned something from a peer itself. */
-  readonly onAddresses: () => void
-  /** `connected` of some peer may have changed. */
-  readonly onPeers: () => void
-}
-
-/** What a host needs of the connections to its peers. */
-export type HostMesh = Transport &
-  Pick<
-    Mesh,
-    | 'start'
-    | 'stop'
-    | 'droppedFrames'
-    | 'queuedBytes'
-    | 'setMembers'
-    | 'setIdentity'
-    | 'noteMatch'
-    | 'peers'
-    | 'sendSnapshotChunk'
-    | 'sendSnapshotAck'
-    | 'forward'
-    | 'answer'
-    | 'callerOf'
-  >
-
-export interface MeshPeer {
-  readonly id: NodeId
-  readonly address: string
-  /** Streams stand both ways and the peer was heard from lately. */
-  readonly isConnected: boolean
-  /** Since it was last heard from; null when never in this process. */
-  readonly silentMs: number | null
-  /** Its Hello, as judged; null when it never said one. */
-  readonly hello: Hello | null
-  /** The leaf that it proved; empty before that. */
-  readonly leafPem: string
-}
+import type { MeshOptions, MeshParts, MeshEvents, MeshPeer } from './mesh-parts.ts'
 
 interface PeerRecord {
   readonly link: PeerLink
@@ -136,9 +40,6 @@ interface PeerRecord {
 }
 
 const WATCH_MS = 250
-const TOLD_MAX = 1000
-/** gRPC writes into some of its errors when they were made, so that no two are alike. */
-const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 /** Elections and heartbeats must get through when entries fill the queue. */
 const URGENT_BYTES = 1024 * 1024
 
@@ -153,7 +54,7 @@ export class Mesh implements Transport {
   readonly #server: MeshServer
   readonly #encoder = new MessageEncoder()
   readonly #peers = new Map<NodeId, PeerRecord>()
-  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
+  readonly #reports: MeshReports
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
@@ -162,8 +63,6 @@ export class Mesh implements Transport {
   #secureContext: SecureContext
   #roster: Roster
   #configurationIndex: Index
-  /** Whom an operator was told of once and for all. */
-  readonly #told = new Set<string>()
   #watch: NodeJS.Timeout | null = null
   #watchedMs = 0
   #isStopped = false
@@ -173,6 +72,7 @@ export class Mesh implements Transport {
     this.#options = options
     this.#parts = parts
     this.#events = events
+    this.#reports = new MeshReports(parts.clock, parts.log)
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
@@ -189,7 +89,7 @@ export class Mesh implements Transport {
       generation: options.generation,
       greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
       judge: (leafDer, hello) => judgePeer({ leafDer, hello, expectedId: null }, this.#roster),
-      onRefused: (verdict, remote) => this.#reportRefusal(verdict, remote),
+      onRefused: (verdict, remote) => this.#reports.refused(verdict, remote),
       onCaller: (from) => {
         this.#peers.get(from)?.link.redialNow()
         this.#review()
@@ -344,7 +244,7 @@ export class Mesh implements Transport {
       this.#events.onCall(verdict.caller, request, answer)
       return
     }
-    this.#reportRefusal(verdict, 'a caller')
+    this.#reports.refused(verdict, 'a caller')
     const failure = { code: 'UNAUTHORIZED', because: verdict.because }
     answer(create(CallResponseSchema, { failure }))
   }
@@ -400,8 +300,8 @@ export class Mesh implements Transport {
       },
       onForward: (frame) => this.#events.onForward(id, frame, true),
       onHeard: () => this.#heard(id),
-      onRefused: (verdict) => this.#reportRefusal(verdict, `${id} at ${link.address}`),
-      onFailed: (because) => this.#reportFailure(id, link.address, because),
+      onRefused: (verdict) => this.#reports.refused(verdict, `${id} at ${link.address}`),
+      onFailed: (because) => this.#reports.unreachable(id, link.address, because),
     })
     const none = { lastHeardMs: null, hello: null, leafPem: '', isConnected: false }
     this.#peers.set(id, { link, ...none })
@@ -415,25 +315,12 @@ export class Mesh implements Transport {
     if (!verdict.ok || hello === null || hello === undefined) return verdict
     const fault = judgeHistory(verdict.id, hello, expectedId === null, this.#witness)
     if (fault !== null) return fault
-    this.#compareOptions(verdict.id, hello)
+    this.#reports.compareOptions(verdict.id, hello, this.#options.hello())
     if (hello.claim?.nodeId === verdict.id && this.#options.book.take(hello.claim)) {
       this.#peers.get(verdict.id)?.link.setAddresses(this.#options.book.addressesOf(verdict.id))
       this.#events.onAddresses()
     }
     return verdict
-  }
-
-  /** Accepted all the same: an option is changed on one controller after the other. */
-  #compareOptions(id: NodeId, { sharedOptionsSha256: theirs }: Hello): void {
-    const { sharedOptionsSha256: ours } = this.#options.hello()
-    if (ours.length === 0 || theirs.length === 0 || Buffer.compare(ours, theirs) === 0) return
-    const key = `options ${id} ${Buffer.from(theirs.subarray(0, 32)).toString('hex')}`
-    if (this.#told.has(key) || this.#told.size >= TOLD_MAX) return
-    this.#told.add(key)
-    this.#parts.log.warn(
-      { peer: id },
-      `${id} has different values for options that must be equal on every controller; compare the two configurations and correct one`,
-    )
   }
 
   /** All but a pre-vote wait until their term is durable (raft/effects.ts), so each bears witness to it. */
@@ -477,7 +364,7 @@ export class Mesh implements Transport {
       if (isConnected === peer.isConnected) continue
       peer.isConnected = isConnected
       hasChanged = true
-      this.#parts.log.info({ peer: id }, `peer ${id} is ${isConnected ? '' : 'dis'}connected`)
+      this.#reports.connected(id, isConnected)
     }
     if (hasChanged) this.#events.onPeers()
   }
@@ -495,21 +382,6 @@ export class Mesh implements Transport {
       }
     }
     this.#review()
-  }
-
-  #reportRefusal(verdict: Verdict & { ok: false }, remote: string): void {
-    const name = verdict.id ?? remote
-    const key = `${name} ${verdict.reason}`
-    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
-    const fields = { peer: verdict.id, remote, reason: verdict.reason }
-    this.#parts.log.warn(fields, `refused peer ${name}: ${verdict.because}`)
-  }
-
-  #reportFailure(id: NodeId, address: string, reason: string): void {
-    const because = reason.replaceAll(TIME_IN_TEXT, '')
-    const key = `${id} ${because.slice(0, 100)}`
-    if (!this.#throttle.allow(key, this.#parts.clock.monotonicMs())) return
-    this.#parts.log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)
   }
 }
 

@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts'
-import { isProblemCode, Problem } from '../../lib/problems.ts'
+import { Problem, isProblemCode } from '../../lib/problems.ts'
 import { PEER_PAYLOAD_BYTES_MAX } from '../../ports/peer-channel.ts'
 import type { PeerCaller, PeerChannel, PeerHandler } from '../../ports/peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'

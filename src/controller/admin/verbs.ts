@@ -1,7 +1,10 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { Admission, MembershipChange, MembershipControl } from '../../ports/membership.ts'
+import { switchableLogLevels } from '../../ports/log-level.ts'
+import type { LogLevelControl } from '../../ports/log-level.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
+import { upgradeStatusOf } from '../../ports/upgrade-status.ts'
 import type { AdminVerb, AdminVerbs } from './server.ts'
 import type { ClusterStatus, ListedMember, MemberStatus } from './cluster-status.ts'
 
@@ -11,16 +14,24 @@ export function adminVerbs(parts: {
   readonly membership: MembershipControl
   readonly admission: Pick<Admission, 'invite' | 'tickets' | 'revoke'>
   readonly health: () => NodeHealth
+  readonly logLevel: LogLevelControl
 }): AdminVerbs {
   const { cluster, membership, health } = parts
   return {
     status: () => Promise.resolve(clusterStatus(cluster, health())),
     health: () => Promise.resolve(health()),
+    'upgrade-status': () => Promise.resolve(upgradeStatusOf(cluster)),
     invite: (params, by) =>
       parts.admission.invite(
         { isVoter: params['isVoter'] !== false, lifetimeMs: Number(params['lifetimeMs']) },
         by,
       ),
+    'log-level': () => Promise.resolve(parts.logLevel.get()),
+    'set-log-level': (params, by) => {
+      const level = switchableLogLevels.find((one) => one === params['level'])
+      if (level === undefined) throw wrong(`level must be one of ${switchableLogLevels.join(', ')}`)
+      return Promise.resolve(parts.logLevel.set(level, by))
+    },
     'list-tickets': () => parts.admission.tickets(),
     'revoke-ticket': async (params, by) => {
       const id = textIn(params, 'id')

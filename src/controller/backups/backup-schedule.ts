@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { BackupRecipient } from '../../backup/encryption.ts'
-import type { Alarms } from '../../cluster/health/alarms.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Log } from '../../cluster/log.ts'
 import { Problem } from '../../lib/problems.ts'
 import { sentenceOf } from '../failure.ts'
@@ -26,7 +26,7 @@ export interface ScheduleParts {
   readonly keep: number
   /** null: there is none. */
   readonly hook: Hook | null
-  readonly alarms: Pick<Alarms, 'raise' | 'clear'>
+  readonly alarms: AlarmRaiser
   readonly log: Log
 }
 
@@ -103,8 +103,7 @@ export class BackupSchedule {
       return true
     } catch (error) {
       if (this.#stop.signal.aborted) return false
-      const text = `backup failed: ${sentenceOf(error)}; will retry, older backups are kept`
-      alarms.raise('BACKUP_FAILED', text)
+      alarms.raise('BACKUP_FAILED', { fault: sentenceOf(error) })
       return false
     }
   }
@@ -167,7 +166,6 @@ export class BackupSchedule {
       log.info({ path }, 'backup hook finished')
       return
     }
-    const text = `the hook ${fault} for ${path}; run ${hook.command[0] ?? ''} by hand; the backup itself is complete`
-    alarms.raise('BACKUP_HOOK_FAILED', text)
+    alarms.raise('BACKUP_HOOK_FAILED', { fault, path, command: hook.command[0] ?? '' })
   }
 }

@@ -1,4 +1,4 @@
-import type { Gateway } from '../../cluster/gateway.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Log } from '../../cluster/log.ts'
 import type { ControllerConfig } from '../../config/options.ts'
@@ -20,13 +20,13 @@ export interface Backups {
 
 export function openBackups(
   config: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts,
 ): Backups {
-  const schedule = scheduleOf(config, gateway, log, backups)
+  const schedule = scheduleOf(config, clusterNode, log, backups)
   return {
-    verbs: backupVerbs({ ...backups, actions: new ActionLog(gateway, log) }),
+    verbs: backupVerbs({ ...backups, actions: new ActionLog(clusterNode, log) }),
     lastTakenMs: () => schedule?.lastTakenMs ?? null,
     start: () => schedule?.start(),
     close: async () => await schedule?.close(),
@@ -35,14 +35,14 @@ export function openBackups(
 
 function scheduleOf(
   config: ControllerConfig,
-  gateway: Gateway,
+  clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts,
 ): BackupSchedule | null {
   const { folder, recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
   if (folder === null || recipient === null) return null
   return new BackupSchedule({
-    ...{ backups, alarms: gateway.alarms, log, everyMs, keep, recipientPath: recipient },
+    ...{ backups, alarms: clusterNode.alarms, log, everyMs, keep, recipientPath: recipient },
     folder: new BackupFolder({
       ...{ folder, controllerId: config.id, freeBytesMin: config.log.lowSpaceBytes },
     }),

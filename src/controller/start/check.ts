@@ -1,23 +1,7 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statfsSync,
-  statSync,
-} from 'node:fs'
-import { writeSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
-
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/options.ts'
-import { formatHostPort, parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/names.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   CertificateError,
@@ -30,12 +14,10 @@ import {
 import type { Certificate } from '../../pki/certificate.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { missingHosts } from '../../pki/renewal.ts'
-import { readFence } from '../../store/fence-file.ts'
-import { lockDataFolder } from '../../store/folder-lock.ts'
-import { readIdentity } from '../../store/identity.ts'
 import { sentenceOf } from '../failure.ts'
-import { fencedSentence } from './member-fate.ts'
-import { hasNoData } from './set-aside.ts'
+import { Report, attempt } from './check-report.ts'
+import { checkLogFile, checkDataFolder, codeOf } from './check-folders.ts'
+import { checkListeners } from './check-listeners.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Left to live at which a certificate is warned about at every start. */
@@ -73,21 +55,6 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
   await checkListeners(config, report)
   checkBackups(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
-}
-
-class Report {
-  readonly faults: string[] = []
-  readonly warnings: string[] = []
-
-  /** Runs a step; what it throws becomes a fault that begins with `subject`. */
-  attempt<T>(subject: string, remedy: string, step: () => T): T | null {
-    try {
-      return step()
-    } catch (error) {
-      this.faults.push(`${subject}${sentenceOf(error)}; ${remedy}`)
-      return null
-    }
-  }
 }
 
 function readCredentials(
@@ -198,18 +165,6 @@ function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Repo
   )
 }
 
-/** Leaves nothing behind: whether the file can be made is judged by its folder. */
-function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
-  if (path === null) return
-  const subject = `logFile.path: ${path} cannot be written: `
-  report.attempt(subject, 'name a file in a folder that this user can write', () => {
-    accessSync(dirname(path), constants.W_OK | constants.X_OK)
-    const there = lstatSync(path, { throwIfNoEntry: false })
-    if (there !== undefined && !there.isFile()) throw new Error('not a regular file')
-    if (there !== undefined) accessSync(path, constants.W_OK)
-  })
-}
-
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -219,50 +174,6 @@ function readText(path: string): string {
     if (code === 'EACCES') throw new Error('may not be read by this user', { cause: error })
     throw new Error(`cannot be read (${sentenceOf(error)})`, { cause: error })
   }
-}
-
-async function checkDataFolder(config: ControllerConfig, report: Report): Promise<void> {
-  const folder = config.data
-  const status = report.attempt(
-    `data: ${folder}: `,
-    'give this user access to the parent folder',
-    () => statSync(folder, { throwIfNoEntry: false }),
-  )
-  if (status === null) return
-  const isLost = status === undefined || (status.isDirectory() && hasNoData(folder))
-  if (isLost && config.cluster.seeds.length > 0) {
-    checkParent(folder, report)
-    return
-  }
-  if (status === undefined) {
-    report.faults.push(
-      `data: ${folder} does not exist; name the data folder of this controller (an empty one would lose its votes)`,
-    )
-    return
-  }
-  if (!status.isDirectory()) {
-    report.faults.push(`data: ${folder} is not a folder; name the data folder of this controller`)
-    return
-  }
-  if (canWrite(folder, report)) checkSpace(config, report)
-  checkOwner(config, report)
-  checkFence(config, report)
-  await checkUnused(config, report)
-}
-
-/** The folder itself is formed once the peers have let this controller in again. */
-function checkParent(folder: string, report: Report): void {
-  const parent = dirname(folder)
-  const probe = report.attempt(
-    `data: ${parent}: `,
-    'create the folder, writable for this user',
-    () => {
-      accessSync(parent, constants.W_OK)
-      return true
-    },
-  )
-  if (probe === null) return
-  report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
 }
 
 /** No backup is a reason to keep a cluster from starting: what is wrong is told here, and by an alarm while it runs. */
@@ -278,132 +189,4 @@ function checkBackups({ backup }: ControllerConfig, report: Report): void {
   const [program] = hook
   if (program === undefined) return
   attempt(report, `backup.hook: ${program}: `, () => accessSync(program, constants.X_OK))
-}
-
-function attempt(report: Report, subject: string, step: () => void): void {
-  try {
-    step()
-  } catch (error) {
-    report.warnings.push(
-      `${subject}${sentenceOf(error)}; no backups are taken until it is corrected`,
-    )
-  }
-}
-
-/** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */
-async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
-  if (!existsSync(join(data, 'lock'))) return
-  try {
-    const lock = await lockDataFolder(data)
-    await lock.release()
-  } catch (error) {
-    report.faults.push(`data: ${sentenceOf(error)}`)
-  }
-}
-
-/** The folder was formed for this controller; one copied from another would vote with its promises. */
-function checkOwner(config: ControllerConfig, report: Report): void {
-  let owner: string
-  try {
-    owner = readIdentity(config.data).nodeId
-  } catch (error) {
-    report.faults.push(`data: ${sentenceOf(error)}`)
-    return
-  }
-  if (owner === config.id) return
-  report.faults.push(
-    `data: ${config.data} belongs to controller ${owner}, but id is ${config.id}; name the data folder of ${config.id}`,
-  )
-}
-
-/** Members of an older generation among themselves would be a cluster of their own. */
-function checkFence({ id, data }: ControllerConfig, report: Report): void {
-  const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
-  if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
-}
-
-/** Writes and syncs a small file, as permission bits tell nothing of a read-only or full disk. */
-function canWrite(folder: string, report: Report): boolean {
-  const probe = join(folder, `.probe-${process.pid}`)
-  try {
-    const file = openSync(probe, 'wx', 0o600)
-    try {
-      writeSync(file, Buffer.alloc(4096))
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-      rmSync(probe, { force: true })
-    }
-    return true
-  } catch (error) {
-    report.faults.push(`data: ${folder} ${writeFaultOf(error)}`)
-    return false
-  }
-}
-
-function writeFaultOf(error: unknown): string {
-  switch (codeOf(error)) {
-    case 'EACCES':
-    case 'EPERM':
-      return 'is not writable for this user; change its owner to the user that runs the controller'
-    case 'EROFS':
-      return 'is on a read-only file system; mount it writable'
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return 'has no space left; free disk space'
-    default:
-      return `cannot be written (${sentenceOf(error)}); check its file system`
-  }
-}
-
-function checkSpace(config: ControllerConfig, report: Report): void {
-  const { bavail, bsize } = statfsSync(config.data)
-  const free = bavail * bsize
-  if (free < config.log.lowSpaceBytes) {
-    report.faults.push(
-      `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); free disk space`,
-    )
-  }
-}
-
-async function checkListeners(config: ControllerConfig, report: Report): Promise<void> {
-  const binds = [
-    { key: 'cluster.bind', bind: config.cluster.bind },
-    ...(config.routers.bind === null ? [] : [{ key: 'routers.bind', bind: config.routers.bind }]),
-    ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
-  ]
-  for (const { key, bind } of binds) {
-    const fault = await listenFault(bind)
-    if (fault !== null) report.faults.push(`${key}: ${bind} ${fault}`)
-  }
-}
-
-/** Whether an address can be listened on, by doing so for a moment. @returns null, or what is wrong and the remedy. */
-export async function listenFault(bind: string): Promise<string | null> {
-  const { host, port } = parseHostPort(bind) ?? { host: '', port: 0 }
-  const server = createServer()
-  const error = await new Promise<unknown>((resolve) => {
-    server.once('error', resolve)
-    server.listen({ host, port, exclusive: true }, () => resolve(null))
-  })
-  if (error === null) {
-    await new Promise((resolve) => server.close(resolve))
-    return null
-  }
-  switch (codeOf(error)) {
-    case 'EADDRINUSE':
-      return `is in use by another process; stop that process ('ss -ltnp sport = :${port}' names it), or choose another port`
-    case 'EACCES':
-      return 'needs a privileged user; choose a port above 1023'
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `is not an address of this host; bind one that is, or ${formatHostPort({ host: '0.0.0.0', port })}`
-    default:
-      return `cannot be listened on (${sentenceOf(error)}); choose another address`
-  }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : null
 }

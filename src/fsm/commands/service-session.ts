@@ -12,7 +12,7 @@ import type { Session } from '../../entities/session.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Service } from '../../entities/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { postureFailures } from '../access/posture.ts'
+import { isGrantedByAny } from '../access/checked-policies.ts'
 import { commonRouters } from '../access/routers.ts'
 import type { Indexes } from '../indexes.ts'
 import { linkingPolicies } from '../roles.ts'
@@ -64,7 +64,7 @@ export function createServiceSession(
   // A check that has changed since it was judged may ask for something else by now.
   const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
   const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
-  if (postureFailures(state, granting, isPassing).length > 0) return refused('INVALID_POSTURE')
+  if (!isGrantedByAny(state, granting, isPassing)) return refused('INVALID_POSTURE')
   if (commonRouters(state, identity, service).size === 0) {
     return refused('NO_EDGE_ROUTERS_AVAILABLE')
   }

@@ -1,13 +1,10 @@
 import { ignored, keyed, list, required, section, value, variants } from './schema.ts'
-import type { ValuesOf } from './schema.ts'
 import {
   addressProtocols,
-  backoffOptions,
   channelOptions,
   controllerAddressing,
   dialerBindings,
   flowOptions,
-  groups,
   heartbeatOptions,
   listenerBindings,
   listenerOptions,
@@ -20,7 +17,6 @@ import {
   dnsNames,
   duration,
   emails,
-  hostPort,
   integer,
   ipAddresses,
   milliseconds,
@@ -31,10 +27,10 @@ import {
   uris,
   version,
 } from './value-types.ts'
-
-const MINUTE_MS = 60_000
-const DAY_MS = 24 * 60 * MINUTE_MS
-const MINUTES_MAX_MS = 60 * MINUTE_MS
+import type { ValuesOf } from './schema.ts'
+import { DAY_MS, MINUTE_MS, MINUTES_MAX_MS } from './spans.ts'
+import { linkSection } from './table-link.ts'
+import { webList } from './table-web.ts'
 
 export const CONFIG_VERSION = 3
 
@@ -244,76 +240,7 @@ export const routerFields = {
       }),
     }),
   }),
-  link: section('null', 'Links to other routers.', {
-    listeners: list(16, 'Where other routers connect.', {
-      binding: value(choice(['transport']), {
-        default: required,
-        why: 'The subsystem that creates it.',
-      }),
-      bind: value(address(addressProtocols.link), {
-        default: required,
-        why: 'Where it listens.',
-      }),
-      advertise: value(advertised(addressProtocols.link), {
-        default: required,
-        why: 'Under which address other routers reach it.',
-      }),
-      bindInterface: value(optional(text()), {
-        default: null,
-        why: 'Interface that it is reported under.',
-      }),
-      groups,
-      options: section('defaults', 'Options of the channel.', channelOptions),
-    }),
-    dialers: list(16, 'How other routers are dialed.', {
-      binding: value(choice(['transport']), { default: required, why: 'The subsystem.' }),
-      split: value(boolean(), {
-        default: true,
-        why: 'Separate connections for payloads and acknowledgements.',
-      }),
-      bind: value(optional(text('a local interface or IP address')), {
-        default: null,
-        why: 'Local interface or IP address that is dialed from.',
-      }),
-      bindInterface: value(optional(text()), {
-        default: null,
-        why: 'Interface that it is reported under.',
-      }),
-      groups,
-      options: section('defaults', 'Options of the channel.', channelOptions),
-      maxDefaultConnections: value(integer(1, 100), {
-        default: 3,
-        why: 'Connections of one link for payloads.',
-      }),
-      maxAckConnections: value(integer(0, 100), {
-        default: 1,
-        why: 'Connections of one link for acknowledgements.',
-      }),
-      startupDelay: value(duration(0, MINUTES_MAX_MS), {
-        default: 3000,
-        why: 'Wait before the further connections of a link are dialed.',
-      }),
-      healthyDialBackoff: section(
-        'defaults',
-        'Retries while the other router is connected to a controller.',
-        backoffOptions({ min: 5000, max: 5 * MINUTE_MS, factor: 1.5 }),
-      ),
-      unhealthyDialBackoff: section(
-        'defaults',
-        'Retries while it is not; when it connects, those of `healthyDialBackoff` follow.',
-        backoffOptions({ min: MINUTE_MS, max: 60 * MINUTE_MS, factor: 10 }),
-      ),
-    }),
-    heartbeats: section('defaults', 'Heartbeats of links.', heartbeatOptions(60_000)),
-    payloadSenderQueueSize: value(integer(1, 100_000), {
-      default: 128,
-      why: 'Payloads that may wait on one link.',
-    }),
-    ackSenderQueueSize: value(integer(1, 100_000), {
-      default: 64,
-      why: 'Acknowledgements that may wait on one link.',
-    }),
-  }),
+  link: linkSection,
   listeners: list(64, 'Ports that are open to clients.', {
     binding: value(choice(listenerBindings), {
       default: required,
@@ -400,49 +327,7 @@ export const routerFields = {
       }),
     }),
   }),
-  web: list(8, 'HTTPS servers. The one API there is: health-checks.', {
-    name: value(text(), { default: required, why: 'For logs.' }),
-    bindPoints: list(16, 'Where it listens; one or more.', {
-      interface: value(hostPort(), { default: required, why: 'Where it listens.' }),
-      address: value(hostPort(), { default: required, why: 'Under which address it is reached.' }),
-      newAddress: value(optional(hostPort()), {
-        default: null,
-        why: 'Address announced to clients in the header `ziti-ctrl-address`.',
-      }),
-    }),
-    apis: list(4, 'APIs served; one or more.', {
-      binding: value(choice(['health-checks']), { default: required, why: 'Name of the API.' }),
-      options: keyed(0, 'It has none.', {}),
-    }),
-    identity: section('null', 'Another identity than that of the router; all four are needed.', {
-      cert: value(pemSource(), { default: required, why: 'As in `identity`.' }),
-      key: value(pemSource(), { default: required, why: 'As in `identity`.', isSecret: true }),
-      server_cert: value(pemSource(), { default: required, why: 'As in `identity`.' }),
-      ca: value(pemSource(), { default: required, why: 'As in `identity`.' }),
-    }),
-    options: section('defaults', 'Bounds of a connection.', {
-      readTimeout: value(duration(1, MINUTES_MAX_MS), {
-        default: 5000,
-        why: 'For a request to arrive.',
-      }),
-      idleTimeout: value(duration(1, MINUTES_MAX_MS), {
-        default: 5000,
-        why: 'Between two requests.',
-      }),
-      writeTimeout: value(duration(1, MINUTES_MAX_MS), {
-        default: 10_000,
-        why: 'For an answer to be read.',
-      }),
-      minTLSVersion: value(choice(['TLS1.2', 'TLS1.3']), {
-        default: 'TLS1.2',
-        why: 'Oldest version of TLS.',
-      }),
-      maxTLSVersion: value(choice(['TLS1.2', 'TLS1.3']), {
-        default: 'TLS1.3',
-        why: 'Newest version of TLS.',
-      }),
-    }),
-  }),
+  web: webList,
   proxy: section('defaults', 'An outbound proxy, which this router knows none of.', {
     type: value(choice(['none']), { default: 'none', why: 'Kind of proxy.' }),
   }),

@@ -16,7 +16,6 @@ import { int32Value, readInt32, readText, textValue } from '../../channel/header
 import type { Message } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Hosts } from '../../ports/hosts.ts'
-import type { LiveCircuit, LiveCircuits } from '../../ports/live-circuits.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import {
@@ -32,12 +31,12 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { chooseHost } from './choose-host.ts'
 import type { Candidate } from './choose-host.ts'
+import type { Circuit, CircuitTable } from './circuit-table.ts'
 import { cheapestPaths } from './path.ts'
-import type { CircuitPath } from './path.ts'
 import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 import type { CircuitEnds } from './route.ts'
 
-const { circuitsMax, circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
+const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 
 /** Headers of requests for circuits and their answers. */
 const header = {
@@ -59,6 +58,7 @@ const PUBLIC_KEY = 1003
 const CHANNEL_HEADERS_MAX = 13
 
 export interface CircuitDutyParts {
+  readonly table: CircuitTable
   readonly clients: RouterClients
   readonly hosts: Hosts
   readonly links: LiveLinks
@@ -67,12 +67,6 @@ export interface CircuitDutyParts {
   /** 0 to 1. */
   readonly draw: () => number
   readonly log: RouterLogger
-}
-
-interface Circuit {
-  readonly live: LiveCircuit
-  readonly ends: CircuitEnds
-  path: CircuitPath
 }
 
 /** A way that is being laid: who has yet to answer, and what the last router brought from the host. */
@@ -96,16 +90,17 @@ class CircuitRefused extends Error {
  * Lays the ways by which clients reach hosts. A circuit is known to the controller that laid it and to its routers, and is not
  * replicated: it goes on without its controller, and another one is laid for whoever dials again.
  */
-export class CircuitDuty implements RouterDuty, LiveCircuits {
+export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #parts: CircuitDutyParts
-  readonly #circuits = new Map<string, Circuit>()
+  readonly #circuits: CircuitTable
   readonly #attempts = new Map<string, Attempt>()
   /** Being made, by the router of the client. */
   readonly #waiting = new Map<string, number>()
 
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
+    this.#circuits = parts.table
     this.handlers = new Map([
       [routerMessage.createCircuit, (connection, message) => this.#onRequest(connection, message)],
       [
@@ -117,7 +112,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
         ({ channel }, { body }) => {
           // Of a controller before its restart, or of one that ended it while the router was away.
           for (const id of fromBinary(CircuitConfirmationSchema, body).circuitIds) {
-            if (!this.#circuits.has(id) && !this.#attempts.has(id)) {
+            if (this.#circuits.kept(id) === undefined && !this.#attempts.has(id)) {
               channel.send(unrouteMessage(id, true))
             }
           }
@@ -126,26 +121,14 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     ])
   }
 
-  all(): readonly LiveCircuit[] {
-    return Array.from(this.#circuits.values(), viewOf)
-  }
-
-  get(id: string): LiveCircuit | undefined {
-    const circuit = this.#circuits.get(id)
-    return circuit === undefined ? undefined : viewOf(circuit)
-  }
-
-  remove(id: string, isImmediate: boolean): boolean {
-    return this.#end(id, isImmediate)
-  }
-
   /** What a router says of a circuit that it can not go on with. */
   onFault({ channel }: RouterConnection, { body }: Message): void {
     const { subject, id } = fromBinary(FaultSchema, body)
-    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) this.#end(id, false)
+    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS)
+      this.#circuits.remove(id)
     else if (subject === FaultSubject.FORWARD) {
       for (const each of id.split(' ')) {
-        const circuit = this.#circuits.get(each)
+        const circuit = this.#circuits.kept(each)
         if (circuit === undefined) channel.send(unrouteMessage(each, true))
         else this.#reroute(circuit)
       }
@@ -153,7 +136,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
   }
 
   onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
-    for (const circuit of [...this.#circuits.values()]) {
+    for (const circuit of [...this.#circuits.allKept()]) {
       if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
     }
   }
@@ -161,7 +144,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
   async #onRequest(connection: RouterConnection, message: Message): Promise<void> {
     const { router, channel } = connection
     const waiting = this.#waiting.get(router.id) ?? 0
-    if (waiting >= circuitsWaitingMax || this.#circuits.size >= circuitsMax) {
+    if (waiting >= circuitsWaitingMax || this.#circuits.isFull) {
       this.#refuse(connection, message, new CircuitRefused(INTERNAL, 'too many circuits'))
       return
     }
@@ -179,7 +162,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
           [header.tags, textMapValue(tags)],
         ]),
       })
-      if (!isSent) this.#end(ends.id, true)
+      if (!isSent) this.#circuits.remove(ends.id, true)
     } catch (error) {
       this.#refuse(connection, message, error)
     } finally {
@@ -257,11 +240,14 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
         const circuit = {
           ...{ ends, path, hostId: host.hostId },
           live: {
-            ...{ id, ...named, terminatorId: host.terminatorId, routerIds: [], linkIds: [] },
+            ...{ ...named, sessionId: client.sessionId, terminatorId: host.terminatorId },
             createdAt: this.#parts.clock.nowMs(),
           },
         }
-        this.#circuits.set(id, circuit)
+        if (!this.#circuits.set(id, circuit)) {
+          this.#tell(path.routerIds, unrouteMessage(id, true))
+          throw new CircuitRefused(INTERNAL, 'too many circuits')
+        }
         return { circuit, peerData: new Map([...host.peerData, ...laid.peerData]) }
       }
       lastFault = laid.fault
@@ -286,7 +272,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
     const usable = fresh.length > 0 ? fresh : there
     const goals = new Set(usable.map(({ routerId }) => routerId))
-    const paths = cheapestPaths(start, goals, links.all(), hosts)
+    const paths = cheapestPaths(start, goals, links.list(), hosts)
     const candidates = usable.flatMap((host): Candidate[] => {
       const path = paths.get(host.routerId)
       return path === undefined ? [] : [{ host, path }]
@@ -334,7 +320,7 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     const attempt = this.#attempts.get(id)
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
       // Too late: nobody waits for the way.
-      if (!this.#circuits.has(id)) channel.send(unrouteMessage(id, true))
+      if (this.#circuits.kept(id) === undefined) channel.send(unrouteMessage(id, true))
       return
     }
     if (!headers.has(result.isSuccess)) {
@@ -355,9 +341,9 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     const { hosts, links } = this.#parts
     const { ends, path } = circuit
     const [start, goal] = [path.routerIds[0] ?? '', path.routerIds.at(-1) ?? '']
-    const other = cheapestPaths(start, new Set([goal]), links.all(), hosts).get(goal)
+    const other = cheapestPaths(start, new Set([goal]), links.list(), hosts).get(goal)
     if (other === undefined) {
-      this.#end(ends.id, true)
+      this.#circuits.remove(ends.id, true)
       return
     }
     const terms = { attempt: REROUTE_ATTEMPT, timeoutMs: routeTimeoutMs, tags: {}, dial: null }
@@ -369,21 +355,9 @@ export class CircuitDuty implements RouterDuty, LiveCircuits {
     this.#tell(left, unrouteMessage(ends.id, true))
   }
 
-  #end(id: string, isNow: boolean): boolean {
-    const circuit = this.#circuits.get(id)
-    if (circuit === undefined) return false
-    this.#circuits.delete(id)
-    this.#tell(circuit.path.routerIds, unrouteMessage(id, isNow))
-    return true
-  }
-
   #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
     for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
   }
-}
-
-function viewOf({ live, path }: Circuit): LiveCircuit {
-  return { ...live, routerIds: path.routerIds, linkIds: path.links.map(({ id }) => id) }
 }
 
 function newCircuitId(): string {

@@ -1,5 +1,6 @@
 import type { LinkChanges, LinkConnection, LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import { routerLimits } from '../limits.ts'
+import { LiveRows } from '../live-rows.ts'
 
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
@@ -19,6 +20,8 @@ export interface ReportedLink {
 }
 
 export interface LinkTableParts {
+  /** This controller. */
+  readonly owner: string
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
   /** Whether the router is to carry nothing: disabled, or to enroll again. One that is not known here may only be new. */
@@ -44,15 +47,24 @@ interface Kept {
  */
 export class LinkTable implements LiveLinks {
   readonly #parts: LinkTableParts
-  readonly #links = new Map<string, Kept>()
+  readonly #links: LiveRows<Kept, LiveLink>
   readonly #bySource = new Map<string, Set<string>>()
 
   constructor(parts: LinkTableParts) {
     this.#parts = parts
+    this.#links = new LiveRows({
+      ...{ owner: parts.owner, rowsMax: linksMax },
+      viewOf: (kept) => this.#view(kept),
+      onRemoved: (kept) => this.#onRemoved(kept),
+    })
   }
 
-  get size(): number {
-    return this.#links.size
+  get owner(): string {
+    return this.#links.owner
+  }
+
+  get rowsMax(): number {
+    return this.#links.rowsMax
   }
 
   /**
@@ -90,14 +102,14 @@ export class LinkTable implements LiveLinks {
     iteration: number,
     connections: readonly LinkConnection[],
   ): void {
-    const kept = this.#links.get(id)
+    const kept = this.#links.kept(id)
     if (kept?.sourceRouterId !== routerId || kept.link.iteration !== iteration) return
     kept.link = bounded({ ...kept.link, connections })
   }
 
   /** One of its two routers has lost it; the other one is told. */
   lost(routerId: string, id: string, iteration: number): void {
-    const kept = this.#links.get(id)
+    const kept = this.#links.kept(id)
     if (kept === undefined || kept.link.iteration > iteration) return
     const { sourceRouterId, link } = kept
     if (routerId !== sourceRouterId && routerId !== link.destRouterId) return
@@ -110,7 +122,7 @@ export class LinkTable implements LiveLinks {
 
   /** As one of its two routers measured it. */
   measured(routerId: string, id: string, latencyNs: number): void {
-    const kept = this.#links.get(id)
+    const kept = this.#links.kept(id)
     if (kept === undefined || !Number.isFinite(latencyNs) || latencyNs < 0) return
     if (routerId === kept.sourceRouterId) kept.sourceLatencyNs = Math.round(latencyNs)
     else if (routerId === kept.link.destRouterId) kept.destLatencyNs = Math.round(latencyNs)
@@ -123,7 +135,7 @@ export class LinkTable implements LiveLinks {
 
   /** It is to carry nothing any more: whoever has a link with it is told to close that. */
   banish(routerId: string): void {
-    for (const { link, sourceRouterId } of [...this.#links.values()]) {
+    for (const { link, sourceRouterId } of [...this.#links.allKept()]) {
       if (sourceRouterId !== routerId && link.destRouterId !== routerId) continue
       const view = this.get(link.id)
       if (view === undefined) continue
@@ -133,17 +145,16 @@ export class LinkTable implements LiveLinks {
     }
   }
 
-  all(): readonly LiveLink[] {
-    return Array.from(this.#links.values(), (kept) => this.#view(kept))
+  list(): readonly LiveLink[] {
+    return this.#links.list()
   }
 
   get(id: string): LiveLink | undefined {
-    const kept = this.#links.get(id)
-    return kept === undefined ? undefined : this.#view(kept)
+    return this.#links.get(id)
   }
 
   change(id: string, { isDown, staticCost }: LinkChanges): boolean {
-    const kept = this.#links.get(id)
+    const kept = this.#links.kept(id)
     if (kept === undefined) return false
     kept.isDown = isDown ?? kept.isDown
     kept.staticCost = staticCost ?? kept.staticCost
@@ -151,19 +162,20 @@ export class LinkTable implements LiveLinks {
   }
 
   remove(id: string): boolean {
-    const kept = this.#links.get(id)
-    if (kept === undefined) return false
+    return this.#links.remove(id)
+  }
+
+  #onRemoved(kept: Kept): void {
+    this.#forgetSource(kept)
     const view = this.#view(kept)
-    this.#drop(id)
     for (const routerId of [view.sourceRouterId, view.destRouterId]) {
       this.#parts.tellGone(routerId, view)
     }
     this.#parts.onGone(view)
-    return true
   }
 
   #add(sourceRouterId: string, link: ReportedLink): boolean {
-    const kept = this.#links.get(link.id)
+    const kept = this.#links.kept(link.id)
     if (kept !== undefined) {
       // Its id is its maker's: another router can not take it over.
       if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
@@ -172,7 +184,7 @@ export class LinkTable implements LiveLinks {
       return true
     }
     let own = this.#bySource.get(sourceRouterId)
-    if (this.#links.size >= linksMax || (own?.size ?? 0) >= linksPerRouterMax) return false
+    if (this.#links.isFull || (own?.size ?? 0) >= linksPerRouterMax) return false
     if (own === undefined) this.#bySource.set(sourceRouterId, (own = new Set()))
     own.add(link.id)
     this.#links.set(link.id, {
@@ -190,12 +202,14 @@ export class LinkTable implements LiveLinks {
   }
 
   #drop(id: string): void {
-    const kept = this.#links.get(id)
-    if (kept === undefined) return
-    this.#links.delete(id)
-    const own = this.#bySource.get(kept.sourceRouterId)
-    own?.delete(id)
-    if (own?.size === 0) this.#bySource.delete(kept.sourceRouterId)
+    const kept = this.#links.drop(id)
+    if (kept !== undefined) this.#forgetSource(kept)
+  }
+
+  #forgetSource({ link, sourceRouterId }: Kept): void {
+    const own = this.#bySource.get(sourceRouterId)
+    own?.delete(link.id)
+    if (own?.size === 0) this.#bySource.delete(sourceRouterId)
   }
 
   #view(kept: Kept): LiveLink {

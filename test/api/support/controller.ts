@@ -14,7 +14,7 @@ import { TokenSigner } from '../../../src/api/auth/token.ts'
 import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiParts } from '../../../src/api/parts.ts'
+import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
@@ -44,20 +44,20 @@ import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
-import { FailedRequestBoard } from '../../../src/cluster/soft-state/failed-requests.ts'
-import { PostureBoard } from '../../../src/cluster/soft-state/posture-board.ts'
+import { ControllerPosture } from '../../../src/posture/posture-service.ts'
+import type { SoftState } from '../../../src/ports/soft-topics.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
+import { liveTables } from './live-tables.ts'
+import type { LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { noRouterInspections } from '../../../src/ports/router-inspections.ts'
-import { noLiveCircuits } from '../../../src/ports/live-circuits.ts'
-import { noLiveLinks } from '../../../src/ports/live-links.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 import { SnapshotFiles } from '../../../src/store/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
@@ -282,6 +282,7 @@ export interface TestController {
   readonly state: State
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
+  readonly live: LiveTables
   /** Packed, as the controllers publish it. */
   readonly posture: LocalTopic<Uint8Array>
   readonly clock: ManualClock
@@ -335,7 +336,8 @@ export async function startController(
   const { transfers } = members
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
-  const failedRequests = new LocalTopic<Uint8Array>(cluster.selfId)
+  const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
+  const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
   const schemas = new SchemaWorker(all, systemClock)
@@ -343,7 +345,13 @@ export async function startController(
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
-  const log = { level: 'info', warn: () => undefined }
+  const live = liveTables(cluster.selfId)
+  const logger: ApiLogger = {
+    warn: () => undefined,
+    error: (fields, message) => {
+      errors.push(`${message}: ${String(fields['err'])}`)
+    },
+  }
   const parts: ApiParts = {
     proposer: cluster,
     cluster,
@@ -355,10 +363,11 @@ export async function startController(
     issuer,
     admission,
     activity,
-    posture: new PostureBoard(cluster.selfId, posture, clock),
-    failedRequests: new FailedRequestBoard(cluster.selfId, failedRequests),
-    links: noLiveLinks,
-    circuits: noLiveCircuits,
+    posture: new ControllerPosture({
+      ...{ soft, cluster, proposer: cluster, state: machine, clock, scheduler, limits: all },
+      logger,
+    }),
+    ...live,
     routerInspections: noRouterInspections,
     clock,
     scheduler,
@@ -372,14 +381,17 @@ export async function startController(
       runtimeVersion: 'node test',
     },
     instanceId: 'test-instance',
-    logger: {
-      warn: () => undefined,
-      error: (fields, message) => {
-        errors.push(`${message}: ${String(fields['err'])}`)
-      },
+    logger,
+    logLevel: new LogLevelSwitch(
+      cluster.selfId,
+      { level: 'info', warn: () => undefined },
+      'info',
+      new ActionLog(cluster, { warn: () => undefined }),
+    ),
+    audit: {
+      refused: (write) => cluster.audit?.refused(write),
+      answered: (request) => cluster.audit?.answered(request),
     },
-    logLevel: new LogLevelSwitch(cluster.selfId, log, 'info', new ActionLog(cluster, log)),
-    audit: { refused: (write) => cluster.audit?.refused(write) },
     bindings: {
       'edge-client': [baseUrl],
       'edge-management': [baseUrl],
@@ -422,6 +434,7 @@ export async function startController(
     },
     cluster,
     activity,
+    live,
     posture,
     clock,
     scheduler,

@@ -33,6 +33,7 @@ export class LocalTopic<T> implements SoftTopic<T> {
   }
 
   onChange(listener: (owner: string, key: string, value: T | undefined) => void): void {
+    for (const { owner, key, value } of this.#others.values()) listener(owner, key, value)
     this.#listeners.push(listener)
   }
 

@@ -159,7 +159,7 @@ services:
   const path = person.file('ports.yml', config('{ port: none }'))
   const done = await person.run('apply', '-f', path)
   expect(done.code).toBe(1)
-  expect(done.stderr).toMatch(/^flotilla: cannot create config ports: .*; 0 of 2 steps are done/)
+  expect(done.stderr).toMatch(/^flotilla: cannot create config ports: .*; 0 of 2 steps done/)
   person.file('ports.yml', config('{ port: 80, protocols: [tcp] }'))
   expect(await person.out('apply', '-f', path, '--json')).toContain('"isDone": true')
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')

@@ -139,7 +139,7 @@ describe('router enroll', () => {
   test('does not use the token up when a file is there already, and writes over it by --force alone', async () => {
     const { jwt } = await newToken()
     writeFileSync(at('r.server.cert'), 'mine')
-    refused(await enroll(jwt), /r\.server\.cert is there already.*--force/)
+    refused(await enroll(jwt), /r\.server\.cert already exists.*--force/)
     expect(file('r.server.cert')).toBe('mine')
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
     expect((await enroll(jwt, '--force')).code).toBe(0)
@@ -175,7 +175,7 @@ describe('router enroll', () => {
   })
 
   test.each([
-    ['without csr', CONFIG.replace(/^csr: .*\n/m, ''), /has no csr/],
+    ['without csr', CONFIG.replace(/^csr: .*\n/m, ''), /has no section csr/],
     [
       'without server_cert',
       CONFIG.replace(' server_cert: r.server.cert,', ''),

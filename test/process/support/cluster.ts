@@ -23,6 +23,8 @@ interface StartOptions {
   readonly routers?: number
   readonly env?: Record<string, string>
   readonly hasCalmElections?: boolean
+  /** Launcher that forms and runs it; this release when left out. */
+  readonly program?: string
 }
 
 /** A real cluster of processes in a folder of its own, made by `flotilla quickstart`. */
@@ -32,16 +34,24 @@ export class TestCluster {
   readonly nodes: number
   readonly routers: number
   readonly env: NodeJS.ProcessEnv
+  readonly program: string
   #quickstart: ChildProcess | null = null
   #started: ChildProcess[] = []
   #clients: Client[] = []
   output = ''
 
-  private constructor(port: number, nodes: number, routers: number, env: Record<string, string>) {
+  private constructor(
+    port: number,
+    nodes: number,
+    routers: number,
+    env: Record<string, string>,
+    program: string,
+  ) {
     this.dir = mkdtempSync(join(tmpdir(), 'flotilla-test-'))
     this.port = port
     this.nodes = nodes
     this.routers = routers
+    this.program = program
     this.env = { ...process.env, ...env }
   }
 
@@ -59,7 +69,8 @@ export class TestCluster {
   /** A folder and ports for it; nothing is started yet. */
   static async create(options: StartOptions = {}): Promise<TestCluster> {
     const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
-    return new TestCluster(await freePortBlock(), options.nodes ?? 3, options.routers ?? 0, env)
+    const { nodes = 3, routers = 0, program = flotilla } = options
+    return new TestCluster(await freePortBlock(), nodes, routers, env, program)
   }
 
   get folder(): string {
@@ -75,7 +86,7 @@ export class TestCluster {
     const { folder, nodes, port, routers } = this
     const counts = ['--nodes', `${nodes}`, '--routers', `${routers}`]
     const args = ['quickstart', '--dir', folder, '--port', `${port}`, ...counts]
-    const child = spawn(flotilla, args, { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(this.program, args, { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#quickstart = child
     this.output = ''
     const gather = (chunk: Buffer): void => {
@@ -136,7 +147,7 @@ export class TestCluster {
   }
 
   /** Starts a controller by hand, as the notice of quickstart tells an operator to. */
-  run(k: number, env: Readonly<Record<string, string>> = {}, program = flotilla): ChildProcess {
+  run(k: number, env: Readonly<Record<string, string>> = {}, program = this.program): ChildProcess {
     const folder = join(this.folder, this.id(k))
     const log = openSync(join(folder, 'controller.log'), 'a')
     const child = spawn(program, ['controller', 'run', join(folder, 'config.yml')], {

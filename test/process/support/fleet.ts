@@ -50,6 +50,8 @@ export class Fleet {
   readonly size: number
   /** Host that controller k binds to and advertises. */
   readonly hosts = new Map<number, string>()
+  /** The program of another release that controller k runs, and is asked by. */
+  readonly programs = new Map<number, string>()
   /** Every controller has a host of its own, and all have the same ports. */
   hasSamePorts = false
   readonly #children = new Map<number, ChildProcess>()
@@ -79,7 +81,7 @@ export class Fleet {
   async init(): Promise<void> {
     mkdirSync(this.folder(1), { recursive: true })
     const args = ['cluster', 'init', this.config(1), '--password-file', '-', ...this.flags(1)]
-    const done = await this.cli(args, `${fleetAdmin.password}\n`)
+    const done = await this.cliOf(1, args, `${fleetAdmin.password}\n`)
     if (done.code !== 0) throw new Error(`init failed:\n${done.stdout}${done.stderr}`)
     await this.start(1)
   }
@@ -121,10 +123,15 @@ export class Fleet {
   }
 
   /** Runs a verb to its end. */
-  cli(args: readonly string[], stdin = '', timeoutMs = 90_000): Promise<CliResult> {
+  cli(
+    args: readonly string[],
+    stdin = '',
+    timeoutMs = 90_000,
+    program = flotilla,
+  ): Promise<CliResult> {
     return new Promise((resolve) => {
       const child = execFile(
-        flotilla,
+        program,
         args,
         { env: this.env, timeout: timeoutMs, killSignal: 'SIGKILL', cwd: this.dir },
         (error, stdout, stderr) => {
@@ -137,11 +144,16 @@ export class Fleet {
     })
   }
 
+  /** Runs a verb with the program that controller k runs. */
+  async cliOf(k: number, args: readonly string[], stdin = ''): Promise<CliResult> {
+    return await this.cli(args, stdin, undefined, this.programs.get(k))
+  }
+
   /** @throws when it fails. */
   async cluster(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
-    const { code, stdout, stderr } = await this.cli(all)
+    const { code, stdout, stderr } = await this.cliOf(k, all)
     if (code !== 0) throw new Error(`${all.join(' ')} ended with ${code}:\n${stdout}${stderr}`)
     return stdout
   }
@@ -154,11 +166,11 @@ export class Fleet {
   async change(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
-    let first = await this.cli(all)
+    let first = await this.cliOf(k, all)
     // A new leader has to reach a learner first; an operator who is told to wait asks again.
     const deadline = performance.now() + CATCH_UP_MS_MAX
     while (/wait until it has caught up/.test(first.stderr) && performance.now() < deadline) {
-      first = await this.cli(all)
+      first = await this.cliOf(k, all)
     }
     if (first.code === 0) return first.stdout
     const asked = /--confirm '([^']+)'/.exec(first.stderr + first.stdout)?.[1]
@@ -220,7 +232,7 @@ export class Fleet {
 
   #spawn(k: number, args: readonly string[], stdin: string): ChildProcess {
     const log = openSync(join(this.folder(k), 'output.log'), 'a')
-    const child = spawn(flotilla, args, {
+    const child = spawn(this.programs.get(k) ?? flotilla, args, {
       env: this.env,
       stdio: ['pipe', log, log],
       cwd: this.dir,
@@ -235,6 +247,11 @@ export class Fleet {
   isRunning(k: number): boolean {
     const child = this.#children.get(k)
     return child !== undefined && child.exitCode === null && child.signalCode === null
+  }
+
+  /** Freezes a process with SIGSTOP, lets it go on with SIGCONT; of one that has ended nothing. */
+  signal(k: number, signal: NodeJS.Signals): void {
+    if (this.isRunning(k)) this.#children.get(k)?.kill(signal)
   }
 
   /** Ends the process of controller k. @returns its exit code, null when a signal ended it. */

@@ -9,15 +9,26 @@ const root = new URL('../../../', import.meta.url).href
 
 type Change = (source: string) => string
 
+/** One more than the program knows. */
+const level =
+  Number(
+    /FEATURE_LEVEL = (\d+)/.exec(
+      readFileSync(new URL(`${root}src/ports/feature-level.ts`), 'utf8'),
+    )?.[1],
+  ) + 1
+
 const changes: ReadonlyMap<string, Change> = new Map([
   [
     `${root}src/ports/feature-level.ts`,
-    (source: string) => replaced(source, /(export const FEATURE_LEVEL) = \d+/, '$1 = 2'),
+    (source: string) => replaced(source, /(export const FEATURE_LEVEL) = \d+/, `$1 = ${level}`),
   ],
   [
     `${root}src/entities/service.ts`,
-    (source: string) =>
-      `import { text as nextText } from './fields.ts'\n${replaced(source, /( {2}fields: \{\n)/, '$1    owner: nextText({ since: 2 }),\n')}`,
+    (source: string) => {
+      const owner = `$1    owner: nextText({ since: ${level} }),\n`
+      const fields = replaced(source, /( {2}fields: \{\n)/, owner)
+      return `import { text as nextText } from './fields.ts'\n${fields}`
+    },
   ],
 ])
 

@@ -2,7 +2,8 @@ import type { RestoredLog } from '../../../src/raft/types.ts'
 import type { FileDisk } from '../../../src/store/file-disk.ts'
 import { lockDataFolder } from '../../../src/store/folder-lock.ts'
 import { readIdentity, type DataIdentity } from '../../../src/store/identity.ts'
-import { LevelStateStore, type StateStoreOptions } from '../../../src/store/level-state-store.ts'
+import { LevelStateStore } from '../../../src/store/level-state-store.ts'
+import { type StateStoreOptions } from '../../../src/store/level-records.ts'
 import { openLog, type LogOptions } from '../../../src/store/open-log.ts'
 
 export interface DataFolderOptions {

@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { encodeEntries } from '../../../src/raft/entry-codec.ts'
 import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
 import { LogWriter, service } from '../../fsm/support/log.ts'
-import { GatewayStage } from '../gateway-stage.ts'
+import { ClusterNodeStage } from '../cluster-node-stage.ts'
 
 const SERVICES = 3000
 
@@ -30,7 +30,7 @@ export async function scenario(): Promise<void> {
   const snapshot = await source.snapshot()
   log.create('service', 'last', service('last'))
 
-  const stage = await GatewayStage.set(new SlowStore())
+  const stage = await ClusterNodeStage.set(new SlowStore())
   const id = 1
   stage.say({ type: 'receiveBegin', id, from: 'n2' })
   for await (const data of snapshot.chunks()) stage.say({ type: 'receiveChunk', id, data })

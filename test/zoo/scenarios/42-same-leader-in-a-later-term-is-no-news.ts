@@ -1,16 +1,16 @@
 import { assert } from '../../../src/lib/assert.ts'
-import { GatewayStage, someWrite } from '../gateway-stage.ts'
+import { ClusterNodeStage, someWrite } from '../cluster-node-stage.ts'
 
 /**
  * A leader loses its office and has it again before anyone looks: of two elections one edge is seen. What it was handed in
  * the first of its terms may have been replaced in between, and must be handed to it again.
  */
 export async function scenario(): Promise<void> {
-  const stage = await GatewayStage.set()
+  const stage = await ClusterNodeStage.set()
   stage.leads('n2', 2)
   await stage.settle()
   // Its end is not waited for: nothing is ever applied here.
-  void stage.gateway.propose(someWrite).catch(() => undefined)
+  void stage.clusterNode.propose(someWrite).catch(() => undefined)
   await stage.settle()
   const handed = () => stage.commands.filter(({ type }) => type === 'propose').length
   assert(handed() === 1, 'the write was handed over')

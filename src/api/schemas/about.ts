@@ -1,0 +1,138 @@
+import { oidcSettings } from '../../entities/controller-setting.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { nodeHealth } from './health-schema.ts'
+import { dateTime, flag, text } from '../../entities/shapes.ts'
+import { integer, texts, baseProperties, baseRequired } from './envelope.ts'
+
+/** What a controller says of itself: version, capabilities, health, specifications. */
+const apiVersions = {
+  type: 'object',
+  additionalProperties: {
+    type: 'object',
+    additionalProperties: {
+      type: 'object',
+      properties: { path: text, version: text, apiBaseUrls: texts },
+      required: ['path'],
+    },
+  },
+} as const
+
+export const version: NamedSchema = {
+  name: 'version',
+  schema: {
+    type: 'object',
+    properties: {
+      apiVersions,
+      buildDate: text,
+      capabilities: texts,
+      revision: text,
+      runtimeVersion: text,
+      version: text,
+    },
+    required: ['apiVersions', 'buildDate', 'capabilities', 'revision', 'runtimeVersion', 'version'],
+  },
+}
+
+export const capability: NamedSchema = { name: 'capability', schema: text }
+
+export const protocols: NamedSchema = {
+  name: 'listProtocols',
+  schema: {
+    type: 'object',
+    additionalProperties: { type: 'object', properties: { address: text }, required: ['address'] },
+  },
+}
+
+export const summary: NamedSchema = {
+  name: 'listSummaryCounts',
+  schema: { type: 'object', additionalProperties: integer },
+}
+
+export const spec: NamedSchema = {
+  name: 'specDetail',
+  schema: {
+    type: 'object',
+    properties: { ...baseProperties, name: text },
+    required: [...baseRequired, 'name'],
+  },
+}
+
+export const specBody: NamedSchema = { name: 'specBody', schema: { type: 'object' } }
+
+export const controller: NamedSchema = {
+  name: 'controllerDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      ...baseProperties,
+      apiAddresses: {
+        type: 'object',
+        additionalProperties: {
+          type: 'array',
+          items: { type: 'object', properties: { url: text, version: text } },
+        },
+      },
+      certPem: text,
+      ctrlAddress: text,
+      fingerprint: text,
+      isOnline: flag,
+      isPreferredLeader: flag,
+      lastJoinedAt: dateTime,
+      name: text,
+    },
+    required: [...baseRequired, 'name', 'certPem', 'fingerprint', 'isOnline', 'lastJoinedAt'],
+  },
+}
+
+const settings = { type: 'object', properties: { oidc: oidcSettings } } as const
+export const effectiveSettings: NamedSchema = {
+  name: 'controllerSettingEffectiveDetail',
+  schema: {
+    type: 'object',
+    properties: { ...baseProperties, effective: settings, instance: settings },
+    required: [...baseRequired, 'effective', 'instance'],
+  },
+}
+
+export const networkJwt: NamedSchema = {
+  name: 'networkJWT',
+  schema: {
+    type: 'object',
+    properties: { name: text, token: text },
+    required: ['name', 'token'],
+  },
+}
+
+export const health: NamedSchema = {
+  name: 'health',
+  schema: {
+    type: 'object',
+    properties: {
+      healthy: flag,
+      checks: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            id: text,
+            healthy: flag,
+            lastCheckTime: dateTime,
+            lastCheckDuration: text,
+            detail: text,
+          },
+          required: ['id', 'healthy', 'lastCheckTime', 'lastCheckDuration'],
+        },
+      },
+      node: nodeHealth,
+    },
+    required: ['healthy', 'checks'],
+  },
+}
+
+export const readiness: NamedSchema = {
+  name: 'readiness',
+  schema: { type: 'object', properties: { ready: flag }, required: ['ready'] },
+}
+
+export const metricsText: NamedSchema = { name: 'metricsText', schema: text }
+export const openapiDocument: NamedSchema = { name: 'openapiDocument', schema: { type: 'object' } }

@@ -1,0 +1,73 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { emptySchema } from '../../entities/schema.ts'
+import { dateTime, links, text } from '../../entities/shapes.ts'
+
+/** What encloses every answer, and what every record in one has. */
+
+export const integer = { type: 'integer' } as const
+export const texts = { type: 'array', items: text } as const
+
+export const nothing: NamedSchema = { name: 'empty', schema: emptySchema }
+
+export const meta: NamedSchema = {
+  name: 'meta',
+  schema: {
+    type: 'object',
+    properties: {
+      apiEnrollmentVersion: text,
+      apiVersion: text,
+      filterableFields: texts,
+      ignoredFields: texts,
+      pagination: {
+        type: 'object',
+        properties: { limit: integer, offset: integer, totalCount: integer },
+        required: ['limit', 'offset', 'totalCount'],
+      },
+    },
+    required: ['apiEnrollmentVersion', 'apiVersion'],
+    additionalProperties: false,
+  },
+}
+
+export const errorEnvelope: NamedSchema = {
+  name: 'apiErrorEnvelope',
+  schema: {
+    type: 'object',
+    properties: {
+      error: {
+        type: 'object',
+        properties: {
+          code: text,
+          message: text,
+          requestId: text,
+          cause: {
+            type: 'object',
+            properties: {
+              field: text,
+              reason: text,
+              value: {},
+              code: text,
+              message: text,
+              data: { type: 'object' },
+            },
+          },
+          data: { type: 'object' },
+        },
+        required: ['code', 'message', 'requestId'],
+        additionalProperties: false,
+      },
+      meta: meta.schema,
+    },
+    required: ['error', 'meta'],
+    additionalProperties: false,
+  },
+}
+
+export const baseProperties = {
+  _links: links,
+  createdAt: dateTime,
+  id: text,
+  tags: { type: 'object' },
+  updatedAt: dateTime,
+} as const
+export const baseRequired = ['_links', 'createdAt', 'id', 'updatedAt'] as const

@@ -1,0 +1,79 @@
+import { InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
+
+import type { UpgradeStatus } from '../../ports/upgrade-status.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import type { ClusterOptions } from './commands.ts'
+import { connectTo } from './connection.ts'
+import type { AskCluster } from './connection.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+
+const POLL_MS = 500
+
+type WithConnection = (command: Command, example: string) => Command
+
+/** `flotilla cluster upgrade …`. */
+export function addUpgrade(cluster: Command, withConnection: WithConnection): void {
+  const upgrade = cluster.command('upgrade').description('how far a rolling upgrade is')
+  withConnection(upgrade.command('status'), 'upgrade status')
+    .description('versions and feature levels of the members, and what holds the next level back')
+    .option(
+      '--wait <time>',
+      'wait so long, as 90s or 5m, until the next controller can be stopped; exit 1 if it cannot',
+      timeToWait,
+    )
+    .action(showUpgrade)
+}
+
+interface UpgradeOptions extends ClusterOptions {
+  /** In ms. */
+  readonly wait?: number
+}
+
+/** Prints what is left to do of an upgrade; works without a quorum. */
+async function showUpgrade(options: UpgradeOptions): Promise<void> {
+  const status = await statusWithin(connectTo(options), options.wait ?? 0)
+  if (options.json === true) printJson(status)
+  else printLine(upgradeText(status))
+  if (options.wait === undefined || status.notNow === '') return
+  throw new CommandFailure(EXIT_FAILED, `do not stop another controller yet: ${status.notNow}`)
+}
+
+/** A controller that was just started does not answer at once: until the time is over, that is waited for, too. */
+async function statusWithin(ask: AskCluster, waitMs: number): Promise<UpgradeStatus> {
+  const deadline = performance.now() + waitMs
+  for (;;) {
+    const isOver = performance.now() >= deadline
+    const status = await ask('upgrade-status', {}).catch((error: unknown) => {
+      if (isOver || !(error instanceof CommandFailure)) throw error
+      return null
+    })
+    const told = status as UpgradeStatus | null
+    if (told !== null && (isOver || told.notNow === '')) return told
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000 }
+
+function timeToWait(text: string): number {
+  const match = /^([1-9][0-9]{0,3})([sm])$/.exec(text)
+  const ms = Number(match?.[1]) * (UNITS_MS[match?.[2] ?? ''] ?? NaN)
+  if (ms <= 60 * 60_000) return ms
+  throw new InvalidArgumentError('Expected a time such as 90s or 5m, up to 60m.')
+}
+
+/** What `cluster upgrade status` shows to people. */
+export function upgradeText({ featureLevel, advice, notNow, members }: UpgradeStatus): string {
+  const rows = members.map(({ id, isVoter, isConnected, version, featureLevel: known, action }) => [
+    id,
+    isVoter ? 'voter' : 'learner',
+    isConnected ? 'yes' : 'no',
+    version === '' ? '-' : version,
+    known === 0 ? '-' : String(known),
+    action === '' ? '-' : action,
+  ])
+  const table = formatTable(['id', 'role', 'connected', 'version', 'knows level', 'to do'], rows)
+  const stop = notNow === '' ? 'the next controller can be stopped' : `stop none now: ${notNow}`
+  return [`feature level ${featureLevel} is in force`, advice, stop, '', table].join('\n')
+}

@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { gzipSync } from 'node:zlib'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import { shownConfig } from '../../config/shown.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { readSurvivor } from '../../controller/recover/survivor.ts'
+import { writeNewFile } from '../../pki/key-file.ts'
+import { lockDataFolder } from '../../store/folder-lock.ts'
+import { AdminError, askController } from '../cluster/admin-client.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { hostFacts, listingOf, tailOf } from './host-facts.ts'
+import { tarOf } from './tar.ts'
+import type { TarFile } from './tar.ts'
+
+export interface BundleOptions {
+  readonly config: string
+  readonly out?: string
+  readonly json?: boolean
+}
+
+/** Of one file in it; what is longer is cut off, and the manifest says so. */
+const PART_BYTES_MAX = 4 * 1024 * 1024
+const ASK_MS = 10_000
+
+interface Part {
+  readonly name: string
+  /** @throws whatever keeps it from being had: that is said in its place. */
+  readonly read: () => unknown
+}
+
+/**
+ * Writes what somebody who helps needs to know of this controller, and no secret. What cannot be had is left out, with the
+ * reason in the manifest: a bundle of a controller that is down is still worth having.
+ * @throws {CommandFailure}
+ */
+export async function writeBundle(options: BundleOptions): Promise<void> {
+  const config = loadConfigOrFail(options.config)
+  const now = new Date()
+  const stamp = now.toISOString().replace(/[-:]|\.\d+/g, '')
+  const name = `flotilla-debug-${config.id}-${stamp}`
+  const out = resolve(options.out ?? `${name}.tar.gz`)
+  if (existsSync(out)) throw new CommandFailure(EXIT_FAILED, `${out} exists: name another --out`)
+  const { files, missing } = await gather(config)
+  const manifest = {
+    ...{ controller: config.id, at: now.toISOString(), missing },
+    parts: files.map(({ name, bytes }) => ({ name, bytes: bytes.length })),
+  }
+  const all = [{ name: 'manifest.json', bytes: bytesOf(manifest) }, ...files]
+  const inFolder = all.map((file) => ({ ...file, name: `${name}/${file.name}` }))
+  save(out, gzipSync(tarOf(inFolder, now.getTime())))
+  if (options.json === true) printJson({ file: out, ...manifest })
+  else printLine([`wrote ${out}`, ...missing.map((one) => `left out ${one}`)].join('\n'))
+}
+
+function save(out: string, bytes: Uint8Array): void {
+  try {
+    writeNewFile(out, bytes, 0o600)
+  } catch (error) {
+    const message = `${out} cannot be written (${sentenceOf(error)}): name another --out`
+    throw new CommandFailure(EXIT_FAILED, message, error)
+  }
+}
+
+interface Gathered {
+  readonly files: readonly TarFile[]
+  readonly missing: readonly string[]
+}
+
+async function gather(config: ControllerConfig): Promise<Gathered> {
+  const files: TarFile[] = []
+  const missing: string[] = []
+  for (const { name, read } of partsOf(config)) {
+    try {
+      const bytes = bytesOf(await read())
+      if (bytes.length > PART_BYTES_MAX) missing.push(`${name}: all after ${PART_BYTES_MAX} bytes`)
+      files.push({ name, bytes: bytes.subarray(0, PART_BYTES_MAX) })
+    } catch (error) {
+      missing.push(`${name}: ${sentenceOf(error)}`)
+    }
+  }
+  return { files, missing }
+}
+
+function partsOf(config: ControllerConfig): Part[] {
+  const ask = (verb: string) => () => askController(config.data, verb, {}, ASK_MS)
+  const facts = askOnce(ask('debug'))
+  const of = (key: string) => async () => (await facts())[key]
+  return [
+    { name: 'configuration.json', read: () => shownConfig(config) },
+    { name: 'host.json', read: () => hostFacts(config) },
+    { name: 'data-folder.txt', read: () => listingOf(config.data) },
+    { name: 'log.jsonl', read: () => logOf(config) },
+    { name: 'status.json', read: ask('status') },
+    { name: 'members.json', read: ask('list') },
+    { name: 'upgrade.json', read: ask('upgrade-status') },
+    { name: 'version.json', read: of('version') },
+    { name: 'health.json', read: of('node') },
+    { name: 'raft.json', read: of('vitals') },
+    { name: 'process.json', read: of('process') },
+    { name: 'limits.json', read: of('limits') },
+    { name: 'metrics.txt', read: of('metrics') },
+    { name: 'disk.json', read: () => diskOf(config, facts) },
+  ]
+}
+
+type Facts = () => Promise<Readonly<Record<string, unknown>>>
+
+/** Seven parts come of one answer. */
+function askOnce(ask: () => Promise<unknown>): Facts {
+  let asked: ReturnType<Facts> | null = null
+  return () => (asked ??= ask() as ReturnType<Facts>)
+}
+
+function logOf({ logFile }: ControllerConfig): Buffer {
+  if (logFile.path !== null) return tailOf(logFile.path)
+  throw new Error('it goes to the standard output: add what the service manager has kept of it')
+}
+
+/** What log and state hold, of a controller that is down: nobody else may read them meanwhile. */
+async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown> {
+  const isDown = await facts().then(
+    () => false,
+    (error: unknown) => error instanceof AdminError && error.code === 'NOT_RUNNING',
+  )
+  if (!isDown) throw new Error('read only while no controller runs on the data folder')
+  const lock = await lockDataFolder(data)
+  try {
+    return (await readSurvivor(data)).survivor
+  } finally {
+    await lock.release()
+  }
+}
+
+function bytesOf(value: unknown): Buffer {
+  if (Buffer.isBuffer(value)) return value
+  return Buffer.from(typeof value === 'string' ? value : `${JSON.stringify(value, null, 2)}\n`)
+}

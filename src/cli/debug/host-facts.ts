@@ -1,0 +1,66 @@
+import {
+  closeSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  statfsSync,
+} from 'node:fs'
+import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
+import { join } from 'node:path'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import { programRevision, programVersion } from '../../controller/version.ts'
+
+const LISTED_MAX = 10_000
+/** Of the end of the log file. */
+export const LOG_TAIL_BYTES = 2 * 1024 * 1024
+
+/** This program and the machine that it runs on. */
+export function hostFacts({ data }: ControllerConfig): unknown {
+  const { bavail, blocks, bsize } = statfsSync(data)
+  return {
+    program: { version: programVersion(), revision: programRevision(), node: process.version },
+    system: { platform: process.platform, arch: arch(), release: release(), load: loadavg() },
+    ...{ processors: availableParallelism(), uptimeSeconds: Math.round(uptime()) },
+    memory: { totalBytes: totalmem(), freeBytes: freemem() },
+    dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
+    // Their values may be anything; which of them are set explains what differs from the file.
+    variables: Object.keys(process.env)
+      .filter((name) => name.startsWith('FLOTILLA_'))
+      .sort(),
+  }
+}
+
+/** Names, sizes, modes and times of what is below a folder, a line each; never what is in a file. */
+export function listingOf(folder: string): string {
+  const lines: string[] = []
+  const visit = (path: string, shown: string): void => {
+    for (const name of readdirSync(path).sort()) {
+      if (lines.length >= LISTED_MAX) return
+      const found = lstatSync(join(path, name))
+      const mode = (found.mode & 0o777).toString(8)
+      const time = found.mtime.toISOString()
+      const kind = found.isDirectory() ? 'd' : found.isFile() ? '-' : '?'
+      lines.push(`${kind} ${mode} ${String(found.size).padStart(12)} ${time} ${shown}${name}`)
+      if (found.isDirectory()) visit(join(path, name), `${shown}${name}/`)
+    }
+  }
+  visit(folder, '')
+  return `${lines.join('\n')}\n`
+}
+
+/** Whole lines from the end of a file. */
+export function tailOf(path: string, bytesMax = LOG_TAIL_BYTES): Buffer {
+  const file = openSync(path, 'r')
+  try {
+    const { size } = fstatSync(file)
+    const bytes = Buffer.alloc(Math.min(size, bytesMax))
+    const read = readSync(file, bytes, 0, bytes.length, size - bytes.length)
+    const found = bytes.subarray(0, read)
+    return size > bytesMax ? found.subarray(found.indexOf(10) + 1) : found
+  } finally {
+    closeSync(file)
+  }
+}

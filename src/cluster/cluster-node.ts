@@ -1,0 +1,397 @@
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import { Problem } from '../lib/problems.ts'
+import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
+import type { PeerChannel } from '../ports/peer-channel.ts'
+import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
+import { softTopics } from '../ports/soft-topics.ts'
+import type { SoftState } from '../ports/soft-topics.ts'
+import type { HostVitals } from '../ports/vitals.ts'
+import type { Index, NodeId } from '../raft/types.ts'
+import type {
+  ClusterNodeOptions,
+  ClusterNodeParts,
+  ConfigurationInForce,
+} from './cluster-node-parts.ts'
+import { ClusterObserver } from './cluster-observer.ts'
+import { Alarms } from './health/alarms.ts'
+import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
+import { ConsensusRequests } from './consensus-requests.ts'
+import { isOut } from './link.ts'
+import type { HostEvent, HostStatus, PeerStatus } from './link.ts'
+import { ProposalDesk } from './proposals/proposal-desk.ts'
+import { ReadRounds } from './proposals/read-rounds.ts'
+import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
+import { StateFollower } from './state-follower.ts'
+import type { MeshIdentity } from './transport/mesh-service.ts'
+import { PeerDesk } from './transport/peer-desk.ts'
+
+const SWEEP_MS = 100
+
+/**
+ * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to whichever controller
+ * leads, again when that one is lost, and is answered by what this controller itself applies. Created stopped;
+ * `start` lets the consensus thread speak.
+ */
+export class ClusterNode implements Proposer, ClusterView {
+  readonly #options: ClusterNodeOptions
+  readonly #parts: ClusterNodeParts
+  readonly #proposals: ProposalDesk
+  readonly #reads: ReadRounds
+  readonly #peers: PeerDesk
+  readonly #requests: ConsensusRequests
+  readonly #soft: SoftStateChannel
+  readonly #observer: ClusterObserver
+  readonly #follower: StateFollower
+  /** What an operator must know of; other parts of this controller raise theirs here. */
+  readonly alarms: Alarms
+  #sweep: NodeJS.Timeout | null = null
+  #onStarted: (port: number) => void = () => undefined
+  #onStopped: () => void = () => undefined
+  #hasFailed = false
+  #isLeaving = false
+
+  constructor(options: ClusterNodeOptions, parts: ClusterNodeParts) {
+    const { link, clock } = parts
+    this.#options = options
+    this.#parts = parts
+    this.#proposals = this.#makeProposals()
+    this.#requests = new ConsensusRequests((command) => link.post(command))
+    this.#reads = new ReadRounds({
+      clock,
+      timeoutMs: options.readTimeoutMs,
+      ask: (id) => link.post({ type: 'readIndex', id }),
+    })
+    this.#peers = new PeerDesk(
+      (command) => link.post(command),
+      (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
+    )
+    this.alarms = new Alarms(clock, parts.log)
+    this.#follower = this.#makeFollower()
+    this.#soft = new SoftStateChannel(
+      // Not the count of its store's starts, which begins anew with another disk.
+      { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
+      { peers: this.#peers, clock, members: () => this.#observer.memberIds },
+      softTopics,
+    )
+    this.#observer = this.#makeObserver()
+    link.onMessage = (event) => this.#onEvent(event)
+  }
+
+  get selfId(): NodeId {
+    return this.#options.self.id
+  }
+
+  get clusterId(): string {
+    return this.#options.clusterId
+  }
+
+  /** To the main threads of the other controllers. */
+  get peers(): PeerChannel {
+    return this.#peers
+  }
+
+  /** State that is live rather than kept, shared with the other controllers. */
+  get soft(): SoftState {
+    return this.#soft
+  }
+
+  /** How consensus, mesh and disk of this process have been. */
+  get vitals(): HostVitals {
+    return this.#observer.status.vitals
+  }
+
+  /** The feature level in force, as applied here. */
+  get featureLevel(): number {
+    return this.#parts.machine.featureLevel
+  }
+
+  get generation(): number {
+    return this.#options.generation
+  }
+
+  /** The state of this controller is not that of the others: nothing may be answered from it. */
+  get isQuarantined(): boolean {
+    return this.#follower.guard.isOut
+  }
+
+  /** @returns the port the mesh listens on. Never settles when the consensus thread fails: that is told through `onFatal`. */
+  async start(): Promise<number> {
+    this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
+    this.#soft.start()
+    this.#parts.link.post({ type: 'start' })
+    this.#follower.reportProgress()
+    return await new Promise((resolve) => {
+      this.#onStarted = resolve
+    })
+  }
+
+  /** Before a planned stop: tells the others that this controller is no longer one to lead or to write through. */
+  announceLeave(): void {
+    this.#isLeaving = true
+    this.#observer.announce()
+  }
+
+  /**
+   * Before a planned stop: a leader hands over, and what is outstanding gets a little time to be answered through the
+   * next one. Resolves in bounded time, whether or not it went well.
+   */
+  async handOver(): Promise<void> {
+    const hasHeir = this.#observer.status.peers.some(({ isConnected }) => isConnected)
+    if (this.#hasFailed || !hasHeir) return
+    if (this.#observer.status.role === 'leader') {
+      const because = await this.#requests.transferLeadership(null)
+      if (because !== null) this.#parts.log.warn({}, `leadership transfer failed: ${because}`)
+    }
+    const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
+    while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
+      await new Promise((resolve) => setTimeout(resolve, SWEEP_MS))
+    }
+  }
+
+  /**
+   * Ends the consensus thread; what is outstanding is given up. Resolves when it has let go of its disk. The machine stays open.
+   */
+  async stop(): Promise<void> {
+    const stopped = new Promise<void>((resolve) => {
+      this.#onStopped = resolve
+    })
+    // What was published last still goes out.
+    this.#soft.tick()
+    await this.#observer.save()
+    this.#parts.link.post({ type: 'stop' })
+    await stopped
+    this.#end()
+    await this.#follower.guard.stop()
+    this.#parts.link.close()
+  }
+
+  members(): readonly MemberView[] {
+    return this.#observer.members()
+  }
+
+  /** How this controller is, and the cluster as it sees it; local, whatever has failed. */
+  health(): NodeHealth {
+    return this.#observer.health(this, this.status())
+  }
+
+  /** The configuration in force here; the record is the caller's to clone before changing it. */
+  configuration(): ConfigurationInForce {
+    return this.#observer.configuration()
+  }
+
+  /** The members other than this one as the mesh sees them, sorted by id. */
+  peerStatuses(): readonly PeerStatus[] {
+    return this.#observer.status.peers
+  }
+
+  /** The mesh proves itself with it from now on; standing connections stay. */
+  setIdentity(identity: MeshIdentity): void {
+    this.#parts.link.post({ type: 'identity', identity })
+  }
+
+  leaderId(): NodeId | null {
+    return this.#observer.status.leader
+  }
+
+  leaderContactMs(): number {
+    return this.#observer.leaderContactMs()
+  }
+
+  status(): ClusterNodeStatus {
+    return this.#observer.ownStatus(this.#proposals.count)
+  }
+
+  async readIndex(): Promise<Index> {
+    this.#refuseWithoutLeader()
+    this.#refuseInQuarantine()
+    return await this.#reads.read()
+  }
+
+  async propose(input: ProposalInput): Promise<Applied> {
+    this.#refuseWithoutLeader()
+    this.#refuseInQuarantine()
+    return await this.#proposals.propose(input)
+  }
+
+  /**
+   * Hands leadership to `target`, or to whichever voter is furthest. Resolves when the leader has begun; rejects with
+   * TRANSFER_LEADERSHIP_ERROR otherwise. Only the leader's own controller can.
+   */
+  async transferLeadership(target: NodeId | null): Promise<void> {
+    const because = await this.#requests.transferLeadership(target)
+    if (because !== null) throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: because })
+  }
+
+  /**
+   * Asks for other members: those wanted in the end, without outgoing voters. Only the leader's own controller can.
+   * @param basedOn index of the configuration that it was derived from: refused when that is no longer in force.
+   * @returns null when it was logged, or why it was not.
+   * @throws {Problem} NODE_QUARANTINED.
+   */
+  async changeConfiguration(
+    target: ConfigurationRecord,
+    basedOn: Index | null = null,
+  ): Promise<string | null> {
+    // Whom to let in and whom to trust with a vote is read from the state.
+    this.#refuseInQuarantine()
+    return await this.#requests.changeConfiguration(target, basedOn)
+  }
+
+  #refuseWithoutLeader(): void {
+    const isLeaderless =
+      this.#observer.status.leader === null &&
+      this.leaderContactMs() > this.#options.leaderlessMsMax
+    if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
+  }
+
+  /** What is judged with a wrong state must not be written. */
+  #refuseInQuarantine(): void {
+    if (this.#follower.guard.isOut) throw new Problem('NODE_QUARANTINED')
+  }
+
+  #onEvent(event: HostEvent): void {
+    switch (event.type) {
+      case 'started':
+        this.#onStarted(event.port)
+        break
+      case 'committed':
+        this.#follower.push(event.entries)
+        break
+      case 'refused':
+        this.#proposals.onRefused(event.sequences, event.code)
+        break
+      case 'handoverLost':
+        this.#proposals.proposeAgain()
+        break
+      case 'readIndex':
+        this.#reads.answer(event.id, event.index)
+        break
+      case 'answered':
+        this.#requests.answer(event.id, event.because)
+        break
+      case 'status':
+        this.#onStatus(event)
+        break
+      case 'restore':
+        void this.#follower.restore(event.id)
+        break
+      case 'note':
+      case 'called':
+      case 'callAnswered':
+      case 'link':
+        this.#peers.handle(event)
+        break
+      case 'selfRefused':
+        // No leader listens to it any more, nor does any entry come that would tell.
+        if (isOut(event)) this.#proposals.close()
+        this.#parts.onSelfRefused?.(event)
+        break
+      case 'roster':
+        this.#parts.onRoster?.(event.roster)
+        break
+      case 'log':
+        this.#parts.log[event.level](event.fields, event.message)
+        break
+      case 'fatal':
+        this.#fail(new Error(event.because))
+        break
+      case 'stopped':
+        this.#onStopped()
+        break
+      default:
+        this.#follower.onSnapshotEvent(event)
+    }
+  }
+
+  #onSweep(): void {
+    if (!this.#hasFailed) this.#follower.sweep()
+    this.#observer.watchLag()
+    this.#proposals.sweep()
+    this.#reads.sweep()
+  }
+
+  #onStatus(status: HostStatus): void {
+    const before = this.#observer.status
+    this.#observer.onStatus(status)
+    this.#follower.onStatus(status)
+    if (status.leader === before.leader && status.term === before.term) return
+    this.#parts.log.info(
+      { term: status.term, leader: status.leader, role: status.role },
+      status.leader === null
+        ? `no leader in term ${status.term}`
+        : `new leader ${status.leader} (term ${status.term})`,
+    )
+    if (status.leader === null) return
+    this.#proposals.proposeAgain()
+    this.#proposals.sendParked()
+    this.#reads.retry()
+  }
+
+  #makeProposals(): ProposalDesk {
+    const { link, machine, clock, audit } = this.#parts
+    return new ProposalDesk(this.#options, {
+      selfId: this.selfId,
+      clock,
+      send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
+      hasLeader: () => this.#observer.status.leader !== null,
+      featureLevel: () => machine.featureLevel,
+      // A wrong state knows nothing of what came of a write.
+      onAudited: (record, traceId) =>
+        this.#follower.guard.isOut ? undefined : audit?.applied(record, traceId),
+    })
+  }
+
+  #makeFollower(): StateFollower {
+    const { machine, link, clock, log, quarantineMark, onStateReplaced } = this.#parts
+    return new StateFollower({
+      ...{ machine, link, clock, log, selfId: this.selfId },
+      ...{ alarms: this.alarms, peers: this.#peers, retention: this.#options.retention },
+      quarantineMark: quarantineMark ?? null,
+      observer: () => this.#observer,
+      onStateReplaced: async () => await onStateReplaced?.(),
+      onApplied: (applied) => this.#proposals.settle(applied),
+      // An entry of ours may be inside the snapshot, and its outcome will not come by: a second time tells.
+      onRestored: () => this.#proposals.proposeAgain(),
+      // What a wrong state made of the writes that are outstanding is not told to those who wait for them.
+      onQuarantine: () => this.#proposals.giveUp(),
+      handOver: () => void this.#requests.transferLeadership(null),
+      onFatal: (error) => this.#fail(error),
+    })
+  }
+
+  #makeObserver(): ClusterObserver {
+    const { machine, clock, log, memory = null, loopDelay, link } = this.#parts
+    const { self, lowSpaceBytes } = this.#options
+    return new ClusterObserver({
+      ...{ self, machine, clock, log, memory, lowSpaceBytes },
+      ...{ soft: this.#soft, loopDelay, alarms: this.alarms },
+      guard: () => this.#follower.guard,
+      isFailing: () => this.#hasFailed || this.#isLeaving,
+      onPresence: (id, presence) => {
+        const { startedAtMs, applied } = presence
+        link.post({ type: 'heardApplied', peer: id, startedAtMs, applied })
+        this.#follower.guard.onPresence(id, presence)
+      },
+    })
+  }
+
+  #fail(error: Error): void {
+    if (this.#hasFailed) return
+    this.#end()
+    this.#parts.onFatal(error)
+  }
+
+  #end(): void {
+    this.#hasFailed = true
+    if (this.#sweep !== null) clearInterval(this.#sweep)
+    this.#sweep = null
+    this.#follower.stop()
+    this.#proposals.close()
+    this.#reads.abandon()
+    this.#soft.stop()
+    this.#observer.stop()
+    this.#peers.close()
+    this.#requests.close()
+  }
+}

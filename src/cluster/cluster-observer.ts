@@ -1,0 +1,232 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
+import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import { LoopDelay } from '../lib/loop-delay.ts'
+import type { LoopDelayGauge } from '../lib/loop-delay.ts'
+import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
+import type { Machine } from '../ports/machine.ts'
+import type { NodeHealth } from '../ports/node-health.ts'
+import type { SoftState } from '../ports/soft-topics.ts'
+import type { Index, NodeId } from '../raft/types.ts'
+import type { ConfigurationInForce } from './cluster-node-parts.ts'
+import type { StateGuard } from './divergence/state-guard.ts'
+import { AlarmWatch } from './health/alarm-watch.ts'
+import type { Alarms } from './health/alarms.ts'
+import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
+import { votersIn } from './health/failure-tolerance.ts'
+import { nodeHealth } from './health/node-health.ts'
+import { NOTHING_HEARD } from './link.ts'
+import type { HostStatus, MachineProgress } from './link.ts'
+import type { Log } from './log.ts'
+import { KnownMembers } from './soft-state/known-members.ts'
+import type { MemberMemory } from './soft-state/known-members.ts'
+import { memberViews } from './soft-state/member-views.ts'
+import type { SelfDescription } from './soft-state/member-views.ts'
+import { PresenceTopic } from './soft-state/presence-topic.ts'
+import type { HeardPresence, Presence } from './soft-state/presence-topic.ts'
+
+const PRIORITY_DEFAULT = 50
+
+export interface ClusterObserverParts {
+  readonly self: SelfDescription
+  readonly machine: Machine
+  readonly clock: Clock
+  readonly log: Log
+  readonly soft: SoftState
+  readonly memory: MemberMemory | null
+  readonly loopDelay: LoopDelayGauge | undefined
+  readonly alarms: Alarms
+  readonly lowSpaceBytes: number | undefined
+  readonly guard: () => Pick<StateGuard, 'isOut' | 'keepMembers' | 'ownDigest'>
+  /** Nobody is to lead by this controller or write through it. */
+  readonly isFailing: () => boolean
+  /** Another member has said how it is. */
+  readonly onPresence: (id: NodeId, presence: Presence) => void
+}
+
+/**
+ * What this controller knows of the cluster: what its consensus thread said last, and what the members, this one among them,
+ * say of themselves.
+ */
+export class ClusterObserver {
+  readonly #parts: ClusterObserverParts
+  readonly #presence: PresenceTopic
+  readonly #known: KnownMembers
+  readonly #alarmWatch: AlarmWatch
+  readonly #loopDelay: LoopDelayGauge
+  #status = NOTHING_HEARD
+  #statusAtMs: number
+  #configuration: ConfigurationRecord
+  #leaderSeenMs: number
+  /** Monotonic: apply was last known to have all that is committed. */
+  #caughtUpMs: number
+
+  constructor(parts: ClusterObserverParts) {
+    const { clock, log } = parts
+    this.#parts = parts
+    this.#loopDelay = parts.loopDelay ?? new LoopDelay()
+    this.#presence = new PresenceTopic(parts.soft, clock)
+    this.#presence.onHeard = (id) => this.#onPresence(id)
+    this.#known = new KnownMembers(parts.memory, clock, (err) =>
+      log.warn({ err }, 'cannot write known-members.json'),
+    )
+    this.#alarmWatch = new AlarmWatch(parts.alarms, clock, parts.lowSpaceBytes)
+    this.#configuration = parts.machine.persistedMark().configuration
+    this.#statusAtMs = clock.monotonicMs()
+    this.#leaderSeenMs = this.#statusAtMs
+    this.#caughtUpMs = this.#statusAtMs
+  }
+
+  /** As the consensus thread said last. */
+  get status(): HostStatus {
+    return this.#status
+  }
+
+  get memberIds(): readonly NodeId[] {
+    return this.#configuration.members.map(({ id }) => id)
+  }
+
+  get voters(): readonly NodeId[] {
+    return votersIn(this.#configuration)
+  }
+
+  /** What is applied here is committed, also before the consensus thread's next word says so. */
+  get commit(): Index {
+    return Math.max(this.#status.commit, this.#parts.machine.progress().applied)
+  }
+
+  get progress(): MachineProgress {
+    return { ...this.#parts.machine.progress(), ...this.#parts.guard().ownDigest }
+  }
+
+  /** The commit index of the member that is furthest behind among those that are connected; Infinity without any. */
+  get slowestCommit(): Index {
+    const live = this.#status.peers.filter(({ isConnected }) => isConnected)
+    return Math.min(...live.map(({ id }) => this.presenceOf(id)?.presence.commit ?? 0))
+  }
+
+  presenceOf(id: NodeId): HeardPresence | null {
+    return this.#presence.of(id)
+  }
+
+  leaderContactMs(): number {
+    if (this.#status.role === 'leader') return 0
+    return Math.round(this.#parts.clock.monotonicMs() - this.#leaderSeenMs)
+  }
+
+  members(): readonly MemberView[] {
+    return memberViews({
+      record: this.#configuration,
+      status: this.#status,
+      ageMs: this.#parts.clock.monotonicMs() - this.#statusAtMs,
+      self: this.#parts.self,
+      own: this.#ownPresence(),
+      heard: (id) => this.#presence.of(id),
+      known: (id) => this.#known.of(id),
+    })
+  }
+
+  configuration(): ConfigurationInForce {
+    const { configurationIndex: index, isConfigurationCommitted: isCommitted } = this.#status
+    return { record: this.#configuration, index, isCommitted }
+  }
+
+  /** @param outstanding writes that are proposed and not answered. */
+  ownStatus(outstanding: number): ClusterNodeStatus {
+    const { role, term, leader } = this.#status
+    const { commit, progress } = this
+    return {
+      ...{ role, term, leader, commit, ...progress, outstanding },
+      alarms: this.#parts.alarms.list(),
+    }
+  }
+
+  health(cluster: ClusterView, status: ClusterNodeStatus): NodeHealth {
+    return nodeHealth({
+      cluster,
+      record: this.#configuration,
+      status,
+      vitals: this.#status.vitals,
+      mainLoopDelayP99Ms: this.#loopDelay.p99Ms,
+      behindMs: this.#parts.clock.monotonicMs() - this.#caughtUpMs,
+    })
+  }
+
+  /** Tells the other members how this one is. */
+  announce(): void {
+    this.#presence.say(this.#ownPresence())
+  }
+
+  onStatus(status: HostStatus): void {
+    const before = this.#status
+    this.#status = status
+    this.#statusAtMs = this.#parts.clock.monotonicMs()
+    this.#alarmWatch.lookAtDebt(status.owed)
+    if (status.leaderSilentMs !== null) {
+      this.#leaderSeenMs = this.#statusAtMs - status.leaderSilentMs
+    }
+    if (Buffer.compare(before.configuration, status.configuration) !== 0) {
+      this.#configuration = fromBinary(ConfigurationSchema, status.configuration)
+    }
+    this.announce()
+    this.#noteMembers()
+  }
+
+  /** Notes when apply has all that is known to be committed. */
+  watchLag(): void {
+    const leader = this.#status.leader
+    const known = leader === null ? 0 : (this.#presence.of(leader)?.presence.commit ?? 0)
+    if (this.#parts.machine.progress().applied >= Math.max(known, this.#status.commit)) {
+      this.#caughtUpMs = this.#parts.clock.monotonicMs()
+    }
+  }
+
+  stop(): void {
+    this.#loopDelay.stop()
+  }
+
+  /** For the next start. */
+  async save(): Promise<void> {
+    await this.#known.save()
+  }
+
+  #ownPresence(): Presence {
+    const { self, clock, isFailing } = this.#parts
+    const { role, term, leader, last, vitals } = this.#status
+    return {
+      ...this.progress,
+      role: this.voters.includes(self.id) ? role : 'learner',
+      term,
+      leader,
+      commit: this.commit,
+      last: Math.max(last, this.commit),
+      fsyncP99Ms: vitals.disk.fsync.p99Ms,
+      loopDelayP99Ms: Math.max(this.#loopDelay.p99Ms, vitals.loopDelayP99Ms),
+      priority: self.priority ?? PRIORITY_DEFAULT,
+      clockMs: clock.nowMs(),
+      version: self.version,
+      startedAtMs: self.startedAtMs,
+      apiAddresses: self.apiAddresses,
+      isFailing: isFailing() || this.#parts.guard().isOut,
+    }
+  }
+
+  #noteMembers(): void {
+    for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
+      this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
+    }
+    // Before the first status nobody knows who the members are.
+    if (this.#configuration.members.length > 0) {
+      this.#known.keep(new Set(this.memberIds))
+      this.#parts.guard().keepMembers(this.memberIds)
+    }
+    this.#alarmWatch.look(this.#configuration, this.members(), this.#status.vitals.disk.freeBytes)
+  }
+
+  #onPresence(id: NodeId): void {
+    const presence = this.#presence.of(id)?.presence
+    if (presence !== undefined) this.#parts.onPresence(id, presence)
+  }
+}

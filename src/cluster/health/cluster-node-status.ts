@@ -1,0 +1,17 @@
+import type { Index, NodeId, Role, Term } from '../../raft/types.ts'
+import type { Alarm } from '../../ports/alarms.ts'
+
+/** How this controller stands in the cluster, as it knows itself. */
+export interface ClusterNodeStatus {
+  readonly role: Role
+  readonly term: Term
+  readonly leader: NodeId | null
+  readonly commit: Index
+  readonly applied: Index
+  readonly persisted: Index
+  readonly digestIndex: Index
+  readonly digest: string
+  readonly entitiesDigest: string
+  readonly outstanding: number
+  readonly alarms: readonly Alarm[]
+}

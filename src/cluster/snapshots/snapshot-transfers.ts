@@ -1,0 +1,166 @@
+import type { SnapshotAck, SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { CoreStatus } from '../../raft/effects.ts'
+import { memberIds } from '../../raft/configuration.ts'
+import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
+import type { HostCommand, HostEvent } from '../link.ts'
+import type { Log } from '../log.ts'
+import { defaultSnapshotReceiverOptions, SnapshotReceiver } from './snapshot-receiver.ts'
+import type { ReceivedSnapshot } from './snapshot-receiver.ts'
+import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
+import type { SnapshotSenderOptions } from './snapshot-sender.ts'
+
+/** What main says of the snapshots that it reads and writes. */
+export type SnapshotCommand = Extract<
+  HostCommand,
+  {
+    type:
+      | 'snapshotOpened'
+      | 'snapshotChunk'
+      | 'snapshotFailed'
+      | 'receiveWritten'
+      | 'receiveFinished'
+      | 'receiveFailed'
+      | 'restored'
+  }
+>
+
+export interface SnapshotTransfersParts {
+  readonly clock: Clock
+  readonly log: Log
+  /** As the core knows it. */
+  readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
+  readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void
+  /** @returns false when it cannot be sent now. */
+  readonly sendChunk: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
+  readonly sendAck: (to: NodeId, term: Term, ack: SnapshotAck) => void
+  readonly onSent: (to: NodeId, outcome: 'sent' | 'failed') => void
+  readonly onReceived: (snapshot: ReceivedSnapshot) => void
+}
+
+/** The consensus thread's part in snapshots: those that it sends to peers, and the one that it is sent. */
+export class SnapshotTransfers {
+  readonly #parts: SnapshotTransfersParts
+  readonly #sender: SnapshotSender
+  readonly #receiver: SnapshotReceiver
+
+  constructor(options: Partial<SnapshotSenderOptions>, parts: SnapshotTransfersParts) {
+    this.#parts = parts
+    this.#sender = this.#makeSender({ ...defaultSnapshotSenderOptions, ...options })
+    this.#receiver = this.#makeReceiver()
+  }
+
+  /** The log has no longer what this peer lacks. */
+  send(to: NodeId): void {
+    this.#parts.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
+    this.#sender.start(to, this.#parts.leadership().term)
+  }
+
+  /** Resolves when main has made the snapshot received for `position` the state. */
+  async restore(position: Position): Promise<void> {
+    await this.#receiver.restore(position)
+  }
+
+  onCommand(command: SnapshotCommand): void {
+    const { id } = command
+    switch (command.type) {
+      case 'snapshotOpened':
+        this.#sender.onOpened(id, command.position, command.configuration)
+        break
+      case 'snapshotChunk':
+        this.#sender.onChunk(id, command.data, command.isLast)
+        break
+      case 'snapshotFailed':
+        this.#sender.onSourceFailed(id, command.because)
+        break
+      case 'receiveWritten':
+        this.#receiver.onWritten(id)
+        break
+      case 'receiveFinished':
+        this.#receiver.onFinished(id, command.position, command.configuration)
+        break
+      case 'receiveFailed':
+        this.#receiver.onSourceFailed(id, command.because)
+        break
+      case 'restored':
+        this.#receiver.onRestored(id)
+        break
+    }
+  }
+
+  onChunk(from: NodeId, term: Term, chunk: SnapshotChunk): void {
+    this.#receiver.onChunk(from, term, chunk)
+  }
+
+  onAck(from: NodeId, ack: SnapshotAck): void {
+    this.#sender.onAck(from, ack)
+  }
+
+  onLinkReady(to: NodeId): void {
+    this.#sender.onLinkReady(to)
+    this.#receiver.onLinkReady(to)
+  }
+
+  onLinkLost(to: NodeId): void {
+    this.#sender.onLinkLost(to)
+  }
+
+  /** Leadership or members may have changed. */
+  onStatus(status: CoreStatus, hasNewMembers: boolean): void {
+    if (hasNewMembers) {
+      const ids = memberIds(status.configuration)
+      this.#sender.abandonUnless((id) => ids.includes(id))
+    }
+    this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
+  }
+
+  /** The core may have passed over what it was offered. */
+  onCommit(commit: Index): void {
+    this.#receiver.dropIfPassedOver(commit)
+  }
+
+  /** Called now and then; see {@link SnapshotSender.sweep}. */
+  sweep(matchOf: (id: NodeId) => Index): void {
+    this.#sender.sweep(matchOf)
+    this.#receiver.sweep()
+  }
+
+  stop(): void {
+    this.#sender.stop()
+  }
+
+  #makeSender(options: SnapshotSenderOptions): SnapshotSender {
+    const { clock, post, sendChunk, onSent, log } = this.#parts
+    return new SnapshotSender(options, {
+      clock,
+      post,
+      send: sendChunk,
+      onDone: (to, outcome, because) => {
+        onSent(to, outcome)
+        log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
+      },
+      onSuspended: (to, chunksWritten) => {
+        const text = `snapshot to ${to} paused at chunk ${chunksWritten}: peer disconnected`
+        log.info({ peer: to }, text)
+      },
+    })
+  }
+
+  #makeReceiver(): SnapshotReceiver {
+    const { clock, post, sendAck, leadership, onReceived, log } = this.#parts
+    return new SnapshotReceiver(defaultSnapshotReceiverOptions, {
+      clock,
+      leadership,
+      post,
+      send: sendAck,
+      onReceived: (snapshot) => {
+        const { from, position } = snapshot
+        log.info({ peer: from, ...position }, `received snapshot at index ${position.index}`)
+        onReceived(snapshot)
+      },
+      onFailed: (from, because) => {
+        log.warn({ peer: from }, `snapshot from ${from} aborted: ${because}`)
+      },
+    })
+  }
+}

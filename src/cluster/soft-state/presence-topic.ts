@@ -1,0 +1,169 @@
+import { create } from '@bufbuild/protobuf'
+
+import { PresenceSchema } from '../../../proto/gen/soft_pb.ts'
+import type { Presence as PresenceMessage } from '../../../proto/gen/soft_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiAddress } from '../../ports/cluster-view.ts'
+import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
+import type { Index, NodeId, Term } from '../../raft/types.ts'
+import type { MachineProgress } from '../link.ts'
+import { integer } from '../message-codec.ts'
+
+/** How a controller is, as it says itself. */
+export interface Presence extends MachineProgress {
+  /** `learner` for a member without a vote. */
+  readonly role: string
+  readonly term: Term
+  readonly leader: NodeId | null
+  readonly commit: Index
+  /** End of its log. */
+  readonly last: Index
+  /** Of the last ten seconds; 0 when nothing was synced. */
+  readonly fsyncP99Ms: number
+  /** Of the last ten seconds, of the slower one of its main and raft threads. */
+  readonly loopDelayP99Ms: number
+  /** 0 to 100: the higher one is to lead. */
+  readonly priority: number
+  /** Its wall clock when this was made, UTC ms. */
+  readonly clockMs: number
+  readonly version: string
+  readonly startedAtMs: number
+  readonly apiAddresses: readonly ApiAddress[]
+  /** It does not answer from its state, or is about to stop. */
+  readonly isFailing: boolean
+}
+
+export interface HeardPresence {
+  readonly presence: Presence
+  /** How far its wall clock was ahead of ours when we heard it, the way of the message taken as nothing. */
+  readonly clockOffsetMs: number
+  /** Monotonic. */
+  readonly heardMs: number
+}
+
+/** How often a controller says how it is, when nothing in it is news. */
+export const PRESENCE_MS = 500
+const TEXT_CHARACTERS_MAX = 256
+const URL_CHARACTERS_MAX = 2048
+const API_ADDRESSES_MAX = 32
+const DIGEST_BYTES_MAX = 64
+const KEY = 'self'
+
+/** What members say of themselves, over the soft state: what lists, status and leadership look at. */
+export class PresenceTopic {
+  readonly #topic: OpenTopic<'presence'>
+  readonly #clock: Clock
+  readonly #heard = new Map<NodeId, HeardPresence>()
+  /** Called for each word of a peer. */
+  onHeard: (id: NodeId, heard: HeardPresence) => void = () => undefined
+  #saidMs = -Infinity
+  #said: Presence | null = null
+
+  constructor(soft: SoftState, clock: Clock) {
+    this.#clock = clock
+    this.#topic = soft.open('presence')
+    this.#topic.onChange((owner, _key, message) => {
+      this.#onChange(owner, message === undefined ? undefined : presenceOf(message))
+    })
+  }
+
+  /** What this controller said last. */
+  get own(): Presence | null {
+    return this.#said
+  }
+
+  /** Says how this controller is, when it is time or when role or leader are news. */
+  say(presence: Presence): void {
+    const nowMs = this.#clock.monotonicMs()
+    const said = this.#said
+    const isNews =
+      said === null ||
+      said.role !== presence.role ||
+      said.term !== presence.term ||
+      said.leader !== presence.leader ||
+      said.isFailing !== presence.isFailing
+    if (!isNews && nowMs - this.#saidMs < PRESENCE_MS) return
+    this.#saidMs = nowMs
+    this.#said = presence
+    this.#topic.publish(KEY, messageOf(presence))
+  }
+
+  /** The last word of a peer; null when it was never heard, or is silent for too long. */
+  of(id: NodeId): HeardPresence | null {
+    return this.#heard.get(id) ?? null
+  }
+
+  #onChange(owner: NodeId, presence: Presence | undefined): void {
+    if (presence === undefined) {
+      this.#heard.delete(owner)
+      return
+    }
+    const clockOffsetMs = presence.clockMs - this.#clock.nowMs()
+    const heard = { presence, clockOffsetMs, heardMs: this.#clock.monotonicMs() }
+    this.#heard.set(owner, heard)
+    this.onHeard(owner, heard)
+  }
+}
+
+function messageOf(presence: Presence): PresenceMessage {
+  const { role, leader, fsyncP99Ms, loopDelayP99Ms, priority, version, isFailing } = presence
+  return create(PresenceSchema, {
+    role,
+    leader: leader ?? '',
+    term: BigInt(presence.term),
+    commit: BigInt(presence.commit),
+    last: BigInt(presence.last),
+    applied: BigInt(presence.applied),
+    persisted: BigInt(presence.persisted),
+    digestIndex: BigInt(presence.digestIndex),
+    digest: Uint8Array.from(Buffer.from(presence.digest, 'hex')),
+    entitiesDigest: Uint8Array.from(Buffer.from(presence.entitiesDigest, 'hex')),
+    fsyncP99Ms,
+    loopDelayP99Ms,
+    priority,
+    clockMs: BigInt(Math.round(presence.clockMs)),
+    version,
+    startedAtMs: BigInt(Math.round(presence.startedAtMs)),
+    apiAddresses: presence.apiAddresses.map(({ api, url, version: of }) => ({
+      api,
+      url,
+      version: of,
+    })),
+    failing: isFailing,
+  })
+}
+
+/** A peer decides how long nothing of it is. */
+function presenceOf(message: PresenceMessage): Presence {
+  const hex = (digest: Uint8Array): string =>
+    Buffer.from(digest.subarray(0, DIGEST_BYTES_MAX)).toString('hex')
+  const text = (value: string): string => value.slice(0, TEXT_CHARACTERS_MAX)
+  return {
+    role: text(message.role),
+    leader: message.leader === '' ? null : text(message.leader),
+    term: integer(message.term),
+    commit: integer(message.commit),
+    last: integer(message.last),
+    applied: integer(message.applied),
+    persisted: integer(message.persisted),
+    digestIndex: integer(message.digestIndex),
+    digest: hex(message.digest),
+    entitiesDigest: hex(message.entitiesDigest),
+    fsyncP99Ms: finite(message.fsyncP99Ms),
+    loopDelayP99Ms: finite(message.loopDelayP99Ms),
+    priority: Math.min(message.priority, 100),
+    clockMs: integer(message.clockMs),
+    version: text(message.version),
+    startedAtMs: integer(message.startedAtMs),
+    apiAddresses: message.apiAddresses.slice(0, API_ADDRESSES_MAX).map(({ api, url, version }) => ({
+      api: text(api),
+      url: url.slice(0, URL_CHARACTERS_MAX),
+      version: text(version),
+    })),
+    isFailing: message.failing,
+  }
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? Math.max(0, value) : 0
+}

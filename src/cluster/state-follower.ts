@@ -1,0 +1,194 @@
+import type { Clock } from '../lib/clock.ts'
+import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import type { PeerChannel } from '../ports/peer-channel.ts'
+import type { Entry, Index, NodeId, Position } from '../raft/types.ts'
+import type { ClusterObserver } from './cluster-observer.ts'
+import type { QuarantineMark } from './divergence/quarantine.ts'
+import { StateGuard } from './divergence/state-guard.ts'
+import type { Alarms } from './health/alarms.ts'
+import type { HostStatus, MainLink } from './link.ts'
+import type { Log } from './log.ts'
+import { ApplyQueue } from './proposals/apply-queue.ts'
+import { CatchUps } from './snapshots/catch-up.ts'
+import { LogRetention } from './snapshots/log-retention.ts'
+import type { RetentionOptions } from './snapshots/log-retention.ts'
+import { SnapshotDesk } from './snapshots/snapshot-desk.ts'
+import type { SnapshotEvent } from './snapshots/snapshot-desk.ts'
+
+/** The consensus thread is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
+const PROGRESS_MS = 10
+const PROGRESS_ENTRIES = 1024
+
+export interface StateFollowerParts {
+  readonly selfId: NodeId
+  readonly machine: Machine
+  readonly link: MainLink
+  readonly clock: Clock
+  readonly log: Log
+  readonly alarms: Alarms
+  readonly peers: PeerChannel
+  readonly retention: RetentionOptions
+  readonly quarantineMark: QuarantineMark | null
+  readonly observer: () => ClusterObserver
+  /** Resolves once what was derived from the state before is derived from the one in its place. */
+  readonly onStateReplaced: () => Promise<void>
+  readonly onApplied: (applied: AppliedEntry) => void
+  /** A snapshot is the state now; what became of entries inside it will not come by. */
+  readonly onRestored: () => void
+  /** The state has been found wrong. */
+  readonly onQuarantine: () => void
+  /** A leader with a wrong state gives leadership away. */
+  readonly handOver: () => void
+  readonly onFatal: (error: Error) => void
+}
+
+/**
+ * How the state follows the log: entries are applied in order, the log is cut behind what is persisted, a snapshot takes the
+ * place of a state that fell behind, and one that differs from the other members' is set right.
+ */
+export class StateFollower {
+  readonly #parts: StateFollowerParts
+  readonly #applyQueue: ApplyQueue
+  readonly #retention: LogRetention
+  readonly #catchUps: CatchUps
+  readonly #snapshots: SnapshotDesk
+  readonly guard: StateGuard
+  /** Of the last entry applied. */
+  #logTimeMs: number
+  #progressTimer: NodeJS.Timeout | null = null
+  #reportedApplied: Index = 0
+
+  constructor(parts: StateFollowerParts) {
+    const { machine, link, clock } = parts
+    this.#parts = parts
+    this.#retention = new LogRetention(parts.retention)
+    this.#catchUps = new CatchUps(parts.alarms, clock, (index) => this.#retention.isNear(index))
+    this.guard = this.#makeGuard()
+    const [catchUps, guard] = [this.#catchUps, this.guard]
+    this.#snapshots = new SnapshotDesk(machine, link, { catchUps, guard })
+    this.#applyQueue = new ApplyQueue({
+      machine,
+      clock,
+      onApplied: (entry, applied) => this.#onApplied(entry, applied),
+      onProgress: () => this.#planProgress(),
+      onFailed: (error) => this.#onApplyFailed(error),
+    })
+    this.#logTimeMs = machine.persistedMark().timeMs
+    if (this.guard.isHeld) this.#applyQueue.pause()
+    machine.onPersisted = (position) => this.#onPersisted(position)
+    machine.onFailed = (error) => parts.onFatal(error)
+  }
+
+  /** What the log has committed, as it came from the consensus thread. */
+  push(entries: Uint8Array): void {
+    this.#applyQueue.push(entries)
+  }
+
+  onSnapshotEvent(event: SnapshotEvent): void {
+    this.#snapshots.handle(event)
+  }
+
+  onStatus(status: HostStatus): void {
+    this.#catchUps.look(status)
+  }
+
+  sweep(): void {
+    if (this.guard.sweep()) this.reportProgress()
+  }
+
+  reportProgress(): void {
+    if (this.#progressTimer !== null) clearTimeout(this.#progressTimer)
+    this.#progressTimer = null
+    this.#reportedApplied = this.#applyQueue.applied
+    const applied = this.#reportedApplied
+    this.#parts.link.post({ type: 'progress', applied, timeMs: this.#logTimeMs })
+  }
+
+  /** Makes the snapshot that was received the state. */
+  async restore(id: number): Promise<void> {
+    this.#applyQueue.pause()
+    this.guard.beginReplacing()
+    try {
+      await this.#snapshots.restore(id)
+      await this.#parts.onStateReplaced()
+      this.#retention.reset()
+      this.guard.endReplacing()
+      this.#logTimeMs = this.#parts.machine.persistedMark().timeMs
+      this.#applyQueue.restartAfter(this.#parts.machine.progress().applied)
+      this.reportProgress()
+      this.#parts.onRestored()
+    } catch (error) {
+      this.#parts.onFatal(new Error(`cannot install the received snapshot: ${String(error)}`))
+    }
+  }
+
+  stop(): void {
+    if (this.#progressTimer !== null) clearTimeout(this.#progressTimer)
+    this.#applyQueue.stop()
+    this.#snapshots.close()
+  }
+
+  #makeGuard(): StateGuard {
+    const { machine, clock, log, alarms, peers, selfId, observer } = this.#parts
+    return new StateGuard({
+      ...{ machine, clock, log, alarms, peers, selfId },
+      derive: this.#parts.onStateReplaced,
+      mark: this.#parts.quarantineMark,
+      voters: () => observer().voters,
+      leaderId: () => observer().status.leader,
+      isFailing: (id) => observer().presenceOf(id)?.presence.isFailing ?? false,
+      receivedChunks: () => this.#snapshots.receivedChunks,
+      dropReceived: () => this.#snapshots.dropReceived(),
+      onQuarantine: () => this.#onQuarantine(),
+      hold: () => this.#applyQueue.pause(),
+      letGo: () => this.#applyQueue.resumeAfter(machine.progress().applied),
+      onReplaced: () => this.#onReplaced(),
+      onRelease: () => observer().announce(),
+      handOver: this.#parts.handOver,
+      onFatal: this.#parts.onFatal,
+    })
+  }
+
+  #onQuarantine(): void {
+    this.#parts.onQuarantine()
+    this.#snapshots.endSendings('state differs from the majority')
+    this.#parts.observer().announce()
+  }
+
+  /** The state of another member is in place; the log was whole all the time. */
+  #onReplaced(): void {
+    this.#logTimeMs = Math.max(this.#logTimeMs, this.#parts.machine.persistedMark().timeMs)
+    this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
+    this.reportProgress()
+  }
+
+  #onApplied(entry: Entry, applied: AppliedEntry): void {
+    this.#retention.note(entry)
+    this.#logTimeMs = entry.timeMs
+    this.guard.onApplied(entry.index)
+    this.#parts.onApplied(applied)
+  }
+
+  #onApplyFailed(error: Error): void {
+    this.#parts.alarms.raise('APPLY_STOPPED', { fault: error.message })
+    this.#parts.onFatal(error)
+  }
+
+  #planProgress(): void {
+    if (this.#applyQueue.applied - this.#reportedApplied >= PROGRESS_ENTRIES) {
+      this.reportProgress()
+    } else {
+      this.#progressTimer ??= setTimeout(() => this.reportProgress(), PROGRESS_MS)
+    }
+  }
+
+  #onPersisted(position: Position): void {
+    this.#applyQueue.goOn()
+    this.reportProgress()
+    const slowest = this.#parts.observer().slowestCommit
+    const cut = this.#retention.cut(position.index, slowest, this.#catchUps.neededAfter)
+    if (cut === null) return
+    this.#catchUps.noteCut(cut.index)
+    this.#parts.link.post({ type: 'compact', position: cut })
+  }
+}

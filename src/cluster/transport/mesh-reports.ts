@@ -1,0 +1,58 @@
+import type { Hello } from '../../../proto/gen/mesh_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { NodeId } from '../../raft/types.ts'
+import type { Verdict } from '../handshake/handshake.ts'
+import { LogThrottle } from '../log.ts'
+import type { Log } from '../log.ts'
+
+const TOLD_MAX = 1000
+/** gRPC writes into some of its errors when they were made, so that no two are alike. */
+const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
+
+/** What an operator is told of peers: each thing once, or once in a while. */
+export class MeshReports {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
+  /** Whom an operator was told of once and for all. */
+  readonly #told = new Set<string>()
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  connected(id: NodeId, isConnected: boolean): void {
+    this.#log.info({ peer: id }, `peer ${id} is ${isConnected ? '' : 'dis'}connected`)
+  }
+
+  refused(verdict: Verdict & { ok: false }, remote: string): void {
+    const name = verdict.id ?? remote
+    if (!this.#throttle.allow(`${name} ${verdict.reason}`, this.#clock.monotonicMs())) return
+    const fields = { peer: verdict.id, remote, reason: verdict.reason }
+    this.#log.warn(fields, `refused peer ${name}: ${verdict.because}`)
+  }
+
+  unreachable(id: NodeId, address: string, reason: string): void {
+    const because = reason.replaceAll(TIME_IN_TEXT, '')
+    const key = `${id} ${because.slice(0, 100)}`
+    if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
+    this.#log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)
+  }
+
+  /** Accepted all the same: an option is changed on one controller after the other. */
+  compareOptions(
+    id: NodeId,
+    { sharedOptionsSha256: theirs }: Hello,
+    { sharedOptionsSha256: ours }: Hello,
+  ): void {
+    if (ours.length === 0 || theirs.length === 0 || Buffer.compare(ours, theirs) === 0) return
+    const key = `options ${id} ${Buffer.from(theirs.subarray(0, 32)).toString('hex')}`
+    if (this.#told.has(key) || this.#told.size >= TOLD_MAX) return
+    this.#told.add(key)
+    this.#log.warn(
+      { peer: id },
+      `${id} has different values for options that must be equal on every controller; compare the two configurations and correct one`,
+    )
+  }
+}

@@ -1,0 +1,21 @@
+import type { Logger } from 'pino'
+
+import type { ControllerConfig } from '../config/options.ts'
+import type { AuditTrail } from '../ports/audit.ts'
+import type { Credentials } from './start/check.ts'
+import type { Fate } from './start/member-fate.ts'
+
+/** What a controller is started with. */
+export interface ControllerParts {
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  readonly log: Logger
+  /** null: nothing is told of writes. */
+  readonly audit?: AuditTrail | null
+  /** Called at most once, at any time: nothing works any more and the process must end. */
+  readonly onFatal: (error: Error) => void
+  /** Of the process, UTC ms. */
+  readonly startedAtMs?: number
+  /** The cluster no longer takes this controller as it is; with the meshes of the members known then. May be repeated. */
+  readonly onOusted?: (fate: Fate, addresses: readonly string[]) => void
+}

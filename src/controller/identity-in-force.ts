@@ -1,0 +1,27 @@
+import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
+import { parseCertificates } from '../pki/certificate.ts'
+import type { Credentials } from './start/check.ts'
+
+/** The certificates in force; they change when they are renewed or read again. */
+export class IdentityInForce {
+  #caPem: string
+  #leafPem: string
+
+  constructor({ caPem, chain }: Credentials) {
+    this.#caPem = caPem
+    this.#leafPem = chain[0].pem
+  }
+
+  get caPem(): string {
+    return this.#caPem
+  }
+
+  get leafPem(): string {
+    return this.#leafPem
+  }
+
+  renew({ caPem, certificatePem }: MeshIdentity): void {
+    this.#caPem = caPem
+    this.#leafPem = parseCertificates(certificatePem)[0].pem
+  }
+}

@@ -1,0 +1,159 @@
+import { toBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import { defaultClusterNodeOptions } from '../../cluster/cluster-node-parts.ts'
+import type { ClusterNodeOptions, ClusterNodeParts } from '../../cluster/cluster-node-parts.ts'
+import { ClusterNode } from '../../cluster/cluster-node.ts'
+import type { ConsensusOptions } from '../../cluster/consensus-options.ts'
+import type { SelfRefusal } from '../../cluster/link.ts'
+import { sharedOptionsSha256 } from '../../config/fingerprint.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { RosterRecord } from '../../ports/roster.ts'
+import type { DataIdentity } from '../../store/identity.ts'
+import { KnownMembersFile } from '../../store/known-members-file.ts'
+import { QuarantineFile } from '../../store/quarantine-file.ts'
+import { RosterWriter } from '../../store/roster-file.ts'
+import { startInline, startThreads } from '../../threads/start-threads.ts'
+import type { StartedHost } from '../../threads/start-threads.ts'
+import type { ControllerParts } from '../controller-parts.ts'
+import type { IdentityInForce } from '../identity-in-force.ts'
+import type { Releases } from '../releases.ts'
+import { apiAddressesOf, coreOptionsOf } from '../settings.ts'
+import { hasOtherVoters, membersOfRoster } from '../start/known-voters.ts'
+import { programVersion } from '../version.ts'
+
+export interface ClusterNodeSources {
+  readonly controller: ControllerParts
+  readonly startedAtMs: number
+  readonly folder: DataIdentity
+  readonly machine: StateMachine
+  /** As it stood beside the log at the start. */
+  readonly roster: RosterRecord | null
+  readonly inForce: IdentityInForce
+  readonly releases: Releases
+  readonly onFatal: (error: Error) => void
+  readonly onStateReplaced: () => Promise<void>
+  readonly onSelfRefused: (refusal: SelfRefusal) => void
+}
+
+/**
+ * Starts the threads of consensus and log over the data folder.
+ * @returns the node, not started, and how far the log was committed.
+ */
+export async function openClusterNode(
+  sources: ClusterNodeSources,
+): Promise<{ readonly clusterNode: ClusterNode; readonly committedIndex: number }> {
+  const { controller, folder, machine, releases } = sources
+  const { config, log, audit = null } = controller
+  const options = consensusOptions(sources)
+  const consensus = await startConsensus(sources, options)
+  releases.push(() => consensus.close())
+  tellRepairs(consensus, controller)
+  const roster = new RosterWriter(config.data, (err) =>
+    log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
+  )
+  releases.push(() => roster.settled())
+  const parts: ClusterNodeParts = {
+    ...{ link: consensus.link, machine, clock: systemClock, log },
+    ...(audit === null ? {} : { audit }),
+    memory: new KnownMembersFile(config.data),
+    quarantineMark: new QuarantineFile(config.data),
+    onFatal: sources.onFatal,
+    onStateReplaced: sources.onStateReplaced,
+    onRoster: (record) => roster.write(record),
+    onSelfRefused: sources.onSelfRefused,
+  }
+  const { boot, committedIndex } = consensus
+  const clusterNode = new ClusterNode(nodeOptions(sources, options, folder, boot), parts)
+  return { clusterNode, committedIndex }
+}
+
+function nodeOptions(
+  { controller: { config }, inForce }: ClusterNodeSources,
+  { version, startedAtMs, apiAddresses }: ConsensusOptions,
+  { clusterId, generation, storeId }: DataIdentity,
+  boot: number,
+): ClusterNodeOptions {
+  const { log, limits, cluster } = config
+  return {
+    ...defaultClusterNodeOptions,
+    self: {
+      ...{ id: config.id, version, startedAtMs, apiAddresses },
+      address: cluster.advertise,
+      get certificatePem() {
+        return inForce.leafPem
+      },
+      priority: cluster.priority,
+    },
+    ...{ clusterId, generation, storeId, boot },
+    proposeTimeoutMs: limits.writeTimeoutMs,
+    outstandingMax: limits.outstandingWritesMax,
+    // Long before the guard of the log stops this controller.
+    lowSpaceBytes: 8 * log.lowSpaceBytes,
+    retention: {
+      entries: log.retainEntries,
+      bytes: log.retainBytes,
+      catchUpBytes: log.catchUpBytes,
+    },
+  }
+}
+
+async function startConsensus(
+  { controller, machine, roster }: ClusterNodeSources,
+  host: ConsensusOptions,
+): Promise<StartedHost> {
+  const { config } = controller
+  const { position, configuration, cameBySnapshot } = machine.persistedMark()
+  const known = [{ configuration, index: position.index }, membersOfRoster(roster)]
+  const log = {
+    segmentBytes: config.log.segmentBytes,
+    freeBytesMin: config.log.lowSpaceBytes,
+    statePosition: position.index === 0 ? null : position,
+    stateCameBySnapshot: cameBySnapshot,
+    hasOtherVoters: hasOtherVoters(config.id, known),
+  }
+  const start = { dir: config.data, log, host }
+  return config.threads ? await startThreads(start) : startInline(start)
+}
+
+function tellRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
+  if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'truncated a torn write at the tail of the log')
+  if (repair === null) return
+  const { finding, ...fields } = repair
+  log.error(
+    fields,
+    `${finding}: log restarted after the applied state; missing entries will be re-replicated`,
+  )
+}
+
+function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {
+  const { controller, folder, machine, roster, startedAtMs } = sources
+  const { config, credentials } = controller
+  const { certificatePem, privateKeyPem, caPem } = credentials
+  const mark = machine.persistedMark()
+  return {
+    selfId: config.id,
+    clusterId: folder.clusterId,
+    generation: folder.generation,
+    storeId: folder.storeId,
+    trustDomain: config.trustDomain,
+    identity: { certificatePem, privateKeyPem, caPem },
+    bind: config.cluster.bind,
+    advertise: config.cluster.advertise,
+    addressHints: [],
+    version: `v${programVersion()}`,
+    startedAtMs,
+    apiAddresses: apiAddressesOf(config),
+    applied: mark.position,
+    appliedTimeMs: machine.logTimeMs,
+    configuration: toBinary(ConfigurationSchema, mark.configuration),
+    roster,
+    seeds: config.cluster.seeds,
+    resolvers: config.cluster.resolvers,
+    sharedOptionsSha256: sharedOptionsSha256(config),
+    tickMs: config.raft.tickMs,
+    core: coreOptionsOf(config),
+    snapshots: { bytesPerSecond: config.cluster.snapshotBytesPerSecond },
+  }
+}

@@ -1,0 +1,34 @@
+import type { Logger } from 'pino'
+
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { defaultLeadershipTiming } from '../../cluster/leadership/leadership.ts'
+import { LeadershipSteward } from '../../cluster/leadership/leadership-steward.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
+
+/** Begins to look after who leads: hands leadership to whoever is to have it, as the configuration says. */
+export function watchLeadership(
+  { cluster }: ControllerConfig,
+  clusterNode: ClusterNode,
+  actions: ActionRecorder,
+  log: Logger,
+): LeadershipSteward {
+  const { priority, slowFsyncMs, slowLoopMs } = cluster
+  const steward = new LeadershipSteward(
+    { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
+    {
+      ...{ cluster: clusterNode, soft: clusterNode.soft, clock: systemClock, log },
+      matchIndex: (id) =>
+        clusterNode.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
+      transfer: async (to, reason) => {
+        await clusterNode.transferLeadership(to)
+        const action = { action: 'leadership-transfer', target: to, reason }
+        void actions.note({ ...action, outcome: 'done' }, SYSTEM_ACTOR)
+      },
+    },
+  )
+  steward.start()
+  return steward
+}

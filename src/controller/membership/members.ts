@@ -1,0 +1,142 @@
+import type { Logger } from 'pino'
+
+import { ActionLog } from '../../cluster/action-recorder.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { AdmissionDesk } from '../../cluster/entrance/admission.ts'
+import { enterCluster } from '../../cluster/entrance/enter-cluster.ts'
+import { Entrance } from '../../cluster/entrance/entrance.ts'
+import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
+import { raiseFeatureLevel } from '../../cluster/feature-level.ts'
+import { manageMembers } from '../../cluster/membership/manage.ts'
+import type { MemberManagement } from '../../cluster/membership/manage.ts'
+import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import {
+  afterRemoval,
+  isRotationDue,
+  membersLackingSecrets,
+  rotateIfDue,
+  shareMissing,
+} from '../../cluster/secrets/secret-rotation.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
+import type { IdentityInForce } from '../identity-in-force.ts'
+import { watchLeadership } from './leadership.ts'
+import type { Releases } from '../releases.ts'
+import type { Credentials } from '../start/check.ts'
+import { programVersion } from '../version.ts'
+
+/** For each member that is asked to let this controller in; it takes a commit or two. */
+const ENTER_TIMEOUT_MS = 10_000
+
+export interface MembershipParts {
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  readonly log: Logger
+  readonly clusterNode: ClusterNode
+  readonly machine: StateMachine
+  readonly secrets: SecretKeeper
+  readonly storeId: Uint8Array
+  readonly startedAtMs: number
+  readonly releases: Releases
+  readonly onAnswer: (answer: EntryAnswer) => void
+}
+
+/** Begins to look after who is a member, who leads, and that this controller is let in where it is not. */
+export function startMembership(parts: MembershipParts): {
+  readonly management: MemberManagement
+  readonly entrance: Entrance
+} {
+  const management = openManagement(parts)
+  const entrance = openEntrance(parts)
+  management.start()
+  entrance.start()
+  parts.releases.push(() => {
+    entrance.stop()
+    management.stop()
+  })
+  return { management, entrance }
+}
+
+/** Makes and redeems the tickets that others join with. */
+export function openAdmission(
+  { config, log, clusterNode, machine, secrets }: Omit<MembershipParts, 'onAnswer'>,
+  inForce: IdentityInForce,
+): AdmissionDesk {
+  return new AdmissionDesk({
+    cluster: clusterNode,
+    proposer: clusterNode,
+    state: machine,
+    keeper: secrets,
+    clock: systemClock,
+    log,
+    trustDomain: config.trustDomain,
+    addressOf: (id) => {
+      if (id === config.id) return config.cluster.advertise
+      const peer = clusterNode.peerStatuses().find((one) => one.id === id)
+      return peer?.isConnected === true ? peer.address : null
+    },
+    caPem: () => inForce.caPem,
+  })
+}
+
+function openManagement(parts: MembershipParts): MemberManagement {
+  const { config, log, clusterNode, machine, secrets, releases } = parts
+  const overlapMs = config.api.sessionTimeoutMs
+  const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
+  const actions = new ActionLog(clusterNode, log)
+  const leadership = watchLeadership(config, clusterNode, actions, log)
+  releases.push(() => leadership.stop())
+  return manageMembers({
+    onTransferred: () => leadership.pin(),
+    consensus: clusterNode,
+    actions,
+    state: machine,
+    clusterId: clusterNode.clusterId,
+    generation: clusterNode.generation,
+    clock: systemClock,
+    log,
+    secrets: {
+      afterRemoval: (id, removal) => afterRemoval(rotation, id, removal),
+      isRotationDue: () => isRotationDue(machine),
+      rotateIfDue: (reason) => rotateIfDue(rotation, reason),
+      membersLackingSecrets: () => membersLackingSecrets(machine),
+      shareMissing: () => shareMissing(rotation),
+    },
+    featureLevel: { own: FEATURE_LEVEL, raise: (level) => raiseFeatureLevel(clusterNode, level) },
+  })
+}
+
+function openEntrance(parts: MembershipParts): Entrance {
+  const { config, log, clusterNode, storeId, onAnswer } = parts
+  return new Entrance({
+    consensus: clusterNode,
+    storeId,
+    seeds: () => config.cluster.seeds,
+    enter: (addresses) => enter(parts, addresses),
+    onAnswer,
+    clock: systemClock,
+    log,
+  })
+}
+
+async function enter(
+  { config, credentials, clusterNode, storeId, startedAtMs }: MembershipParts,
+  addresses: readonly string[],
+): Promise<EntryAnswer> {
+  const { certificatePem, privateKeyPem, caPem } = credentials
+  return await enterCluster({
+    addresses,
+    resolvers: config.cluster.resolvers,
+    identity: { certificatePem, privateKeyPem, caPem },
+    trustDomain: config.trustDomain,
+    clusterId: clusterNode.clusterId,
+    storeId,
+    address: config.cluster.advertise,
+    version: `v${programVersion()}`,
+    featureLevel: FEATURE_LEVEL,
+    startedAtMs,
+    timeoutMs: ENTER_TIMEOUT_MS,
+  })
+}

@@ -1,0 +1,73 @@
+import type { ApiParts } from '../../api/parts.ts'
+import { createApi } from '../../api/server.ts'
+import type { Api } from '../../api/server.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import type { AdmissionDesk } from '../../cluster/entrance/admission.ts'
+import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { MembershipControl } from '../../ports/membership.ts'
+import { SchemaWorker } from '../../threads/schema-worker.ts'
+import type { ControllerParts } from '../controller-parts.ts'
+import { healthOf } from './health.ts'
+import type { IdentityInForce } from '../identity-in-force.ts'
+import { jwtSignerOf, networkAuthoritiesOf } from './issuing.ts'
+import type { LiveParts } from './live-parts.ts'
+import type { Releases } from '../releases.ts'
+import { apiLimitsOf, bindingsOf, keyEndpointRulesOf } from '../settings.ts'
+import { logLevelOf } from '../log-level.ts'
+import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
+
+export interface ApiSources {
+  readonly controller: ControllerParts
+  readonly clusterNode: ClusterNode
+  readonly machine: StateMachine
+  readonly secrets: SecretKeeper
+  readonly admission: AdmissionDesk
+  readonly membership: MembershipControl
+  readonly inForce: IdentityInForce
+  readonly releases: Releases
+  /** What the other parts of this controller give it. */
+  readonly local: LiveParts & Pick<ApiParts, 'issuer' | 'lastBackupMs' | 'refusal' | 'snapshots'>
+}
+
+/** The API over the parts of one controller; not started. */
+export function openApi(sources: ApiSources): Api {
+  const { controller, clusterNode, machine, secrets, admission, membership, local } = sources
+  const { config, credentials, log, audit = null } = controller
+  const limits = apiLimitsOf(config)
+  const schemas = new SchemaWorker(limits, systemClock)
+  sources.releases.push(() => schemas.close())
+  const caPem = (): string => sources.inForce.caPem
+  const leafPem = (): string => sources.inForce.leafPem
+  return createApi({
+    proposer: clusterNode,
+    cluster: clusterNode,
+    state: machine,
+    schemas,
+    keys: secrets,
+    jwt: jwtSignerOf(clusterNode, credentials.privateKeyPem, leafPem),
+    authorities: networkAuthoritiesOf(secrets, caPem),
+    admission,
+    clock: systemClock,
+    limits,
+    allowsReservedSignerHosts: config.api.reservedSignerHosts,
+    keyEndpoints: keyEndpointRulesOf(config, credentials.signerCaPem),
+    version: {
+      version: API_FAMILY_VERSION,
+      revision: programRevision(),
+      buildDate: programDate(),
+      runtimeVersion: `flotilla v${programVersion()}, node ${process.version}`,
+    },
+    instanceId: newShortId(),
+    logger: log,
+    logLevel: logLevelOf(controller, clusterNode),
+    ...(audit === null ? {} : { audit }),
+    bindings: bindingsOf(config),
+    health: () => healthOf(clusterNode.health()),
+    vitals: () => clusterNode.vitals,
+    membership,
+    ...local,
+  })
+}

@@ -1,0 +1,35 @@
+import type { Router } from '../../entities/router.ts'
+import type { Service } from '../../entities/service.ts'
+import type { Terminator } from '../../entities/terminator.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import type { Host, HostedService, Hosts } from '../../ports/hosts.ts'
+
+/** What it costs at least to enter a router: a way of fewer routers is preferred to one of as much latency. */
+const ROUTER_COST_MIN = 10
+
+/** Terminators as circuits are laid to them, by the records. */
+export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
+  return {
+    service: (serviceId) => {
+      const service = machine.get<Service>('service', serviceId)
+      if (service === undefined) return undefined
+      const { encryptionRequired, terminatorStrategy: strategy } = service
+      const all = machine.findAll<Terminator>('terminator', 'serviceId', serviceId)
+      return { encryptionRequired, strategy, hosts: all.map(hostOf) } satisfies HostedService
+    },
+    routerCost: (id) => Math.max(machine.get<Router>('router', id)?.cost ?? 0, ROUTER_COST_MIN),
+    isEndOnly: (id) => machine.get<Router>('router', id)?.noTraversal === true,
+  }
+}
+
+function hostOf(terminator: Terminator): Host {
+  const { id, routerId, hostId, binding, address, cost, precedence, instanceId } = terminator
+  const peerData = new Map<number, Uint8Array>()
+  for (const [key, value] of Object.entries(terminator.peerData)) {
+    peerData.set(Number(key), new Uint8Array(Buffer.from(value, 'base64')))
+  }
+  return {
+    ...{ terminatorId: id, routerId, hostId, binding, address, cost, precedence, instanceId },
+    peerData,
+  }
+}

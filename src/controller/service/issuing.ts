@@ -1,0 +1,59 @@
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { LeafJwtSigner } from '../../pki/jwt-signer.ts'
+import type { ApiLimits } from '../../api/limits.ts'
+import type { SecretKeeper } from '../../cluster/secrets/secret-keeper.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import { CertificateWorker } from '../../threads/certificate-worker.ts'
+
+/** Issues certificates by the authority that is held at each moment. */
+export function openIssuer(
+  keeper: SecretKeeper,
+  limits: ApiLimits,
+  trustDomain: string,
+): CertificateIssuer {
+  const { enrolledCertificateMs, sessionCertificateMs } = limits
+  return new CertificateWorker({
+    limits,
+    settings: { trustDomain, enrolledCertificateMs, sessionCertificateMs },
+    authority: () => keeper.issuing(),
+    clock: systemClock,
+  })
+}
+
+/** Authorities before the one in force count too: what they signed is still about. */
+export function networkAuthoritiesOf(
+  keeper: SecretKeeper,
+  anchorsPem: () => string,
+): NetworkAuthorities {
+  return {
+    anchorsPem,
+    intermediatesPem: () =>
+      keeper
+        .held()
+        .filter(({ name }) => name === 'issuingAuthority')
+        .map(({ certificatePem }) => certificatePem)
+        .join('\n'),
+  }
+}
+
+/** Tokens that others than the controllers read are signed by the key of this one, and verified by those of all members. */
+export function jwtSignerOf(
+  clusterNode: Pick<ClusterNode, 'members' | 'configuration'>,
+  privateKeyPem: string,
+  leafPem: () => string,
+): LeafJwtSigner {
+  return new LeafJwtSigner({
+    privateKeyPem: () => privateKeyPem,
+    leafPem,
+    members: () => {
+      const seen = new Map(clusterNode.members().map((member) => [member.id, member]))
+      return clusterNode.configuration().record.members.map(({ id, publicKeySha256 }) => ({
+        certificatePem: seen.get(id)?.certificatePem ?? '',
+        publicKeySha256,
+      }))
+    },
+    clock: systemClock,
+  })
+}

@@ -1,0 +1,62 @@
+import type { Server as HttpsServer } from 'node:https'
+
+import type { Api } from '../../api/server.ts'
+import { listenerTls } from '../../api/transport/tls.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { assert } from '../../lib/assert.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import type { Credentials } from '../start/check.ts'
+import { apisOf } from '../settings.ts'
+
+type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
+
+/** The HTTPS listeners of the configuration's `web` list. */
+export class Listeners {
+  readonly #apps: ReturnType<Api['listener']>[] = []
+  readonly #servers: HttpsServer[] = []
+
+  /** @throws the error of the first one that cannot listen; those before it are closed again. */
+  static async open(
+    api: Api,
+    { web }: ControllerConfig,
+    credentials: Credentials,
+  ): Promise<Listeners> {
+    const listeners = new Listeners()
+    const https = {
+      ...listenerTls,
+      cert: credentials.certificatePem,
+      key: credentials.privateKeyPem,
+    }
+    try {
+      for (const { bind, apis } of web) {
+        const address = parseHostPort(bind)
+        assert(address !== null, 'the configuration has checked the address')
+        const app = api.listener({
+          apis: apisOf(apis),
+          hasOpenMetrics: apis.includes('metrics'),
+          https,
+          onHttpsServer: (server) => listeners.#servers.push(server),
+        })
+        listeners.#apps.push(app)
+        await app.listen(address)
+      }
+    } catch (error) {
+      await listeners.close()
+      throw error
+    }
+    return listeners
+  }
+
+  /** New connections get this certificate; standing ones, and the requests on them, go on as they are. */
+  renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
+    for (const server of this.#servers) {
+      // Sets all options of the context anew: those left out fall back to defaults.
+      server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
+    }
+  }
+
+  /** Stops accepting and resolves when the requests under way are answered. */
+  async close(): Promise<void> {
+    await Promise.all(this.#apps.map((app) => app.close()))
+  }
+}

@@ -1,0 +1,51 @@
+import { systemScheduler } from '../../api/parts.ts'
+import type { ApiParts } from '../../api/parts.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { ControllerPosture } from '../../posture/posture-service.ts'
+import type { EnforcerParts } from '../../posture/posture-enforcer.ts'
+import type { RouterService } from './routers.ts'
+import { apiLimitsOf } from '../settings.ts'
+
+export type LiveParts = Pick<
+  ApiParts,
+  | 'activity'
+  | 'channels'
+  | 'circuits'
+  | 'links'
+  | 'posture'
+  | 'routerInspections'
+  | 'scheduler'
+  | 'softState'
+>
+
+export interface LiveSources {
+  readonly config: ControllerConfig
+  readonly clusterNode: ClusterNode
+  readonly machine: StateMachine
+  readonly routers: RouterService
+  readonly log: EnforcerParts['logger']
+}
+
+/** What the API is built from that is live rather than kept. Called once, as it opens topics of the soft state. */
+export function openLiveParts({
+  config,
+  clusterNode,
+  machine,
+  routers,
+  log,
+}: LiveSources): LiveParts {
+  const { soft } = clusterNode
+  const { channels, circuits, links, inspections: routerInspections } = routers
+  const posture = new ControllerPosture({
+    ...{ soft, cluster: clusterNode, proposer: clusterNode, state: machine, logger: log },
+    ...{ clock: systemClock, scheduler: systemScheduler, limits: apiLimitsOf(config) },
+  })
+  return {
+    ...{ channels, circuits, links, routerInspections, posture, scheduler: systemScheduler },
+    activity: soft.open('activity'),
+    softState: () => soft.counts,
+  }
+}

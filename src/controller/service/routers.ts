@@ -1,0 +1,268 @@
+import { randomInt } from 'node:crypto'
+
+import { peerChainOf } from '../../api/transport/peer.ts'
+import { boundConnections } from '../../api/transport/connections.ts'
+import { listenerTls } from '../../api/transport/tls.ts'
+import { judgeRouter } from '../../api/auth/client-certificate.ts'
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import type { Router } from '../../entities/router.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { assert } from '../../lib/assert.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { LiveChannel } from '../../ports/live-channels.ts'
+import type { LiveTable } from '../../ports/live-table.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { RouterClients } from '../../ports/router-clients.ts'
+import type { RouterInspections } from '../../ports/router-inspections.ts'
+import type { RouterGate } from '../../routers/admission.ts'
+import type { ControllerIdentity } from '../../routers/hello-answer.ts'
+import { routerLimits } from '../../routers/limits.ts'
+import { certificateDuty } from '../../routers/certificate-duty.ts'
+import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../routers/circuits/circuit-table.ts'
+import type { CircuitTable } from '../../routers/circuits/circuit-table.ts'
+import { ConnectionDuty } from '../../routers/clients/connection-duty.ts'
+import { SessionDuty } from '../../routers/clients/session-duty.ts'
+import { TerminatorDuty } from '../../routers/clients/terminator-duty.ts'
+import type { RouterConnection } from '../../routers/connection.ts'
+import { inspectionsOf } from '../../routers/inspections.ts'
+import { linkDuty, linkGone } from '../../routers/links/link-duty.ts'
+import { LinkTable } from '../../routers/links/link-table.ts'
+import { PeerDuty } from '../../routers/links/peer-duty.ts'
+import { ModelDuty } from '../../routers/model/model-duty.ts'
+import { RouterListener } from '../../routers/listener.ts'
+import type { CertificateAndKey } from '../../routers/listener.ts'
+import { RouterChannels } from '../../routers/router-channels.ts'
+import type { RouterCluster, RouterLogger } from '../../routers/router-channels.ts'
+import { RouterStatusTopic } from '../../routers/status-topic.ts'
+import { hostsOf } from './hosts.ts'
+import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
+
+export interface RouterParts {
+  readonly config: ControllerConfig
+  readonly clusterNode: ClusterNode
+  readonly machine: StateMachine
+  readonly authorities: NetworkAuthorities
+  readonly log: RouterLogger
+  /** While this controller must not answer from its state, nothing in it admits anybody. */
+  readonly isOut: () => boolean
+}
+
+const DRAWS = 2 ** 32
+
+/**
+ * What a controller is to routers: the channels of those that are connected here, and what is known of them. Which routers
+ * are connected is shown on every controller, whether any can connect there or not.
+ */
+export class RouterService {
+  readonly links: LinkTable
+  readonly circuits: CircuitTable
+  readonly inspections: RouterInspections
+  readonly #parts: RouterParts
+  readonly #channels: RouterChannels
+  #listener: RouterListener | null = null
+  #circuitDuty: CircuitDuty | null = null
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+    const { config, clusterNode, machine, log } = parts
+    const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
+    machine.routers = statuses
+    const channels = new RouterChannels({
+      ...{ statuses, log, clock: systemClock },
+      identity: identityOf(config.id, clusterNode.clusterId),
+      gate: gateOf(parts),
+      cluster: clusterOf(clusterNode),
+    })
+    this.#channels = channels
+    this.circuits = circuitTable(config.id, (id, message) => {
+      channels.connection(id)?.channel.send(message)
+    })
+    this.links = new LinkTable({
+      owner: config.id,
+      isConnected: (id) => channels.connection(id) !== undefined,
+      isBarred: (id) => {
+        const router = machine.get<Router>('router', id)
+        return router !== undefined && (router.disabled || !router.isVerified)
+      },
+      tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
+      onGone: (link) => this.#circuitDuty?.onLinkGone(link),
+    })
+    this.inspections = inspectionsOf(channels)
+    if (config.routers.bind === null) return
+    const connections = (): Iterable<RouterConnection> => channels.connections()
+    channels.add(new PeerDuty({ routerIds: () => enabledRouters(machine), connections }))
+    const isCertificateOf = certificateJudge(machine)
+    channels.add(
+      linkDuty({
+        ...{ table: this.links, log, isCertificateOf },
+        onOtherFault: (connection, message) => this.#circuitDuty?.onFault(connection, message),
+      }),
+    )
+    const connected = new ConnectionDuty()
+    channels.add(connected)
+    statuses.connections = (id) => {
+      for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
+      return null
+    }
+    channels.add(
+      new ModelDuty({
+        ...{ connections, log, clock: systemClock, model: machine.routerModel },
+        timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
+        isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
+        certificates: () => ({
+          controllers: clusterNode.members().map(({ certificatePem }) => certificatePem),
+          anchors: [parts.authorities.anchorsPem()],
+        }),
+      }),
+    )
+  }
+
+  /** Before `open`: what clients of routers may do is judged by what the API honours. */
+  serve(clients: RouterClients, issuer: CertificateIssuer): void {
+    const { authorities, config, clusterNode, machine, log } = this.#parts
+    if (config.routers.bind === null) return
+    const channels = this.#channels
+    channels.add(
+      new SessionDuty({
+        ...{ clients, clock: systemClock },
+        isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
+        connections: () => channels.connections(),
+      }),
+    )
+    channels.add(new TerminatorDuty({ clients, log, proposer: clusterNode }))
+    const anchorsPem = (): string => authorities.anchorsPem()
+    channels.add(certificateDuty({ issuer, log, proposer: clusterNode, anchorsPem }))
+    this.#circuitDuty = new CircuitDuty({
+      table: this.circuits,
+      ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      connection: (id) => channels.connection(id),
+      draw: () => randomInt(DRAWS) / DRAWS,
+    })
+    channels.add(this.#circuitDuty)
+  }
+
+  get channels(): LiveTable<LiveChannel> {
+    return this.#channels.table
+  }
+
+  /**
+   * Listens, where the configuration names an address.
+   * @throws the error of the system when it cannot listen.
+   */
+  async open(credentials: CertificateAndKey): Promise<void> {
+    const { bind } = this.#parts.config.routers
+    if (bind === null) return
+    const address = parseHostPort(bind)
+    assert(address !== null, 'the configuration has checked the address')
+    const bounds = {
+      connectionsPerSourceMax: routerLimits.routerConnectionsPerSourceMax,
+      handshakeTimeoutMs: routerLimits.routerHandshakeTimeoutMs,
+    }
+    this.#listener = await RouterListener.open(
+      {
+        channels: this.#channels,
+        tls: listenerTls,
+        bound: (server) => boundConnections(server, true, bounds),
+      },
+      credentials,
+      address,
+    )
+  }
+
+  /** New connections get this certificate; standing ones go on as they are. */
+  renew(credentials: CertificateAndKey): void {
+    this.#listener?.renew(credentials)
+  }
+
+  /** Closes every channel; routers go on to another controller. */
+  async close(): Promise<void> {
+    await this.#listener?.close()
+  }
+}
+
+/** One that is disabled is as good as removed for its peers: they are not to dial it. */
+function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
+  for (const id of machine.ids('router')) {
+    if (machine.get<Router>('router', id)?.disabled === false) yield id
+  }
+}
+
+/** By the record of the router alone, as it is asked on every controller of routers that are connected to others. */
+export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
+  return (routerId: string, fingerprints: readonly string[]): boolean => {
+    const router = machine.get<Router>('router', routerId)
+    if (router === undefined || router.disabled || !router.isVerified) return false
+    const { fingerprint } = router
+    return fingerprint !== null && fingerprint !== '' && fingerprints.includes(fingerprint)
+  }
+}
+
+function identityOf(id: string, clusterId: string): ControllerIdentity {
+  const version = {
+    version: API_FAMILY_VERSION,
+    revision: programRevision(),
+    buildDate: programDate(),
+    os: process.platform,
+    arch: process.arch,
+  }
+  return { id, clusterId, version }
+}
+
+/** Who may connect, and for how long: by the record alone, whatever else is asked of the router later. */
+export function gateOf({
+  machine,
+  authorities,
+  isOut,
+}: Pick<RouterParts, 'machine' | 'authorities' | 'isOut'>): RouterGate {
+  return {
+    admit: (socket) => {
+      if (isOut()) return { ok: false, reason: 'this controller is out of service' }
+      const chain = peerChainOf(socket)
+      if (chain === null) return { ok: false, reason: 'no certificate was shown' }
+      const judged = judgeRouter({ state: machine, authorities, clock: systemClock }, chain)
+      if (!judged.ok) return judged
+      const { id, name, isEdge, certPem } = judged.router
+      assert(certPem !== null, 'the certificate differs from the router record')
+      return { ok: true, router: { id, name, isEdge, certPem } }
+    },
+    revoked: ({ id, certPem }) => {
+      const record = machine.get<Router>('router', id)
+      if (record === undefined) return 'the router was deleted'
+      if (record.disabled) return 'the router was disabled'
+      if (!record.isVerified) return 'the router must enroll again'
+      return record.certPem === certPem ? null : 'the certificate of the router changed'
+    },
+  }
+}
+
+function clusterOf(clusterNode: ClusterNode): RouterCluster {
+  return {
+    addresses: () => {
+      const members = clusterNode.members()
+      // What was never heard of has no address yet, but it may have one.
+      const isKnown = members.every(
+        ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
+      )
+      if (members.length === 0 || !isKnown) return null
+      const controllers = members.flatMap(({ id, routerAddress }) =>
+        routerAddress === null ? [] : [{ id, address: routerAddress }],
+      )
+      const { index: configurationIndex } = clusterNode.configuration()
+      const isLeader = clusterNode.leaderId() === clusterNode.selfId
+      const index = isLeader
+        ? Math.max(configurationIndex, clusterNode.status().commit)
+        : configurationIndex
+      return { controllers, index, configurationIndex, isLeader }
+    },
+    leaderIndex: () => {
+      if (clusterNode.leaderId() !== clusterNode.selfId) return null
+      return (
+        clusterNode.members().find(({ id }) => id === clusterNode.selfId)?.progress?.term ?? null
+      )
+    },
+  }
+}

@@ -1,0 +1,22 @@
+import type { Logger } from 'pino'
+import type { ControllerConfig } from '../../config/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { SnapshotFiles } from '../../store/snapshot-files.ts'
+import type { SnapshotFilesParts } from '../../store/snapshot-files.ts'
+
+/** The snapshots in the data folder, whose lock the caller holds; what a killed process has left of one is gone then. */
+export async function openSnapshots(
+  config: ControllerConfig,
+  log: Logger,
+  parts: Pick<SnapshotFilesParts, 'machine' | 'refusal'>,
+): Promise<SnapshotFiles> {
+  const freeBytesMin = config.log.lowSpaceBytes
+  const snapshots = new SnapshotFiles({
+    ...parts,
+    ...{ dir: config.data, clock: systemClock, freeBytesMin },
+  })
+  await snapshots.removePartial().catch((err: unknown) => {
+    log.warn({ err }, 'cannot remove the remains of an unfinished snapshot')
+  })
+  return snapshots
+}

@@ -1,0 +1,158 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { ControllerConfig } from '../../config/options.ts'
+import { readFence } from '../../store/fence-file.ts'
+import { lockDataFolder } from '../../store/folder-lock.ts'
+import { readIdentity } from '../../store/identity.ts'
+import { sentenceOf } from '../failure.ts'
+import { fencedSentence } from './member-fate.ts'
+import { hasNoData } from './set-aside.ts'
+import type { Report } from './check-report.ts'
+
+/** Leaves nothing behind: whether the file can be made is judged by its folder. */
+export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
+  if (path === null) return
+  const subject = `logFile.path: ${path} cannot be written: `
+  report.attempt(subject, 'name a file in a folder that this user can write', () => {
+    accessSync(dirname(path), constants.W_OK | constants.X_OK)
+    const there = lstatSync(path, { throwIfNoEntry: false })
+    if (there !== undefined && !there.isFile()) throw new Error('not a regular file')
+    if (there !== undefined) accessSync(path, constants.W_OK)
+  })
+}
+
+export async function checkDataFolder(config: ControllerConfig, report: Report): Promise<void> {
+  const folder = config.data
+  const status = report.attempt(
+    `data: ${folder}: `,
+    'give this user access to the parent folder',
+    () => statSync(folder, { throwIfNoEntry: false }),
+  )
+  if (status === null) return
+  const isLost = status === undefined || (status.isDirectory() && hasNoData(folder))
+  if (isLost && config.cluster.seeds.length > 0) {
+    checkParent(folder, report)
+    return
+  }
+  if (status === undefined) {
+    report.faults.push(
+      `data: ${folder} does not exist; name the data folder of this controller (an empty one would lose its votes)`,
+    )
+    return
+  }
+  if (!status.isDirectory()) {
+    report.faults.push(`data: ${folder} is not a folder; name the data folder of this controller`)
+    return
+  }
+  if (canWrite(folder, report)) checkSpace(config, report)
+  checkOwner(config, report)
+  checkFence(config, report)
+  await checkUnused(config, report)
+}
+
+/** The folder itself is formed once the peers have let this controller in again. */
+function checkParent(folder: string, report: Report): void {
+  const parent = dirname(folder)
+  const probe = report.attempt(
+    `data: ${parent}: `,
+    'create the folder, writable for this user',
+    () => {
+      accessSync(parent, constants.W_OK)
+      return true
+    },
+  )
+  if (probe === null) return
+  report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
+}
+
+/** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */
+async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
+  if (!existsSync(join(data, 'lock'))) return
+  try {
+    const lock = await lockDataFolder(data)
+    await lock.release()
+  } catch (error) {
+    report.faults.push(`data: ${sentenceOf(error)}`)
+  }
+}
+
+/** The folder was formed for this controller; one copied from another would vote with its promises. */
+function checkOwner(config: ControllerConfig, report: Report): void {
+  let owner: string
+  try {
+    owner = readIdentity(config.data).nodeId
+  } catch (error) {
+    report.faults.push(`data: ${sentenceOf(error)}`)
+    return
+  }
+  if (owner === config.id) return
+  report.faults.push(
+    `data: ${config.data} belongs to controller ${owner}, but id is ${config.id}; name the data folder of ${config.id}`,
+  )
+}
+
+/** Members of an older generation among themselves would be a cluster of their own. */
+function checkFence({ id, data }: ControllerConfig, report: Report): void {
+  const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
+  if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
+}
+
+/** Writes and syncs a small file, as permission bits tell nothing of a read-only or full disk. */
+function canWrite(folder: string, report: Report): boolean {
+  const probe = join(folder, `.probe-${process.pid}`)
+  try {
+    const file = openSync(probe, 'wx', 0o600)
+    try {
+      writeSync(file, Buffer.alloc(4096))
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+      rmSync(probe, { force: true })
+    }
+    return true
+  } catch (error) {
+    report.faults.push(`data: ${folder} ${writeFaultOf(error)}`)
+    return false
+  }
+}
+
+function writeFaultOf(error: unknown): string {
+  switch (codeOf(error)) {
+    case 'EACCES':
+    case 'EPERM':
+      return 'is not writable for this user; change its owner to the user that runs the controller'
+    case 'EROFS':
+      return 'is on a read-only file system; mount it writable'
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'has no space left; free disk space'
+    default:
+      return `cannot be written (${sentenceOf(error)}); check its file system`
+  }
+}
+
+function checkSpace(config: ControllerConfig, report: Report): void {
+  const { bavail, bsize } = statfsSync(config.data)
+  const free = bavail * bsize
+  if (free < config.log.lowSpaceBytes) {
+    report.faults.push(
+      `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); free disk space`,
+    )
+  }
+}
+
+export function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : null
+}

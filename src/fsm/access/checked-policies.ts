@@ -1,0 +1,39 @@
+import type { PostureCheck } from '../../entities/posture-check.ts'
+import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { CheckedPolicy } from '../../ports/state-view.ts'
+import { members, policiesMatching } from '../roles.ts'
+import type { State } from '../state.ts'
+
+/** The posture checks that a policy asks for, in id order. */
+export function checksOf(state: State, policy: ServicePolicy): PostureCheck[] {
+  const { postureCheckRoles: roles, semantic } = policy
+  if (roles.length === 0) return []
+  return [...members(state, 'postureCheck', [{ roles, semantic }])].flatMap(
+    (id) => state.get<PostureCheck>('postureCheck', id) ?? [],
+  )
+}
+
+/** Whether one of the policies grants, which is one whose checks all pass. */
+export function isGrantedByAny(
+  state: State,
+  policies: readonly ServicePolicy[],
+  isPassing: (check: PostureCheck) => boolean,
+): boolean {
+  return policies.some((policy) => checksOf(state, policy).every(isPassing))
+}
+
+export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
+  const { id, name, serviceRoles: roles, semantic } = policy
+  return {
+    ...{ id, name },
+    checks: () => checksOf(state, policy),
+    serviceIds: () => members(state, 'service', [{ roles, semantic }]),
+  }
+}
+
+/** The service policies that have an identity. */
+export function policiesOf(state: State, identity: EntityRecord): ServicePolicy[] {
+  const table = state.table('servicePolicy')
+  return policiesMatching<ServicePolicy>(table, 'identityRoles', identity)
+}

@@ -1,0 +1,22 @@
+import { assert } from './assert.ts'
+
+/** @throws {RangeError} beyond a safe integer. */
+export function integer(value: bigint): number {
+  if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
+    throw new RangeError(`${value} is beyond a safe integer`)
+  }
+  const number = Number(value)
+  assert(Number.isSafeInteger(number), 'a checked bigint is a safe integer')
+  return number
+}
+
+/**
+ * Looks through a decoded message, so that whoever reads it later can convert each of its integers.
+ * @throws {RangeError} when one of them is beyond a safe integer.
+ */
+export function assertSafeIntegers(value: unknown): void {
+  if (typeof value === 'bigint') integer(value)
+  else if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) {
+    for (const member of Object.values(value)) assertSafeIntegers(member)
+  }
+}

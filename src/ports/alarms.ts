@@ -1,0 +1,152 @@
+import type { Index, Term } from '../raft/types.ts'
+
+export type AlarmSeverity =
+  /** Something fails later unless somebody acts. */
+  | 'warning'
+  /** What this controller answers can not be trusted: it must be taken out of service. */
+  | 'critical'
+
+/** One kind of alarm. `F` is what must be known to raise it. */
+interface AlarmRow<F> {
+  readonly severity: AlarmSeverity
+  /** One sentence with what was seen, for logs and `cluster status`. */
+  text(facts: F): string
+  /** Tells apart alarms of one code that are on at the same time: a member, a file. */
+  about?(facts: F): string
+  /** What it means, and what to do; both for operators, in Markdown. */
+  readonly meaning: string
+  readonly remedy: string
+}
+
+/** Holds text and subject of a row to one kind of facts. */
+const row = <F>(of: AlarmRow<F>): AlarmRow<F> => of
+
+interface OfMember {
+  readonly member: string
+}
+
+const aboutMember = ({ member }: OfMember): string => member
+
+const MIB = 1024 * 1024
+
+/**
+ * Every alarm by its code. A row is all that makes an alarm: who raises it names the code and its facts, and the section on alarms
+ * of `docs/operating.md` is printed from here.
+ */
+export const alarmTable = {
+  STATE_DIVERGED: row<OfMember & { readonly index: Index }>({
+    severity: 'warning',
+    text: ({ member, index }) =>
+      `the state of ${member} and of this controller differ at index ${index}`,
+    about: aboutMember,
+    meaning: 'two members hold different states at one index',
+    remedy:
+      'with three or more voters the odd one heals itself; of two, or with no majority, nobody can tell: keep a copy of both folders and report it',
+  }),
+  STATE_QUARANTINED: row<{ readonly reason: string }>({
+    severity: 'critical',
+    text: ({ reason }) => reason,
+    meaning:
+      'a majority holds another state than this controller, which answers nothing until it has theirs',
+    remedy: 'nothing, when it ends by itself: see below; report it with the log of that controller',
+  }),
+  APPLY_STOPPED: row<{ readonly fault: string }>({
+    severity: 'critical',
+    text: ({ fault }) => fault,
+    meaning: 'an entry of the log could not be applied; the controller ends',
+    remedy: 'keep the folder and report the sentence; the others go on',
+  }),
+  CLOCK_SKEW: row<OfMember & { readonly offsetMs: number }>({
+    severity: 'warning',
+    text: ({ member, offsetMs }) => {
+      const where = offsetMs > 0 ? 'ahead of' : 'behind'
+      const seconds = (Math.abs(offsetMs) / 1000).toFixed(1)
+      return `the clock of ${member} is ${seconds} s ${where} this one; synchronize both by NTP`
+    },
+    about: aboutMember,
+    meaning: 'the clock of a member was more than 2 s off for 5 s, seen from here',
+    remedy: 'set the clocks by NTP; sessions and certificates are judged by them',
+  }),
+  LOW_SPACE: row<{ readonly freeBytes: number }>({
+    severity: 'warning',
+    text: ({ freeBytes }) => {
+      const mib = Math.floor(freeBytes / MIB)
+      return `the disk of the log has ${mib} MiB left; free disk space: below log.lowSpaceBytes the controller stops`
+    },
+    meaning: 'less than eight times `log.lowSpaceBytes` (64 MiB) is free where the log is',
+    remedy: 'free disk space: below `log.lowSpaceBytes` the controller stops',
+  }),
+  SNAPSHOT_LAGGING: row<OfMember>({
+    severity: 'warning',
+    text: ({ member }) =>
+      `the log grows faster than ${member} receives its snapshot, so another one must follow; write less, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
+    about: aboutMember,
+    meaning:
+      'a member is sent snapshot after snapshot, as the log grows past what is kept before it has received one',
+    remedy:
+      'write less for a while, or raise `log.catchUpBytes` or `cluster.snapshotBytesPerSecond` on the leader',
+  }),
+  NO_QUORUM_SPARE: row<{ readonly nextRisk: string; readonly unreachable: readonly string[] }>({
+    severity: 'warning',
+    text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
+    meaning:
+      'of three voters or more, so few are reached from here that no further one may be lost',
+    remedy: 'start or repair those named',
+  }),
+  LOG_REPAIRING: row<{ readonly term: Term; readonly index: Index | null }>({
+    severity: 'warning',
+    text: ({ term, index }) => {
+      const missing =
+        index === null ? `entries of term ${term}` : `entries up to ${index} of term ${term}`
+      return `the log was damaged and may lack ${missing}; it is being re-replicated, and this controller cannot become leader until it is complete`
+    },
+    meaning: 'the log was damaged and lacks what it may have acknowledged',
+    remedy: 'nothing while peers are up: they send it; look after the disk',
+  }),
+  CERTIFICATE_EXPIRES: row<{ readonly sentences: readonly string[] }>({
+    severity: 'warning',
+    text: ({ sentences }) => sentences.join('. '),
+    meaning: 'a certificate that this cluster rests on ends soon',
+    remedy: 'the sentence says which one, and how to renew it',
+  }),
+  BACKUP_FAILED: row<{ readonly fault: string }>({
+    severity: 'warning',
+    text: ({ fault }) =>
+      `cannot take a backup: ${fault}; it is tried again, and older ones are kept`,
+    meaning: 'a backup of the schedule (`backup.folder`) could not be taken; older ones are kept',
+    remedy:
+      'the sentence says why: folder, space, key or state; it is tried again within five minutes',
+  }),
+  BACKUP_HOOK_FAILED: row<{
+    readonly fault: string
+    readonly path: string
+    readonly command: string
+  }>({
+    severity: 'warning',
+    text: (facts) =>
+      `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
+    meaning: '`backup.hook` failed or took too long; the backup itself is there',
+    remedy: 'run the hook by hand with the path that the sentence names',
+  }),
+} as const
+
+export type AlarmCode = keyof typeof alarmTable
+export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C]['text']>[0]
+
+/** Something an operator must know of. */
+export interface Alarm {
+  readonly code: AlarmCode
+  /** One sentence. */
+  readonly text: string
+  /** UTC ms. */
+  readonly sinceMs: number
+  readonly severity: AlarmSeverity
+}
+
+/** Where all parts of a controller raise what an operator must know of. */
+export interface AlarmRaiser {
+  /** On until it is cleared; raised again, only its text changes. */
+  raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void
+  /** @param about which of those of the code; '' for a code that has one alarm at a time. */
+  clear(code: AlarmCode, about?: string): void
+}

@@ -1,0 +1,114 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import type { DescMessage, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+
+import {
+  FailedRequestsSchema,
+  LeadershipHoldSchema,
+  PresenceSchema,
+  RouterStatusSchema,
+  SessionUseSchema,
+  PostureRecordSchema,
+} from '../../proto/gen/soft_pb.ts'
+import { assertSafeIntegers, integer } from '../lib/safe-integer.ts'
+import type {
+  SoftStateCounts,
+  SoftTopic,
+  SoftTopicDefinition,
+  SoftTopicTable,
+  SoftTopicValue,
+} from './soft-state.ts'
+
+/** What a row says beside its message. */
+type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
+
+/** A topic whose values are its messages. All integers of a message that was heard are safe ones. */
+function messages<S extends DescMessage>(
+  schema: S,
+  bounds: Bounds,
+): SoftTopicDefinition<MessageShape<S>> {
+  return values(schema, { ...bounds, write: (message) => message, read: (message) => message })
+}
+
+/** A topic whose values say the same in less memory than a message, as there may be very many. */
+function values<S extends DescMessage, T>(
+  schema: S,
+  row: Bounds & { write(value: T): MessageInitShape<S>; read(message: MessageShape<S>): T },
+): SoftTopicDefinition<T> {
+  const { write, read, ...bounds } = row
+  return {
+    ...bounds,
+    encode: (value) => toBinary(schema, create(schema, write(value))),
+    decode: (bytes) => read(decoded(schema, bytes)),
+  }
+}
+
+/** A topic whose values stay packed: there may be one for each identity, and few are looked at. */
+function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
+  return {
+    ...bounds,
+    encode: (bytes) => bytes,
+    decode: (bytes) => {
+      decoded(schema, bytes)
+      // A copy: the bytes are a piece of a batch, which would be kept whole.
+      return bytes.slice()
+    },
+  }
+}
+
+function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageShape<S> {
+  const message = fromBinary(schema, bytes)
+  assertSafeIntegers(message)
+  return message
+}
+
+/**
+ * Every topic of the soft state, by its name on the wire. A row is all that makes a topic: who opens it, what is taken of
+ * peers and `docs/limits.md` follow from here.
+ */
+export const softTopics = {
+  /** How a controller is; the key is `self`. */
+  presence: messages(PresenceSchema, { ttlMs: 5000, ownerBytesMax: 40 * 1024, isVital: true }),
+  /** Why leadership is to stay where it is; the key is the reason. */
+  leadership: messages(LeadershipHoldSchema, { ttlMs: 15_000, ownerBytesMax: 1024, isVital: true }),
+  /**
+   * Last uses of API sessions, UTC ms by session id. All controllers that hear of a use keep it, so it matters little when its
+   * owner falls silent. The cap is above what `activitySessionsMax` sessions take.
+   */
+  activity: values(SessionUseSchema, {
+    ttlMs: 60_000,
+    ownerBytesMax: 16 * 1024 * 1024,
+    write: (atMs: number) => ({ atMs: BigInt(atMs) }),
+    read: ({ atMs }) => integer(atMs),
+  }),
+  /**
+   * Reports of devices by identity id. Devices report again what a controller knew that went silent; until then its reports
+   * count. The cap is that of 30,000 identities, a quarter of a kilobyte each.
+   */
+  posture: packed(PostureRecordSchema, { ttlMs: 5 * 60_000, ownerBytesMax: 8 * 1024 * 1024 }),
+  /** Service sessions that posture checks refused, by identity id. */
+  'failed-requests': packed(FailedRequestsSchema, {
+    ttlMs: 5 * 60_000,
+    ownerBytesMax: 1024 * 1024,
+  }),
+  /**
+   * Routers by id, each published by every controller that it has a channel to. Those beyond the cap are connected and not shown
+   * as such; those of a controller that was silent for the TTL are not connected, as far as the others show.
+   */
+  routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
+} as const satisfies SoftTopicTable
+
+export type SoftTopics = typeof softTopics
+
+/** What users of one topic hold in their hands. */
+export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
+
+/**
+ * State that is live rather than kept: presence, session activity, posture, router links. It travels between
+ * controllers beside the log, never through it. Each controller writes values of its own only; a newer (epoch,
+ * sequence) of an owner replaces an older one. Nothing in it compares the clocks of two machines.
+ */
+export interface SoftState<T extends SoftTopicTable = SoftTopics> {
+  /** Each topic has one user in a controller, which opens it once. What others said before comes first. */
+  open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>
+  readonly counts: SoftStateCounts
+}

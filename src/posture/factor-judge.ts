@@ -1,0 +1,79 @@
+import type { PostureCheck } from '../entities/posture-check.ts'
+import type { ShownFactor } from '../ports/posture.ts'
+
+/** How long a session keeps what it has once its machine has woken or was unlocked, until a code is given again. */
+export const PROMPT_GRACE_MS = 5 * 60_000
+/** No time limit. */
+const NO_TIMEOUT = -1
+
+type Factor = ShownFactor | undefined
+type Timed = Pick<PostureCheck, 'timeoutSeconds'>
+type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
+
+/** Whether a code was given in the session, not too long ago, and again where the check asks for that. */
+export function passesFactor(check: Prompted, factor: Factor): boolean {
+  if (factor === undefined || factor.passedAtMs === null) return false
+  return (
+    timeLeftMs(check, factor) > 0 &&
+    isFresh(check.promptOnWake, factor.wokenAtMs, factor) &&
+    isFresh(check.promptOnUnlock, factor.unlockedAtMs, factor)
+  )
+}
+
+/** Infinity where the check has no timeout. */
+function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: ShownFactor): number {
+  if (passedAtMs === null) return 0
+  if (timeoutSeconds <= 0) return Infinity
+  return Math.max(0, passedAtMs + timeoutSeconds * 1000 - nowMs)
+}
+
+/** Whether a code was given, and its time is over. */
+export function isTimedOut(check: Timed, factor: Factor): boolean {
+  if (factor === undefined || factor.passedAtMs === null) return false
+  return timeLeftMs(check, factor) === 0
+}
+
+/** Whether what happened to the machine asks for no code, or one was given after it, or there is still time for one. */
+export function isFresh(isPrompted: boolean, atMs: number | null, factor: Factor): boolean {
+  if (!isPrompted || atMs === null) return true
+  return atMs <= (factor?.passedAtMs ?? -Infinity) || graceLeftMs(atMs, factor) > 0
+}
+
+function graceLeftMs(atMs: number, factor: Factor): number {
+  return Math.max(0, atMs + PROMPT_GRACE_MS - (factor?.nowMs ?? Infinity))
+}
+
+/** In seconds, as clients read them: -1 where there is no limit, or where the client would not understand one. */
+export function factorTimes(
+  check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
+  factor: Factor,
+): { readonly timeout: number; readonly timeoutRemaining: number } {
+  if (check.timeoutSeconds <= 0) return { timeout: NO_TIMEOUT, timeoutRemaining: NO_TIMEOUT }
+  const timeout = check.timeoutSeconds
+  if (factor === undefined || factor.passedAtMs === null) return { timeout, timeoutRemaining: 0 }
+  if (check.ignoreLegacyEndpoints && factor.isLegacyClient) {
+    return { timeout: NO_TIMEOUT, timeoutRemaining: NO_TIMEOUT }
+  }
+  const { passedAtMs, wokenAtMs, unlockedAtMs } = factor
+  const graces = [
+    [check.promptOnWake, wokenAtMs] as const,
+    [check.promptOnUnlock, unlockedAtMs] as const,
+  ].flatMap(([isPrompted, atMs]) =>
+    isPrompted && atMs !== null && atMs > passedAtMs ? [graceLeftMs(atMs, factor)] : [],
+  )
+  const leftMs = Math.min(timeLeftMs(check, factor), ...graces)
+  return { timeout, timeoutRemaining: Math.floor(leftMs / 1000) }
+}
+
+/**
+ * What a client whose machine has just woken or was unlocked is told of a check that asks for a code then: nothing, where no code
+ * was given or less than the grace is left of it.
+ */
+export function promptedTimes(
+  check: Timed,
+  factor: Factor,
+): { readonly timeout: number; readonly timeoutRemaining: number } | null {
+  if (factor === undefined || timeLeftMs(check, factor) <= PROMPT_GRACE_MS) return null
+  const timeout = check.timeoutSeconds > 0 ? check.timeoutSeconds : NO_TIMEOUT
+  return { timeout, timeoutRemaining: PROMPT_GRACE_MS / 1000 }
+}

@@ -1,0 +1,111 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { FailedRequestSchema, FailedRequestsSchema } from '../../proto/gen/soft_pb.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { integer } from '../lib/safe-integer.ts'
+import type { FailedRequest } from '../ports/posture.ts'
+import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
+
+export const failedRequestLimits = {
+  /** Of one identity. */
+  failedRequestsMax: 100,
+  /** Of requests for one service, one in so long: clients ask again and again ... */
+  failedRequestsApartMs: 10_000,
+  /** ... and so many of those that were noted last are told by. */
+  failedRequestsRecentMax: 10_000,
+} as const
+const { failedRequestsMax } = failedRequestLimits
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Service sessions that were refused because of posture, over the soft state; the oldest make room. */
+export class FailedRequests {
+  readonly #selfId: string
+  readonly #topic: OpenTopic<'failed-requests'>
+  /** Identities that were refused something here, the last one last. */
+  readonly #here = new Set<string>()
+  /** When each was noted, by who asked for what; the last one last. */
+  readonly #recentMs = new Map<string, number>()
+
+  constructor(selfId: string, topic: OpenTopic<'failed-requests'>) {
+    this.#selfId = selfId
+    this.#topic = topic
+  }
+
+  note(identityId: string, request: FailedRequest): void {
+    if (this.#isRepeated(identityId, request)) return
+    const known = this.#topic.get(this.#selfId, identityId)
+    const requests = known === undefined ? [] : unpack(known)
+    requests.push(request)
+    let kept = requests.slice(-failedRequestsMax)
+    let bytes = pack(kept)
+    while (bytes.length > SOFT_VALUE_BYTES_MAX && kept.length > 1) {
+      kept = kept.slice(Math.ceil(kept.length / 8))
+      bytes = pack(kept)
+    }
+    if (bytes.length > SOFT_VALUE_BYTES_MAX) return
+    this.#here.delete(identityId)
+    while (!this.#topic.publish(identityId, bytes)) {
+      const [oldest] = this.#here
+      if (oldest === undefined) return
+      this.#topic.withdraw(oldest)
+      this.#here.delete(oldest)
+    }
+    this.#here.add(identityId)
+  }
+
+  #isRepeated(identityId: string, { serviceId, sessionType, atMs }: FailedRequest): boolean {
+    const { failedRequestsApartMs, failedRequestsRecentMax } = failedRequestLimits
+    const asked = `${identityId}\n${serviceId}\n${sessionType}`
+    const before = this.#recentMs.get(asked)
+    if (before !== undefined && Math.abs(atMs - before) < failedRequestsApartMs) return true
+    this.#recentMs.delete(asked)
+    this.#recentMs.set(asked, atMs)
+    const [oldest] = this.#recentMs.keys()
+    if (this.#recentMs.size > failedRequestsRecentMax && oldest !== undefined) {
+      this.#recentMs.delete(oldest)
+    }
+    return false
+  }
+
+  of(identityId: string): readonly FailedRequest[] {
+    const found: FailedRequest[] = []
+    for (const { key, value } of this.#topic.values()) {
+      if (key === identityId) found.push(...unpack(value))
+    }
+    return found.sort((a, b) => b.atMs - a.atMs).slice(0, failedRequestsMax)
+  }
+}
+
+function pack(requests: readonly FailedRequest[]): Uint8Array {
+  const message = create(FailedRequestsSchema, {
+    requests: requests.map(({ atMs, policyFailures, ...rest }) =>
+      create(FailedRequestSchema, {
+        ...rest,
+        atMs: BigInt(atMs),
+        policyFailuresJson: new TextEncoder().encode(canonicalJson(policyFailures)),
+      }),
+    ),
+  })
+  return toBinary(FailedRequestsSchema, message)
+}
+
+/** Heard bytes were decoded before they were kept; a peer decides what is in them all the same. */
+function unpack(bytes: Uint8Array): FailedRequest[] {
+  return fromBinary(FailedRequestsSchema, bytes).requests.map(
+    ({ atMs, apiSessionId, serviceId, serviceName, sessionType, policyFailuresJson }) => ({
+      ...{ apiSessionId, serviceId, serviceName, sessionType },
+      atMs: integer(atMs),
+      policyFailures: arrayOf(policyFailuresJson),
+    }),
+  )
+}
+
+function arrayOf(json: Uint8Array): FailedRequest['policyFailures'] {
+  try {
+    const value: unknown = JSON.parse(utf8.decode(json))
+    return Array.isArray(value) ? (value as FailedRequest['policyFailures']) : []
+  } catch {
+    return []
+  }
+}

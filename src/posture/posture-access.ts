@@ -1,0 +1,120 @@
+import type { PostureCheck } from '../entities/posture-check.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type {
+  Granted,
+  JudgedPosture,
+  Posture,
+  PostureFailure,
+  ShownFactor,
+} from '../ports/posture.ts'
+import type {
+  CheckedPolicy,
+  JudgedCheck,
+  PromptedService,
+  Prompts,
+  StateView,
+} from '../ports/state-view.ts'
+import { promptedTimes } from './factor-judge.ts'
+import { judgedValues, passes } from './posture-judge.ts'
+import { postureQuery } from './posture-query.ts'
+
+/** Services named in one answer; clients that have more of them see their posture queries. */
+export const promptedServicesMax = 1000
+
+type Policies = Pick<StateView, 'get' | 'policiesBetween' | 'policiesOfIdentity'>
+
+export function judged(posture: Posture): JudgedPosture {
+  const asCheck = (record: EntityRecord): PostureCheck => record as PostureCheck
+  return {
+    passes: (check) => passes(asCheck(check), posture),
+    queryOf: (check) => postureQuery(asCheck(check), posture),
+    valuesOf: (check) => judgedValues(asCheck(check), posture),
+  }
+}
+
+/** The policies that grant nothing for the posture; [] when one of them grants, or there is none. */
+export function postureFailures(
+  state: Policies,
+  { identityId, serviceId, type }: Granted,
+  posture: JudgedPosture,
+): readonly PostureFailure[] {
+  const failures: PostureFailure[] = []
+  for (const policy of state.policiesBetween(identityId, serviceId, type)) {
+    const checks = checksOf(policy).filter((check) => !posture.passes(check))
+    if (checks.length === 0) return []
+    failures.push({
+      policyId: policy.id,
+      policyName: policy.name,
+      checks: checks.map((check) => {
+        const { id, name, typeId } = check
+        return { id, name, typeId, values: posture.valuesOf(check) }
+      }),
+    })
+  }
+  return failures
+}
+
+/** The checks of the first policy whose checks all pass. */
+export function grantingChecks(
+  state: Policies,
+  { identityId, serviceId, type }: Granted,
+  posture: JudgedPosture,
+): readonly JudgedCheck[] {
+  for (const policy of state.policiesBetween(identityId, serviceId, type)) {
+    const checks = checksOf(policy)
+    if (!checks.every((check) => posture.passes(check))) continue
+    return checks.map(({ id, revision }) => ({ id, revision }))
+  }
+  return []
+}
+
+/** The posture checks that decide what an identity may use, in id order. */
+export function checksConcerning(state: Policies, identityId: string): readonly PostureCheck[] {
+  const found = new Map<string, PostureCheck>()
+  for (const policy of state.policiesOfIdentity(identityId)) {
+    for (const check of checksOf(policy)) found.set(check.id, check)
+  }
+  return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/**
+ * The services of an identity for which a code must be given again soon, as its device has woken or was unlocked; in id order.
+ * Of several checks, the shortest timeout is shown.
+ */
+export function promptedServices(
+  state: Policies,
+  identityId: string,
+  prompts: Prompts,
+  factor: ShownFactor,
+): readonly PromptedService[] {
+  const found = new Map<string, PromptedService>()
+  for (const policy of state.policiesOfIdentity(identityId)) {
+    const times = checksOf(policy)
+      .filter((check) => isAsked(check, prompts))
+      .flatMap((check) => promptedTimes(check, factor) ?? [])
+    const [shortest] = times.sort((a, b) => orderOf(a.timeout) - orderOf(b.timeout))
+    if (shortest === undefined) continue
+    for (const id of policy.serviceIds()) {
+      const known = found.get(id)
+      if (known === undefined && found.size >= promptedServicesMax) break
+      if (known !== undefined && orderOf(known.timeout) <= orderOf(shortest.timeout)) continue
+      const name = state.get('service', id)?.['name']
+      found.set(id, { id, name: typeof name === 'string' ? name : '', ...shortest })
+    }
+  }
+  return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+function checksOf(policy: CheckedPolicy): readonly PostureCheck[] {
+  return policy.checks() as readonly PostureCheck[]
+}
+
+/** No timeout is longer than any. */
+function orderOf(timeout: number): number {
+  return timeout < 0 ? Infinity : timeout
+}
+
+function isAsked(check: PostureCheck, { isWoken, isUnlocked }: Prompts): boolean {
+  if (check.typeId !== 'MFA') return false
+  return (isWoken && check.promptOnWake) || (isUnlocked && check.promptOnUnlock)
+}

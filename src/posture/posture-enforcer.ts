@@ -1,0 +1,230 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, ServiceSessionEndSchema } from '../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../entities/api-session.ts'
+import type { Session } from '../entities/session.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import { Problem, fieldProblem } from '../lib/problems.ts'
+import { SYSTEM_ACTOR } from '../ports/actor.ts'
+import type { ClusterView } from '../ports/cluster-view.ts'
+import type { JudgedPosture, Posture, PostureReport } from '../ports/posture.ts'
+import type { Proposer } from '../ports/proposer.ts'
+import type { StateView } from '../ports/state-view.ts'
+import { checksConcerning, judged, postureFailures } from './posture-access.ts'
+import { passes } from './posture-judge.ts'
+import type { PostureReports } from './posture-reports.ts'
+
+export interface EnforcerLimits {
+  /** How often the duty comes round. */
+  readonly sweepMs: number
+  /** Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no longer passes ... */
+  readonly postureLooksMax: number
+  /** ... ends at most so many in one command ... */
+  readonly postureEndsMax: number
+  /** ... and leaves this long after it began to lead, or after reports of a client were lost, to make them again. */
+  readonly postureGraceMs: number
+  /** Reports of so many identities are looked at each `sweepMs`, and dropped where no API session is left. */
+  readonly posturePrunesMax: number
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+export interface EnforcerParts {
+  readonly state: StateView
+  readonly cluster: Pick<ClusterView, 'leaderId' | 'selfId'>
+  readonly proposer: Proposer
+  readonly clock: Clock
+  /** @returns the way to stop it. */
+  readonly scheduler: { every(periodMs: number, run: () => void): () => void }
+  readonly limits: EnforcerLimits
+  readonly logger: {
+    warn(fields: Fields, message: string): void
+    error(fields: Fields, message: string): void
+  }
+  readonly reports: PostureReports
+  /** Of an API session: what its identity reported, and what was shown in the session. */
+  readonly postureOf: (session: EntityRecord) => SessionPosture
+}
+
+/** The posture of an API session has a second factor, if only one that was not shown. */
+export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
+
+/** Sessions looked at between two turns of the event loop. */
+const SLICE = 250
+
+/**
+ * Ends service sessions whose client no longer passes the posture checks. The controller that takes a report ends the sessions
+ * that fail by it at once. The leader also goes round all service sessions: checks and policies change too, and reports can be
+ * lost with the controller that they were made to.
+ */
+export class PostureEnforcer {
+  readonly #parts: EnforcerParts
+  #stop: () => void = () => undefined
+  #isSweeping = false
+  /** Where the round of the leader stands. */
+  #lookedAt = ''
+  #leadsSinceMs: number | null = null
+  /**
+   * When reports at another controller were lost, monotonic: they may be made again in a moment. New reports earn no such grace,
+   * or a client that reports again and again would never be looked at.
+   */
+  readonly #lostMs = new Map<string, number>()
+
+  constructor(parts: EnforcerParts) {
+    this.#parts = parts
+    parts.reports.onLost((identityId) => {
+      this.#lostMs.delete(identityId)
+      this.#lostMs.set(identityId, parts.clock.monotonicMs())
+    })
+  }
+
+  start(): void {
+    const { scheduler, limits } = this.#parts
+    this.#stop = scheduler.every(limits.sweepMs, () => void this.sweep())
+  }
+
+  stop(): void {
+    this.#stop()
+  }
+
+  /**
+   * Resolves when the sessions that it costs the caller are ended, as far as there is a leader to end them.
+   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity; SERVER_TOO_MANY_REQUESTS when this
+   * controller has no room for it.
+   */
+  async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
+    const { reports, postureOf, logger } = this.#parts
+    const { identityId } = session
+    const before = postureOf(session)
+    const outcome = reports.report(identityId, session.id, made)
+    if (outcome === 'same') return
+    if (outcome === 'tooLarge') {
+      throw fieldProblem('body', 'posture data exceeds 32 KiB per identity')
+    }
+    if (outcome === 'full') {
+      logger.warn({}, 'no room for posture data; posture responses are refused with 429')
+      throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    }
+    const after = { ...reports.of(identityId), factor: before.factor }
+    await this.#follow(identityId, { before, after, hasWoken: made.some(isEndpoint) })
+  }
+
+  /** Moves what clients are shown, and ends sessions, where the checks that pass are other ones now. */
+  async #follow(
+    identityId: string,
+    moved: { readonly before: Posture; readonly after: Posture; readonly hasWoken: boolean },
+  ): Promise<void> {
+    const checks = checksConcerning(this.#parts.state, identityId)
+    const failed = checks.filter(
+      (check) => passes(check, moved.before) && !passes(check, moved.after),
+    )
+    const passed = checks.filter(
+      (check) => !passes(check, moved.before) && passes(check, moved.after),
+    )
+    const isPrompted = checks.some((check) => check.promptOnWake || check.promptOnUnlock)
+    const isSame = failed.length === 0 && passed.length === 0
+    if (isSame && !(moved.hasWoken && isPrompted)) return
+    this.#parts.reports.noteMove(identityId)
+    if (failed.length > 0) await this.#endFailingOf(identityId)
+  }
+
+  /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
+  async factorMoved(identityId: string): Promise<void> {
+    const { state, reports } = this.#parts
+    if (!checksConcerning(state, identityId).some(({ typeId }) => typeId === 'MFA')) return
+    reports.noteMove(identityId)
+    await this.#endFailingOf(identityId)
+  }
+
+  async #endFailingOf(identityId: string): Promise<void> {
+    const sessions = this.#parts.state.findAll('session', 'identityId', identityId)
+    for (let at = 0; at < sessions.length; at += SLICE) {
+      await this.#endFailing(sessions.slice(at, at + SLICE))
+    }
+  }
+
+  async sweep(): Promise<void> {
+    if (this.#isSweeping) return
+    this.#isSweeping = true
+    try {
+      this.#prune()
+      await this.#look()
+    } finally {
+      this.#isSweeping = false
+    }
+  }
+
+  /** Reports live no longer than the sessions that they were made in. */
+  #prune(): void {
+    const { state, reports, limits, clock } = this.#parts
+    for (const identityId of reports.reportedHere(limits.posturePrunesMax)) {
+      const sessions = state.findAll('apiSession', 'identityId', identityId)
+      reports.keepOnly(identityId, new Set(sessions.map(({ id }) => id)))
+    }
+    const graceEndsMs = clock.monotonicMs() - limits.postureGraceMs
+    for (const [identityId, lostMs] of this.#lostMs) {
+      if (lostMs > graceEndsMs) break
+      this.#lostMs.delete(identityId)
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { cluster, clock, state, limits } = this.#parts
+    if (cluster.leaderId() !== cluster.selfId) {
+      this.#leadsSinceMs = null
+      return
+    }
+    this.#leadsSinceMs ??= clock.monotonicMs()
+    if (clock.monotonicMs() - this.#leadsSinceMs < limits.postureGraceMs) return
+    if (state.count('postureCheck') === 0) return
+    for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
+      const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
+      const settled = sessions.filter((session) => !this.#lostMs.has(String(session['identityId'])))
+      await this.#endFailing(settled)
+      this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
+      if (this.#lookedAt === '') return
+    }
+  }
+
+  /**
+   * Of a slice of sessions, ends those whose client passes none of the policies that grant them. No leader or no answer is
+   * part of life: the next round tries again.
+   */
+  async #endFailing(sessions: readonly EntityRecord[]): Promise<void> {
+    const { proposer, limits, logger } = this.#parts
+    const ids = this.#failing(sessions)
+    try {
+      for (let at = 0; at < ids.length; at += limits.postureEndsMax) {
+        const message = { ids: ids.slice(at, at + limits.postureEndsMax) }
+        await proposer.propose({
+          kind: CommandKind.SERVICE_SESSION_END,
+          payload: toBinary(ServiceSessionEndSchema, create(ServiceSessionEndSchema, message)),
+          actor: SYSTEM_ACTOR,
+        })
+      }
+    } catch (error) {
+      if (error instanceof Problem) return
+      logger.error({ err: error }, 'cannot end sessions of clients that fail posture checks')
+    }
+    await new Promise((go) => setImmediate(go))
+  }
+
+  #failing(sessions: readonly EntityRecord[]): string[] {
+    const { state, postureOf } = this.#parts
+    const known = new Map<string, JudgedPosture>()
+    return (sessions as readonly Session[])
+      .filter((session) => {
+        const apiSession = state.get('apiSession', session.apiSessionId)
+        if (apiSession === undefined) return false
+        const posture = known.get(apiSession.id) ?? judged(postureOf(apiSession))
+        known.set(apiSession.id, posture)
+        return postureFailures(state, session, posture).length > 0
+      })
+      .map(({ id }) => id)
+  }
+}
+
+function isEndpoint({ kind }: PostureReport): boolean {
+  return kind === 'endpoint'
+}

@@ -1,0 +1,250 @@
+import { create } from '@bufbuild/protobuf'
+
+import { PostureFactSchema } from '../../proto/gen/soft_pb.ts'
+import type { PostureFact, PostureRecord } from '../../proto/gen/soft_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import { integer } from '../lib/safe-integer.ts'
+import type {
+  EndpointState,
+  Posture,
+  PostureReport,
+  ProcessReport,
+  ReportOutcome,
+} from '../ports/posture.ts'
+import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
+import { factsOf, inOrder, pack, sameReport, slotOf, unpack, whatOf } from './posture-facts.ts'
+import type { Facts } from './posture-facts.ts'
+
+export const postureLimits = {
+  /** A report that is repeated unchanged goes to the other controllers again after so long: they show when it was made. */
+  postureRepeatMs: 60_000,
+} as const
+
+interface Merged {
+  readonly facts: Facts
+  /** The highest version of any. */
+  readonly version: bigint
+}
+
+/**
+ * What devices reported of themselves, over the soft state. Each controller publishes what was reported to it. Of two reports on
+ * one thing the one with the higher version counts: a controller sets it above all that it knows (Lamport's clock), and equal
+ * versions are ordered by the controllers' ids. So all of them come to the same, and no clock is compared.
+ */
+export class PostureReports {
+  readonly #selfId: string
+  readonly #topic: OpenTopic<'posture'>
+  readonly #clock: Pick<Clock, 'nowMs'>
+  /** Which other controllers have reports of an identity. */
+  readonly #elsewhere = new Map<string, Set<string>>()
+  /** Identities with reports that were made here; those looked at last come last. */
+  readonly #here = new Set<string>()
+  readonly #listeners: ((identityId: string) => void)[] = []
+
+  constructor(selfId: string, topic: OpenTopic<'posture'>, clock: Pick<Clock, 'nowMs'>) {
+    this.#selfId = selfId
+    this.#topic = topic
+    this.#clock = clock
+    topic.onChange((owner, identityId, value) => {
+      this.#noteOwner(owner, identityId, value !== undefined)
+      // At once: should the later report go with its controller, the one before it must not count again.
+      if (value !== undefined && this.#here.has(identityId))
+        this.#dropWhere(identityId, isOverridden)
+      if (value === undefined) for (const listener of this.#listeners) listener(identityId)
+    })
+  }
+
+  /** Called when reports on an identity have gone with the controller that they were made to. */
+  onLost(listener: (identityId: string) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  of(identityId: string): Posture {
+    const posture: { -readonly [name in keyof Posture]: Posture[name] } = {
+      ...{ os: null, domain: null, mac: null, processes: [] },
+    }
+    const processes: ProcessReport[] = []
+    for (const [, { what, checkId, atMs: reportedAt }] of inOrder(this.#merged(identityId).facts)) {
+      const atMs = integer(reportedAt)
+      if (what.case === 'os') {
+        const { type, version, build } = what.value
+        posture.os = { checkId, atMs, type, version, build }
+      } else if (what.case === 'domain') {
+        posture.domain = { checkId, atMs, domain: what.value.domain }
+      } else if (what.case === 'mac') {
+        posture.mac = { checkId, atMs, addresses: what.value.addresses }
+      } else if (what.case === 'process') {
+        const { path, running: isRunning, hash, signerFingerprints } = what.value
+        processes.push({ checkId, atMs, path, isRunning, hash, signerFingerprints })
+      }
+    }
+    posture.processes = processes
+    return posture
+  }
+
+  /** By API session. */
+  endpointsOf(identityId: string): ReadonlyMap<string, EndpointState> {
+    const found = new Map<string, EndpointState>()
+    for (const { what } of this.#merged(identityId).facts.values()) {
+      if (what.case !== 'endpoint') continue
+      const { apiSessionId, wokenAtMs, unlockedAtMs } = what.value
+      found.set(apiSessionId, {
+        wokenAtMs: wokenAtMs === 0n ? null : integer(wokenAtMs),
+        unlockedAtMs: unlockedAtMs === 0n ? null : integer(unlockedAtMs),
+      })
+    }
+    return found
+  }
+
+  /** Takes all that one request reports, or nothing of it. */
+  report(
+    identityId: string,
+    apiSessionId: string,
+    reports: readonly PostureReport[],
+  ): ReportOutcome {
+    const nowMs = this.#clock.nowMs()
+    const merged = this.#merged(identityId)
+    const own = this.#ofOwner(this.#selfId, identityId)
+    const facts = factsOf(own)
+    const fresh = new Set<string>()
+    let { version } = merged
+    let isSame = true
+    let isDue = false
+    for (const report of reports) {
+      const slot = slotOf(report, apiSessionId)
+      const known = merged.facts.get(slot)
+      const what = whatOf(report, apiSessionId, known, nowMs)
+      isSame &&= known !== undefined && sameReport(known, what)
+      // A report at another controller goes with that one, so this controller keeps it, too.
+      const isOwn = known !== undefined && facts.get(slot)?.version === known.version
+      isDue ||= !isOwn || isOld(known, nowMs)
+      version += 1n
+      const fact = create(PostureFactSchema, { version, atMs: BigInt(nowMs), ...what })
+      facts.set(slot, fact)
+      merged.facts.set(slot, fact)
+      fresh.add(slot)
+    }
+    if (isSame && !isDue) return 'same'
+    const outcome = this.#publish(identityId, own?.moves ?? 0n, facts, fresh)
+    return outcome === 'taken' && isSame ? 'same' : outcome
+  }
+
+  /** How often reports on an identity changed what it passes; only grows as long as the controllers run. */
+  moves(identityId: string): number {
+    let moves = 0
+    for (const owner of this.#ownersOf(identityId)) {
+      moves += integer(this.#ofOwner(owner, identityId)?.moves ?? 0n)
+    }
+    return moves
+  }
+
+  noteMove(identityId: string): void {
+    const own = this.#ofOwner(this.#selfId, identityId)
+    const facts = factsOf(own)
+    this.#publish(identityId, (own?.moves ?? 0n) + 1n, facts, new Set())
+  }
+
+  /** Identities with reports that were made here, those not looked at for longest first; at most `max`. */
+  reportedHere(max: number): readonly string[] {
+    const found: string[] = []
+    for (const id of this.#here) {
+      if (found.length === max) break
+      found.push(id)
+    }
+    for (const id of found) {
+      this.#here.delete(id)
+      this.#here.add(id)
+    }
+    return found
+  }
+
+  /** Forgets the reports on an identity that were made here in none of these API sessions; without any, all of them. */
+  keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
+    if (apiSessionIds.size === 0) {
+      this.#topic.withdraw(identityId)
+      this.#here.delete(identityId)
+      return
+    }
+    const isOver = ({ what }: PostureFact): boolean =>
+      what.case === 'endpoint' && !apiSessionIds.has(what.value.apiSessionId)
+    this.#dropWhere(identityId, (fact, counting) => isOver(fact) || isOverridden(fact, counting))
+  }
+
+  /** Drops facts that were reported here. @param isIdle given a fact, and the one on the same thing that counts. */
+  #dropWhere(
+    identityId: string,
+    isIdle: (fact: PostureFact, counting: PostureFact | undefined) => boolean,
+  ): void {
+    const own = this.#ofOwner(this.#selfId, identityId)
+    if (own === undefined) return
+    const merged = this.#merged(identityId)
+    const facts = factsOf(own)
+    for (const [slot, fact] of facts) {
+      if (isIdle(fact, merged.facts.get(slot))) facts.delete(slot)
+    }
+    if (facts.size < own.facts.length) this.#publish(identityId, own.moves, facts, new Set())
+  }
+
+  #noteOwner(owner: string, identityId: string, hasReports: boolean): void {
+    if (owner === this.#selfId) return
+    const owners = this.#elsewhere.get(identityId)
+    if (hasReports) {
+      if (owners === undefined) this.#elsewhere.set(identityId, new Set([owner]))
+      else owners.add(owner)
+    } else if (owners?.delete(owner) === true && owners.size === 0) {
+      this.#elsewhere.delete(identityId)
+    }
+  }
+
+  /** Sorted, so that every controller merges in the same order. */
+  #ownersOf(identityId: string): string[] {
+    return [this.#selfId, ...(this.#elsewhere.get(identityId) ?? [])].sort()
+  }
+
+  #ofOwner(owner: string, identityId: string): PostureRecord | undefined {
+    const bytes = this.#topic.get(owner, identityId)
+    return bytes === undefined ? undefined : unpack(bytes)
+  }
+
+  #merged(identityId: string): Merged {
+    const facts: Facts = new Map()
+    let version = 0n
+    for (const owner of this.#ownersOf(identityId)) {
+      for (const [slot, fact] of factsOf(this.#ofOwner(owner, identityId))) {
+        const known = facts.get(slot)
+        if (known === undefined || fact.version >= known.version) facts.set(slot, fact)
+        if (fact.version > version) version = fact.version
+      }
+    }
+    return { facts, version }
+  }
+
+  /** The oldest facts make room, but for those that are `fresh`. */
+  #publish(
+    identityId: string,
+    moves: bigint,
+    facts: Facts,
+    fresh: ReadonlySet<string>,
+  ): ReportOutcome {
+    let bytes = pack(moves, facts)
+    for (const [slot] of inOrder(facts)) {
+      if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
+      if (fresh.has(slot)) continue
+      facts.delete(slot)
+      bytes = pack(moves, facts)
+    }
+    if (bytes.length > SOFT_VALUE_BYTES_MAX) return 'tooLarge'
+    if (!this.#topic.publish(identityId, bytes)) return 'full'
+    this.#here.add(identityId)
+    return 'taken'
+  }
+}
+
+function isOverridden(fact: PostureFact, counting: PostureFact | undefined): boolean {
+  return counting?.version !== fact.version
+}
+
+function isOld({ atMs }: PostureFact, nowMs: number): boolean {
+  return Math.abs(nowMs - integer(atMs)) >= postureLimits.postureRepeatMs
+}

@@ -1,0 +1,132 @@
+import type { ApiSession } from '../entities/api-session.ts'
+import type { EntityRecord } from '../lib/entity-record.ts'
+import type { Problem } from '../lib/problems.ts'
+import type {
+  EndpointState,
+  FailedRequest,
+  Granted,
+  JudgedPosture,
+  Posture,
+  PostureFailure,
+  PostureReport,
+  PostureService,
+  ShownFactor,
+} from '../ports/posture.ts'
+import type { SoftState } from '../ports/soft-topics.ts'
+import type { JudgedCheck, PromptedService, Prompts } from '../ports/state-view.ts'
+import { FailedRequests } from './failed-requests.ts'
+import { grantingChecks, judged, postureFailures, promptedServices } from './posture-access.ts'
+import { PostureEnforcer } from './posture-enforcer.ts'
+import type { EnforcerParts, SessionPosture } from './posture-enforcer.ts'
+import { PostureReports } from './posture-reports.ts'
+import { refusal } from './refusal.ts'
+import { sessionFactor } from './session-factor.ts'
+
+export interface PostureParts extends Omit<EnforcerParts, 'reports' | 'postureOf'> {
+  readonly soft: Pick<SoftState, 'open'>
+}
+
+/** Posture as the rest of a controller knows it: reports, what they pass, and the duty that ends what they no longer do. */
+export class ControllerPosture implements PostureService {
+  readonly #parts: PostureParts
+  readonly #reports: PostureReports
+  readonly #failedRequests: FailedRequests
+  readonly #enforcer: PostureEnforcer
+
+  constructor(parts: PostureParts) {
+    const { soft, cluster, clock } = parts
+    this.#parts = parts
+    this.#reports = new PostureReports(cluster.selfId, soft.open('posture'), clock)
+    this.#failedRequests = new FailedRequests(cluster.selfId, soft.open('failed-requests'))
+    this.#enforcer = new PostureEnforcer({
+      ...parts,
+      reports: this.#reports,
+      postureOf: (session) => this.#postureOf(session),
+    })
+  }
+
+  start(): void {
+    this.#enforcer.start()
+  }
+
+  stop(): void {
+    this.#enforcer.stop()
+  }
+
+  of(identityId: string): Posture {
+    return this.#reports.of(identityId)
+  }
+
+  endpointsOf(identityId: string): ReadonlyMap<string, EndpointState> {
+    return this.#reports.endpointsOf(identityId)
+  }
+
+  factorOf(session: EntityRecord): ShownFactor {
+    const { state, clock } = this.#parts
+    const of = session as ApiSession
+    const endpoint = this.#reports.endpointsOf(of.identityId).get(of.id)
+    const sdkInfo = state.get('identity', of.identityId)?.['sdkInfo']
+    return sessionFactor(of, endpoint, sdkInfo, clock.nowMs())
+  }
+
+  ofIdentity(identityId: string): JudgedPosture {
+    return judged(this.#reports.of(identityId))
+  }
+
+  ofSession(session: EntityRecord): JudgedPosture {
+    return judged(this.#postureOf(session))
+  }
+
+  #postureOf(session: EntityRecord): SessionPosture {
+    const { identityId } = session as ApiSession
+    return { ...this.#reports.of(identityId), factor: this.factorOf(session) }
+  }
+
+  moves(identityId: string): number {
+    return this.#reports.moves(identityId)
+  }
+
+  report(session: EntityRecord, reports: readonly PostureReport[]): Promise<void> {
+    return this.#enforcer.report(session as ApiSession, reports)
+  }
+
+  factorMoved(identityId: string): Promise<void> {
+    return this.#enforcer.factorMoved(identityId)
+  }
+
+  failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[] {
+    return postureFailures(this.#parts.state, wanted, posture)
+  }
+
+  grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[] {
+    return grantingChecks(this.#parts.state, wanted, posture)
+  }
+
+  promptedServices(session: EntityRecord, prompts: Prompts): readonly PromptedService[] {
+    const { identityId } = session as ApiSession
+    return promptedServices(this.#parts.state, identityId, prompts, this.factorOf(session))
+  }
+
+  refused(
+    { identityId, ...wanted }: Granted & { readonly apiSessionId: string },
+    failures: readonly PostureFailure[],
+    cause: Problem,
+  ): Problem {
+    const { state, clock } = this.#parts
+    const name = state.get('service', wanted.serviceId)?.['name']
+    const { request, problem } = refusal(failures, cause)
+    this.#failedRequests.note(identityId, {
+      apiSessionId: wanted.apiSessionId,
+      serviceId: wanted.serviceId,
+      sessionType: wanted.type,
+      atMs: clock.nowMs(),
+      serviceName: typeof name === 'string' ? name : '',
+      policyFailures: request,
+    })
+    return problem
+  }
+
+  failedRequests(identityId: string): readonly FailedRequest[] {
+    return this.#failedRequests.of(identityId)
+  }
+}

@@ -1,0 +1,105 @@
+import { listsStore } from './configuration.ts'
+import { hasLiveLeader, onTimeoutNow, onVoteRequest, onVoteResponse } from './election.ts'
+import {
+  answerStaleLeader,
+  onAppendRequest,
+  onCommitNotice,
+  onHeartbeatRequest,
+  onSnapshot,
+} from './follow.ts'
+import { onAppendResponse, onHeartbeatResponse } from './replication.ts'
+import { becomeFollower } from './role.ts'
+import type { State } from './state.ts'
+import type { Message, NodeId } from './types.ts'
+
+/** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
+export function onMessage(state: State, message: Message, storeId: Uint8Array | null): void {
+  if (message.to !== state.id || message.from === state.id) return
+  if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
+  if (message.term > state.term && !adoptTerm(state, message)) return
+  if (message.term < state.term && !isJudgedBelowTerm(state, message)) return
+  dispatch(state, message)
+}
+
+/**
+ * Answers of those who take no part are not heard: a removed node's higher term unseats nobody. Nor are those of a disk that
+ * is not the one in force: what a lost disk acknowledged is not on the one in its place, and that one, which forgot what
+ * was promised under its name, stands for nobody before it was let in.
+ */
+function isCounted(state: State, from: NodeId, storeId: Uint8Array | null): boolean {
+  return listsStore(state.memberships.current.record, from, storeId)
+}
+
+function isAnswer(message: Message): boolean {
+  const { type } = message
+  return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'
+}
+
+/** @returns whether the message is to be looked at further. */
+function adoptTerm(state: State, message: Message): boolean {
+  switch (message.type) {
+    case 'voteRequest':
+      if (message.pre) return true
+      if (hasLiveLeader(state) && !message.transfer) return false
+      becomeFollower(state, message.term, null)
+      return true
+    case 'voteResponse':
+      if (message.pre && message.granted) return true
+      becomeFollower(state, message.term, null)
+      return false
+    case 'appendRequest':
+    case 'heartbeatRequest':
+    case 'commitNotice':
+    case 'snapshot':
+      becomeFollower(state, message.term, message.from)
+      return true
+    case 'appendResponse':
+    case 'heartbeatResponse':
+      becomeFollower(state, message.term, null)
+      return false
+    case 'timeoutNow':
+      return false
+  }
+}
+
+/** @returns whether a message of an earlier term is still worth an answer. */
+function isJudgedBelowTerm(state: State, message: Message): boolean {
+  switch (message.type) {
+    case 'voteRequest':
+    case 'snapshot':
+      return true
+    case 'appendRequest':
+    case 'heartbeatRequest':
+      answerStaleLeader(state, message.from)
+      return false
+    case 'voteResponse':
+    case 'appendResponse':
+    case 'heartbeatResponse':
+    case 'commitNotice':
+    case 'timeoutNow':
+      return false
+  }
+}
+
+function dispatch(state: State, message: Message): void {
+  switch (message.type) {
+    case 'voteRequest':
+      return onVoteRequest(state, message)
+    case 'voteResponse':
+      return onVoteResponse(state, message)
+    case 'appendRequest':
+      return onAppendRequest(state, message)
+    case 'appendResponse':
+      return onAppendResponse(state, message)
+    case 'heartbeatRequest':
+      return onHeartbeatRequest(state, message)
+    case 'heartbeatResponse':
+      return onHeartbeatResponse(state, message)
+    case 'commitNotice':
+      return onCommitNotice(state, message)
+    case 'timeoutNow':
+      return state.leader === message.from ? onTimeoutNow(state) : undefined
+    case 'snapshot':
+      return onSnapshot(state, message)
+  }
+}

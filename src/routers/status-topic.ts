@@ -1,0 +1,93 @@
+import { create } from '@bufbuild/protobuf'
+
+import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
+import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
+import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
+import type { OpenTopic } from '../ports/soft-topics.ts'
+import { routerLimits } from './limits.ts'
+
+const { routerProtocolsMax, routerTextCharactersMax } = routerLimits
+
+function messageOf(status: RouterStatus): RouterStatusMessage {
+  return create(RouterStatusSchema, bounded(status))
+}
+
+function statusOf({ hostname, protocols, version }: RouterStatusMessage): RouterStatus {
+  const { version: of = '', revision = '', buildDate = '', os = '', arch = '' } = version ?? {}
+  return bounded({ hostname, protocols, version: { version: of, revision, buildDate, os, arch } })
+}
+
+/** A router says these of itself, and a peer repeats them: neither decides how long they are. */
+function bounded({ hostname, protocols, version }: RouterStatus): RouterStatus {
+  const text = (value: string): string => value.slice(0, routerTextCharactersMax)
+  const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
+  return {
+    hostname: text(hostname),
+    protocols: Object.fromEntries(entries.map(([name, url]) => [text(name), text(url)])),
+    version: {
+      version: text(version.version),
+      revision: text(version.revision),
+      buildDate: text(version.buildDate),
+      os: text(version.os),
+      arch: text(version.arch),
+    },
+  }
+}
+
+/**
+ * Which routers are connected, over the soft state: a router is online while any controller holds a channel to it, so all
+ * controllers show the same, whichever of them it reaches.
+ */
+export class RouterStatusTopic implements RouterStatuses {
+  readonly #topic: OpenTopic<'routers'>
+  /** Router id to what each owner says of it: lists ask for one router after another. */
+  readonly #byRouter = new Map<string, Map<string, RouterStatus>>()
+  readonly #selfId: string
+  /** What the routers that are connected here tell; null while none of them is. */
+  connections: (identityId: string) => boolean | null = () => null
+
+  constructor(selfId: string, topic: OpenTopic<'routers'>) {
+    this.#selfId = selfId
+    this.#topic = topic
+    topic.onChange((owner, routerId, message) => {
+      this.#note(owner, routerId, message === undefined ? undefined : statusOf(message))
+    })
+  }
+
+  of(routerId: string): RouterStatus | null {
+    const said = this.#byRouter.get(routerId)
+    if (said === undefined) return null
+    // The same one of several on every controller: one that has heard the name of the host comes first, then by id.
+    const [first] = [...said].sort(
+      ([a, one], [b, other]) =>
+        Number(one.hostname === '') - Number(other.hostname === '') || (a < b ? -1 : 1),
+    )
+    return first?.[1] ?? null
+  }
+
+  hasConnection(identityId: string): boolean | null {
+    return this.connections(identityId)
+  }
+
+  /** @returns false when the others can not be told, as too many routers are connected here. */
+  publish(routerId: string, status: RouterStatus): boolean {
+    this.#note(this.#selfId, routerId, bounded(status))
+    return this.#topic.publish(routerId, messageOf(status))
+  }
+
+  withdraw(routerId: string): void {
+    this.#note(this.#selfId, routerId, undefined)
+    this.#topic.withdraw(routerId)
+  }
+
+  #note(owner: string, routerId: string, status: RouterStatus | undefined): void {
+    let said = this.#byRouter.get(routerId)
+    if (status === undefined) {
+      said?.delete(owner)
+      if (said?.size === 0) this.#byRouter.delete(routerId)
+      return
+    }
+    if (said === undefined) this.#byRouter.set(routerId, (said = new Map()))
+    said.set(owner, status)
+  }
+}

@@ -1,0 +1,138 @@
+import { rm } from 'node:fs/promises'
+import { assert } from '../lib/assert.ts'
+import type { StoreMark, StoreReceiver } from '../ports/state-store.ts'
+import { asStoreError, StoreError } from './errors.ts'
+import { asLevelError, openDatabase } from './level-database.ts'
+import type { LevelDatabase } from './level-database.ts'
+import { SnapshotDecoder } from './snapshot-stream.ts'
+import type { FullRecord } from './snapshot-stream.ts'
+import { RECEIVED_KEY, writeBatch, putSealed, markOperations } from './level-records.ts'
+import type { Settings, Operation } from './level-records.ts'
+
+export function requireSpace(settings: Settings, folder: string): void {
+  const freeBytes = settings.files.freeBytes(folder)
+  if (freeBytes >= settings.freeBytesMin) return
+  throw new StoreError(
+    'NO_SPACE',
+    folder,
+    `the disk of ${folder} has ${freeBytes} bytes free, less than the ${settings.freeBytesMin} kept in reserve: free space and start again.`,
+  )
+}
+
+/** What is left of it is removed at the next start, so a failure here costs space only. */
+export async function removeFolder(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
+}
+
+interface ReceiverOwner {
+  swap(database: LevelDatabase, mark: StoreMark): Promise<void>
+  /** The receiver is over, by swap or abandonment. */
+  ended(): void
+}
+
+type ReceiverState = 'receiving' | 'busy' | 'failed' | 'finished' | 'swapped' | 'abandoned'
+
+export class LevelReceiver implements StoreReceiver {
+  readonly #path: string
+  readonly #settings: Settings
+  readonly #owner: ReceiverOwner
+  readonly #decoder = new SnapshotDecoder()
+  #database: LevelDatabase | null = null
+  #state: ReceiverState = 'receiving'
+  #records: FullRecord[] = []
+  #recordChars = 0
+  #mark: StoreMark | null = null
+
+  constructor(path: string, settings: Settings, owner: ReceiverOwner) {
+    this.#path = path
+    this.#settings = settings
+    this.#owner = owner
+  }
+
+  async begin(): Promise<void> {
+    await rm(this.#path, { recursive: true, force: true, maxRetries: 3 }).catch(
+      (error: unknown) => {
+        throw asStoreError(error, 'remove', this.#path)
+      },
+    )
+    this.#database = await openDatabase(this.#path)
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    await this.#step('receiving', async () => {
+      // The bytes may be the caller's again once this resolves; decoded records are text and own nothing of them,
+      // but a part of a record is kept as it came.
+      for (const record of this.#decoder.push(chunk.slice())) {
+        this.#records.push(record)
+        this.#recordChars += record.key.length + record.value.length
+      }
+      if (this.#recordChars >= this.#settings.receiveBatchBytes) await this.#writeOut(null)
+    })
+  }
+
+  async finish(): Promise<StoreMark> {
+    return await this.#step('finished', async () => {
+      const mark = this.#decoder.finish()
+      // Every batch was synced, and the mark comes with the last one: without a mark it is no whole store.
+      await this.#writeOut(mark)
+      const { files } = this.#settings
+      files.syncFolder(this.#path)
+      this.#mark = mark
+      return mark
+    })
+  }
+
+  async swap(): Promise<void> {
+    assert(this.#state === 'finished', 'only a finished snapshot is swapped in')
+    assert(this.#database !== null && this.#mark !== null, 'a finished snapshot has a mark')
+    this.#state = 'swapped'
+    try {
+      await this.#owner.swap(this.#database, this.#mark)
+    } finally {
+      this.#owner.ended()
+    }
+  }
+
+  async abandon(): Promise<void> {
+    if (this.#state === 'swapped' || this.#state === 'abandoned') return
+    this.#state = 'abandoned'
+    try {
+      await this.#database?.close()
+      await removeFolder(this.#path)
+    } finally {
+      this.#owner.ended()
+    }
+  }
+
+  async #step<T>(next: 'receiving' | 'finished', work: () => Promise<T>): Promise<T> {
+    assert(this.#state === 'receiving', `a snapshot that is ${this.#state} takes no more`)
+    this.#state = 'busy'
+    try {
+      const result = await work()
+      this.#enter(next)
+      return result
+    } catch (error) {
+      this.#enter('failed')
+      throw asLevelError(error, 'write', this.#path)
+    }
+  }
+
+  /** An abandonment that came meanwhile stands. */
+  #enter(state: ReceiverState): void {
+    if (this.#state === 'busy') this.#state = state
+  }
+
+  async #writeOut(mark: StoreMark | null): Promise<void> {
+    assert(this.#database !== null, 'a receiver has begun')
+    // Twice: filling this store must not take the room that the log beside it goes on with.
+    requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
+    const records = this.#records
+    this.#records = []
+    this.#recordChars = 0
+    const received = (mark: StoreMark): Operation[] => [
+      ...markOperations(mark),
+      putSealed(RECEIVED_KEY, String(mark.position.index)),
+    ]
+    await writeBatch(this.#database, records, mark === null ? [] : received(mark))
+  }
+}

@@ -1,0 +1,132 @@
+import { crc32 } from 'node:zlib'
+import type { StoreMark, StoreRecord } from '../ports/state-store.ts'
+import type { Index } from '../raft/types.ts'
+import { corrupt, newerFormat } from './errors.ts'
+import { nodeFileSystem } from './file-system.ts'
+import type { FileSystem } from './file-system.ts'
+import { asLevelError } from './level-database.ts'
+import type { LevelDatabase } from './level-database.ts'
+import { CHUNK_BYTES_DEFAULT } from './snapshot-stream.ts'
+import type { FullRecord } from './snapshot-stream.ts'
+import { decodeMark, encodeMark, STATE_FORMAT } from './state-mark.ts'
+
+export interface StateStoreOptions {
+  /** Size of the chunks of a snapshot. */
+  readonly chunkBytes?: number
+  /** Received records are written, and synced, in batches of about this size. */
+  readonly receiveBatchBytes?: number
+  /** Kept free on the file system of the state. */
+  readonly freeBytesMin?: number
+  readonly files?: FileSystem
+}
+
+export type Settings = Required<StateStoreOptions>
+
+export const DEFAULTS: Settings = {
+  chunkBytes: CHUNK_BYTES_DEFAULT,
+  receiveBatchBytes: 1024 * 1024,
+  freeBytesMin: 64 * 1024 * 1024,
+  files: nodeFileSystem,
+}
+
+/** In the database: the mark, the index that a snapshot brought the state to, and after them, under a prefix, the records. */
+const MARK_KEY = 'm'
+export const RECEIVED_KEY = 'o'
+const RECORD_PREFIX = 'r'
+const AFTER_RECORDS = 's'
+const CHECK_CHARS = 8
+const READ_RECORDS = 1000
+
+/** LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and value. */
+function seal(key: string, value: string): string {
+  return crc32(value, crc32(key)).toString(16).padStart(CHECK_CHARS, '0') + value
+}
+
+function unseal(key: string, stored: string, path: string): string {
+  const value = stored.slice(CHECK_CHARS)
+  if (seal(key, value) !== stored)
+    throw corrupt(path, `the record ${JSON.stringify(key)} is damaged`)
+  return value
+}
+
+type View = ReturnType<LevelDatabase['snapshot']>
+
+export async function readMark(
+  database: LevelDatabase,
+  path: string,
+  view: View | null = null,
+): Promise<StoreMark | null> {
+  const stored = await database.get(MARK_KEY, view === null ? {} : { snapshot: view })
+  if (stored === undefined) return null
+  const mark = decodeMark(unseal(MARK_KEY, stored, path))
+  if (mark === null) throw corrupt(path, 'the mark of the state is malformed')
+  if (typeof mark === 'number') throw newerFormat(path, mark, STATE_FORMAT)
+  return mark
+}
+
+export async function readReceivedIndex(
+  database: LevelDatabase,
+  path: string,
+): Promise<Index | null> {
+  const stored = await database.get(RECEIVED_KEY)
+  if (stored === undefined) return null
+  const index = Number(unseal(RECEIVED_KEY, stored, path))
+  if (!Number.isSafeInteger(index)) throw corrupt(path, 'the index of its snapshot is malformed')
+  return index
+}
+
+/** By ascending key bytes, from a view that later writes do not change. */
+export async function* readBatches(
+  database: LevelDatabase,
+  path: string,
+  view: View | null,
+): AsyncGenerator<FullRecord[]> {
+  try {
+    const iterator = database.iterator({
+      gte: RECORD_PREFIX,
+      lt: AFTER_RECORDS,
+      highWaterMarkBytes: CHUNK_BYTES_DEFAULT,
+      ...(view === null ? {} : { snapshot: view }),
+    })
+    try {
+      for (;;) {
+        const found = await iterator.nextv(READ_RECORDS)
+        if (found.length === 0) return
+        yield found.map(([stored, value]) => {
+          const key = stored.slice(RECORD_PREFIX.length)
+          return { key, value: unseal(key, value, path) }
+        })
+      }
+    } finally {
+      await iterator.close()
+    }
+  } catch (error) {
+    throw asLevelError(error, 'read', path)
+  }
+}
+
+export type Operation =
+  | { readonly type: 'put'; readonly key: string; readonly value: string }
+  | { readonly type: 'del'; readonly key: string }
+
+/** Atomic and synced. */
+export async function writeBatch(
+  database: LevelDatabase,
+  records: readonly StoreRecord[],
+  further: readonly Operation[],
+): Promise<void> {
+  const operations = records.map(({ key, value }): Operation =>
+    value === null
+      ? { type: 'del', key: RECORD_PREFIX + key }
+      : { type: 'put', key: RECORD_PREFIX + key, value: seal(key, value) },
+  )
+  await database.batch([...operations, ...further], { sync: true })
+}
+
+export function putSealed(key: string, value: string): Operation {
+  return { type: 'put', key, value: seal(key, value) }
+}
+
+export function markOperations(mark: StoreMark): Operation[] {
+  return [putSealed(MARK_KEY, encodeMark(mark))]
+}

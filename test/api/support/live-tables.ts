@@ -1,0 +1,30 @@
+import type { LiveChannel } from '../../../src/ports/live-channels.ts'
+import { circuitTable } from '../../../src/routers/circuits/circuit-table.ts'
+import type { CircuitTable } from '../../../src/routers/circuits/circuit-table.ts'
+import { LinkTable } from '../../../src/routers/links/link-table.ts'
+import { LiveRows } from '../../../src/routers/live-rows.ts'
+
+/** The live tables of a controller whose routers are the test. */
+export interface LiveTables {
+  readonly links: LinkTable
+  readonly circuits: CircuitTable
+  readonly channels: LiveRows<LiveChannel, LiveChannel>
+}
+
+export function liveTables(owner: string): LiveTables {
+  return {
+    links: new LinkTable({
+      owner,
+      isConnected: () => true,
+      isBarred: () => false,
+      tellGone: () => undefined,
+      onGone: () => undefined,
+    }),
+    circuits: circuitTable(owner, () => undefined),
+    channels: new LiveRows<LiveChannel, LiveChannel>({
+      ...{ owner, rowsMax: 10 },
+      viewOf: (row) => row,
+      onRemoved: () => undefined,
+    }),
+  }
+}

@@ -1,0 +1,160 @@
+import { rmSync } from 'node:fs'
+import type { Random } from '../../src/lib/random.ts'
+import { pause, until } from '../process/support/client.ts'
+import type { Fleet } from '../process/support/fleet.ts'
+import type { ChaosClients } from './chaos-clients.ts'
+
+/** A machine with much else to do takes half a minute to start three controllers. */
+const BACK_WITHIN_MS = 120_000
+/** A change of members waits out elections, catching up, and frozen members. */
+const CHANGED_WITHIN_MS = 180_000
+const VOTERS_MIN = 3
+
+/** What befalls a cluster: faults, and what its operators do meanwhile. Each method says what it did, in a few words. */
+export class ClusterEvents {
+  readonly members: Set<number>
+  readonly #fleet: Fleet
+  readonly #clients: ChaosClients
+  readonly #random: Random
+
+  constructor(fleet: Fleet, clients: ChaosClients, random: Random) {
+    this.#fleet = fleet
+    this.#clients = clients
+    this.#random = random
+    this.members = new Set([1, 2, 3])
+  }
+
+  /** Kills or freezes some controllers, any or all of them, and lets them come back a little later. */
+  async strike(): Promise<string> {
+    const random = this.#random
+    const struck = [...this.members].filter(() => random.next() < 0.5)
+    if (struck.length === 0) struck.push(this.#any())
+    const frozen = struck.filter(() => random.next() < 0.3)
+    for (const k of struck) {
+      if (frozen.includes(k)) this.#fleet.signal(k, 'SIGSTOP')
+      else await this.#fleet.stop(k, 'SIGKILL')
+      await pause(random.integer(0, 300))
+    }
+    await pause(random.integer(0, 2500))
+    for (const k of struck) {
+      if (frozen.includes(k)) this.#fleet.signal(k, 'SIGCONT')
+      else this.#fleet.run(k)
+    }
+    await this.#allAnswer()
+    return struck.map((k) => `ctrl${k} ${frozen.includes(k) ? 'frozen' : 'killed'}`).join(', ')
+  }
+
+  async join(): Promise<string> {
+    const free = this.#free()
+    if (free === undefined) return await this.leave()
+    await this.#disturbed(() => this.#join(free))
+    return `ctrl${free} joined`
+  }
+
+  /** With as few voters as bear the loss of one, another joins instead. */
+  async leave(): Promise<string> {
+    if (this.members.size <= VOTERS_MIN) return await this.join()
+    const leaving = this.#any()
+    this.#clients.remove(leaving)
+    await this.#disturbed(() => this.#change(leaving, 'remove', `ctrl${leaving}`))
+    await this.#forget(leaving)
+    return `ctrl${leaving} left`
+  }
+
+  /** A member is lost with its disk, and a learner votes in its place. */
+  async replace(): Promise<string> {
+    const free = this.#free()
+    if (free === undefined) return await this.leave()
+    const lost = this.#any()
+    await this.#join(free, '--learner')
+    this.#clients.remove(lost)
+    await this.#fleet.stop(lost, 'SIGKILL')
+    await this.#change(lost, 'replace', `ctrl${lost}`, `ctrl${free}`)
+    await this.#forget(lost)
+    return `ctrl${lost} lost, ctrl${free} votes in its place`
+  }
+
+  async transfer(): Promise<string> {
+    const to = this.#any()
+    await this.#change(null, 'transfer-leadership', `ctrl${to}`)
+    return `leadership transferred to ctrl${to}`
+  }
+
+  async #allAnswer(): Promise<void> {
+    for (const k of this.members) {
+      const answers = async (): Promise<boolean> => {
+        const answer = await this.#clients
+          .of(k)
+          .request('GET', '/health-checks', { timeoutMs: 2000 })
+        return answer.status === 200
+      }
+      await until(`ctrl${k} answers`, answers, BACK_WITHIN_MS)
+    }
+  }
+
+  async #join(k: number, ...options: readonly string[]): Promise<void> {
+    const ticket = await until(
+      'a ticket',
+      () => this.#fleet.invite(this.#any(), ...options),
+      CHANGED_WITHIN_MS,
+    )
+    this.#fleet.beginJoin(k, ticket)
+    await until(
+      `ctrl${k} has joined`,
+      async () => {
+        // An operator whose join was interrupted types the same again.
+        if (!this.#fleet.isRunning(k)) this.#fleet.beginJoin(k, ticket)
+        await pause(200)
+        return /^joined\b/m.test(this.#fleet.log(k))
+      },
+      CHANGED_WITHIN_MS,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.#fleet.logs()}`)
+    })
+    this.members.add(k)
+    await this.#clients.add(k)
+  }
+
+  /** Asks any other member until the change is made; one that was made before is no change. */
+  async #change(without: number | null, ...words: readonly string[]): Promise<void> {
+    await until(
+      words.join(' '),
+      async () => {
+        const others = [...this.members].filter((k) => k !== without && this.#fleet.isRunning(k))
+        const asked = others[this.#random.integer(0, others.length - 1)]
+        if (asked === undefined) throw new Error('nobody runs who could be asked')
+        await this.#fleet.change(asked, ...words)
+        return true
+      },
+      CHANGED_WITHIN_MS,
+    )
+  }
+
+  /** A member that was removed ends by itself; what it leaves behind goes, so that its name is free again. */
+  async #forget(k: number): Promise<void> {
+    this.members.delete(k)
+    await this.#fleet.ended(k, BACK_WITHIN_MS)
+    rmSync(this.#fleet.folder(k), { recursive: true, force: true })
+  }
+
+  /** Often one of the members stands still for a moment while something is done. */
+  async #disturbed(act: () => Promise<void>): Promise<void> {
+    if (this.#random.next() < 0.5) return await act()
+    const still = this.#any()
+    const forMs = this.#random.integer(200, 3000)
+    this.#fleet.signal(still, 'SIGSTOP')
+    const goesOn = pause(forMs).then(() => this.#fleet.signal(still, 'SIGCONT'))
+    await Promise.all([act(), goesOn])
+  }
+
+  #any(): number {
+    const all = [...this.members]
+    return all[this.#random.integer(0, all.length - 1)] ?? 1
+  }
+
+  #free(): number | undefined {
+    return Array.from({ length: this.#fleet.size }, (_, at) => at + 1).find(
+      (k) => !this.members.has(k),
+    )
+  }
+}

@@ -1,0 +1,16 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { flotilla } from '../support/program.ts'
+
+// Goal: `flotilla … | head` ends without a stack. Method: the reading end of the output is closed before anything is printed.
+
+test('a verb whose output nobody reads any more ends quietly', async () => {
+  const child = spawn(flotilla, ['cluster', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text))
+  const [, signal] = (await once(child, 'close')) as [number | null, string | null]
+  expect(said).toBe('')
+  expect(signal).toBe('SIGTERM')
+})

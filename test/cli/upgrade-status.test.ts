@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+
+import { upgradeText } from '../../src/cli/cluster/upgrade.ts'
+import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
+import { upgradeStatusOf } from '../../src/ports/upgrade-status.ts'
+import type { UpgradeStatus } from '../../src/ports/upgrade-status.ts'
+
+type Told = Partial<
+  Pick<MemberView, 'voter' | 'connected' | 'version' | 'featureLevel' | 'progress' | 'vitals'>
+>
+
+const old = { version: 'v0.1.0', featureLevel: 1 }
+const present = { version: 'v0.2.0', featureLevel: 2 }
+
+const at100 = { commit: 100, applied: 100 } as MemberView['progress']
+
+function statusOf(inForce: number, ...members: readonly Told[]): UpgradeStatus {
+  const views = members.map((told, at) => ({
+    ...{ id: `ctrl${at + 1}`, voter: true, connected: true, progress: at100, vitals: null },
+    ...told,
+  })) as unknown as readonly MemberView[]
+  const cluster = {
+    featureLevel: inForce,
+    members: () => views,
+    leaderId: () => 'ctrl1',
+  } as unknown as ClusterView
+  return upgradeStatusOf(cluster)
+}
+
+test('a voter of the former release holds the next level back, and is to be upgraded', () => {
+  const status = statusOf(1, present, present, old)
+  expect(status).toMatchObject({ featureLevel: 1, nextFeatureLevel: 2, state: 'mixed' })
+  expect(status.members.map(({ holdsBack }) => holdsBack)).toEqual([false, false, true])
+  expect(upgradeText(status)).toContain(
+    'feature level 1 is in force\nfeature level 2 waits for ctrl3;',
+  )
+  expect(upgradeText(status)).toMatch(/^ctrl3 .* v0\.1\.0 .* upgrade it to v0\.2\.0$/m)
+  expect(upgradeText(status)).toMatch(/^ctrl1 .* -$/m)
+})
+
+test('a voter that is away holds it back whatever it knew', () => {
+  const status = statusOf(1, present, present, { ...present, connected: false })
+  expect(status.members[2]).toMatchObject({
+    holdsBack: true,
+    action: 'start it, or remove it from the members',
+  })
+  const never = statusOf(2, present, present, { connected: false, version: '', featureLevel: 0 })
+  expect(never).toMatchObject({ state: 'waiting', nextFeatureLevel: null })
+  expect(never.advice).toBe('nothing was heard of ctrl3; every other member runs v0.2.0')
+})
+
+test('a learner holds nothing back, but stops when the level is raised without it', () => {
+  const status = statusOf(1, present, { ...old, voter: false })
+  expect(status.members[1]).toMatchObject({ holdsBack: false })
+  expect(status.members[1]?.action).toContain('it stops when the level is raised')
+  expect(status.advice).toContain('is about to be raised')
+})
+
+test('it is complete when every member runs one version and its level is in force', () => {
+  expect(statusOf(2, present, present)).toMatchObject({
+    ...{ state: 'complete', nextFeatureLevel: null },
+    advice: 'the upgrade is complete: every member runs v0.2.0',
+  })
+  expect(statusOf(1, present, present)).toMatchObject({ state: 'waiting', nextFeatureLevel: 2 })
+  const patched = { ...present, version: 'v0.2.1' }
+  expect(statusOf(2, present, patched)).toMatchObject({ state: 'mixed', nextFeatureLevel: null })
+})
+
+test('no controller is to be stopped while a voter is away, does not serve or is far behind', () => {
+  const behind = { commit: 900, applied: 100 } as MemberView['progress']
+  const failing = { isFailing: true } as MemberView['vitals']
+  const cases: readonly (readonly [Told, string])[] = [
+    [{ ...present }, ''],
+    [{ ...present, connected: false }, 'ctrl2 is not connected'],
+    [{ ...present, progress: null }, 'ctrl2 is not connected'],
+    [{ ...present, vitals: failing }, 'ctrl2 does not serve'],
+    [{ ...present, progress: behind }, 'ctrl1 is 800 entries behind'],
+    [{ ...present, connected: false, voter: false }, ''],
+  ]
+  for (const [told, notNow] of cases) expect(statusOf(2, present, told).notNow).toBe(notNow)
+})

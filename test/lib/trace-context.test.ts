@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+
+import { NO_TRACE, traceBytes, tracedBy, traceOf } from '../../src/lib/trace-context.ts'
+
+const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+const parentSpanId = '00f067aa0ba902b7'
+const given = `00-${traceId}-${parentSpanId}-01`
+
+test('a valid traceparent is taken, with a span of its own and the wish of its sender', () => {
+  const trace = traceOf(given)
+  expect(trace).toMatchObject({ traceId, parentSpanId, isSampled: true })
+  expect(trace.spanId).toMatch(/^[0-9a-f]{16}$/)
+  expect(trace.spanId).not.toBe(parentSpanId)
+  expect(traceOf(given.replace(/01$/, '00')).isSampled).toBe(false)
+  expect(traceOf(given.replace(/01$/, '03')).isSampled).toBe(true)
+})
+
+test.each([
+  ['none', undefined],
+  ['two headers, as Node joins them', `${given}, ${given}`],
+  ['another version', given.replace(/^00/, '01')],
+  ['upper case', given.toUpperCase()],
+  ['a trace id of zeros', given.replace(traceId, '0'.repeat(32))],
+  ['a span id of zeros', given.replace(parentSpanId, '0'.repeat(16))],
+  ['more than it has', `${given}-00`],
+  ['a line break', `${given}\n`],
+  ['a megabyte', given.repeat(20_000)],
+  ['a list', [given]],
+])('%s begins a trace of its own, which nobody asked to record', (_what, header) => {
+  const trace = traceOf(header)
+  expect(trace).toMatchObject({ parentSpanId: '', isSampled: false })
+  expect(trace.traceId).toMatch(/^[0-9a-f]{32}$/)
+  expect(trace.traceId).not.toBe(traceId)
+})
+
+test('ids are never the same, as far as a thousand of them tell', () => {
+  const made = Array.from({ length: 1000 }, () => traceOf(undefined))
+  expect(new Set(made.map((trace) => trace.traceId)).size).toBe(1000)
+  expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
+})
+
+test('to another controller goes what is recorded alone, and nothing else is taken for it', () => {
+  const trace = traceOf(given)
+  expect(tracedBy(traceBytes(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
+  expect(traceBytes(traceOf(undefined))).toBe(NO_TRACE)
+  expect(traceBytes(undefined)).toBe(NO_TRACE)
+  expect(tracedBy(NO_TRACE)).toBeNull()
+  expect(tracedBy(new Uint8Array(5000))).toBeNull()
+})

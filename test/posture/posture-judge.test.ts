@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest'
+import { postureCheck } from '../../src/entities/posture-check.ts'
+import type { PostureCheck } from '../../src/entities/posture-check.ts'
+import { factorTimes } from '../../src/posture/factor-judge.ts'
+import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
+import { nothingReported } from '../../src/ports/posture.ts'
+import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
+
+const zeros = Object.fromEntries(
+  Object.entries(postureCheck.fields).map(([name, field]) => [name, field.zero]),
+)
+const base = { id: 'c1', name: 'c1', createdAt: 1, updatedAt: 1, revision: 1, tags: {} }
+const check = (fields: object): PostureCheck =>
+  ({ ...zeros, ...base, ...fields }) as unknown as PostureCheck
+
+const told = (parts: Partial<Posture>): Posture => ({ ...nothingReported, ...parts })
+const at = { checkId: 'c1', atMs: 5 }
+const process = (fields: Partial<ProcessReport>): ProcessReport => ({
+  ...at,
+  ...{ path: '/agent', isRunning: true, hash: '', signerFingerprints: [] },
+  ...fields,
+})
+const running = (...processes: ProcessReport[]): Posture => told({ processes })
+
+describe('an operating system check', () => {
+  const windows = check({
+    typeId: 'OS',
+    operatingSystems: [
+      { type: 'Windows', versions: ['>=10.0.0 <11.0.0', '12.x'] },
+      { type: 'Linux', versions: [] },
+    ],
+  })
+  const os = (type: string, version: string): Posture =>
+    told({ os: { ...at, type, version, build: '' } })
+
+  test.each([
+    ['windows', '10.0.19045', true],
+    ['Windows', '12.4.0', true],
+    ['Windows', '11.0.0', false],
+    ['Windows', '10.0', false],
+    ['WindowsServer', '10.0.0', false],
+    ['LINUX', 'whatever', true],
+    ['macOS', '14.0.0', false],
+  ])('of %s %s passes: %s', (type, version, isPassing) => {
+    expect(passes(windows, os(type, version))).toBe(isPassing)
+  })
+})
+
+describe('a domain check', () => {
+  const domains = check({ typeId: 'DOMAIN', domains: ['Corp.Test', 'lab.test'] })
+  test.each([
+    ['corp.test', true],
+    ['LAB.TEST', true],
+    ['test', false],
+    ['', false],
+  ])('of a machine in %j passes: %s', (domain, isPassing) => {
+    expect(passes(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
+  })
+})
+
+test('a hardware address check passes with any of the addresses', () => {
+  const mac = check({ typeId: 'MAC', macAddresses: ['001b44113ab7', 'aabbccddeeff'] })
+  const addresses = (...all: string[]): Posture => told({ mac: { ...at, addresses: all } })
+  expect(passes(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
+  expect(passes(mac, addresses('112233445566'))).toBe(false)
+  expect(passes(mac, addresses())).toBe(false)
+})
+
+describe('a process check', () => {
+  const wanted = { osType: 'Linux', path: '/agent', hashes: [] as string[], signerFingerprint: '' }
+  const of = (fields: object): PostureCheck =>
+    check({ typeId: 'PROCESS', process: { ...wanted, ...fields } })
+
+  test('passes with the process running and nothing asked of what it is', () => {
+    expect(passes(of({}), running(process({})))).toBe(true)
+    expect(passes(of({}), running(process({ isRunning: false })))).toBe(false)
+  })
+
+  test('asks for one of the hashes and for the signer', () => {
+    const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
+    const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
+    expect(passes(strict, running(process(good)))).toBe(true)
+    expect(passes(strict, running(process({ ...good, hash: '' })))).toBe(false)
+    expect(passes(strict, running(process({ ...good, hash: 'ff' })))).toBe(false)
+    expect(passes(strict, running(process({ ...good, signerFingerprints: [] })))).toBe(false)
+  })
+
+  test('looks at what was told under its id, last', () => {
+    const first = process({ path: '/a' })
+    const last = process({ path: '/b', isRunning: false })
+    expect(passes(of({}), running(first, last))).toBe(false)
+    expect(passes(of({}), running(last, first))).toBe(true)
+  })
+
+  test('else at its path, as clients tell of a path once for all checks that ask for it', () => {
+    expect(passes(of({}), running(process({ checkId: 'other' })))).toBe(true)
+    expect(passes(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(false)
+  })
+})
+
+describe('a check of several processes', () => {
+  const processes = [
+    { osType: 'Linux', path: '/a', hashes: ['AA:BB'], signerFingerprints: [] },
+    { osType: 'Linux', path: '/b', hashes: [], signerFingerprints: ['CC', 'DD'] },
+  ]
+  const of = (semantic: string): PostureCheck =>
+    check({ typeId: 'PROCESS_MULTI', semantic, processes })
+  const a = process({ path: '/a', hash: 'aabb' })
+  const b = process({ path: '/b', signerFingerprints: ['dd'] })
+
+  test('asks for all of them or for any, by their paths', () => {
+    expect(passes(of('AllOf'), running(a, b))).toBe(true)
+    expect(passes(of('AllOf'), running(a))).toBe(false)
+    expect(passes(of('AnyOf'), running(a))).toBe(true)
+    expect(passes(of('AnyOf'), running(process({ path: '/a', hash: 'ff' })))).toBe(false)
+  })
+})
+
+describe('a check of the second factor', () => {
+  const nowMs = 10_000_000
+  const minutes = (count: number): number => count * 60_000
+  const shown = (fields: Partial<ShownFactor>): Posture => {
+    const nothing = { passedAtMs: null, wokenAtMs: null, unlockedAtMs: null }
+    return { ...nothingReported, factor: { ...nothing, nowMs, isLegacyClient: false, ...fields } }
+  }
+  const mfa = (fields: object): PostureCheck =>
+    check({
+      typeId: 'MFA',
+      timeoutSeconds: -1,
+      promptOnWake: false,
+      promptOnUnlock: false,
+      ignoreLegacyEndpoints: false,
+      ...fields,
+    })
+
+  test('passes in a session in which a code was given, and for nothing that machines tell', () => {
+    expect(passes(mfa({}), running(process({})))).toBe(false)
+    expect(passes(mfa({}), shown({}))).toBe(false)
+    expect(passes(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
+  })
+
+  test('passes no longer than its timeout, and again after another code', () => {
+    const timed = mfa({ timeoutSeconds: 600 })
+    const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
+    expect(passes(timed, given(minutes(10) - 1))).toBe(true)
+    expect(passes(timed, given(minutes(10)))).toBe(false)
+    expect(factorTimes(timed, given(minutes(4)).factor)).toEqual({
+      timeout: 600,
+      timeoutRemaining: 360,
+    })
+    expect(factorTimes(timed, given(minutes(11)).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(factorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(factorTimes(mfa({}), shown({}).factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+  })
+
+  test.each([
+    ['promptOnWake', 'wokenAtMs', 'unlockedAtMs'],
+    ['promptOnUnlock', 'unlockedAtMs', 'wokenAtMs'],
+  ] as const)(
+    'with %s passes for five minutes after that, and then needs a code',
+    (prompt, at, other) => {
+      const prompted = mfa({ [prompt]: true, timeoutSeconds: 3600 })
+      const passedAtMs = nowMs - minutes(30)
+      const woken = (agoMs: number) => shown({ passedAtMs, [at]: nowMs - agoMs })
+      expect(passes(prompted, shown({ passedAtMs }))).toBe(true)
+      expect(passes(prompted, shown({ passedAtMs, [other]: nowMs - minutes(6) }))).toBe(true)
+      expect(passes(prompted, woken(minutes(31)))).toBe(true)
+      expect(passes(prompted, woken(minutes(5) - 1))).toBe(true)
+      expect(passes(prompted, woken(minutes(5)))).toBe(false)
+      expect(passes(mfa({}), woken(minutes(6)))).toBe(true)
+      expect(factorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
+        timeoutRemaining: 180,
+      })
+      expect(judgedValues(prompted, woken(minutes(6)))).toMatchObject({
+        actualValue: { passedMfa: true, timedOut: false },
+        criteria: { passedMfaAt: new Date(passedAtMs).toISOString() },
+      })
+    },
+  )
+
+  test('tells clients that know no timeouts of none, and judges them by it all the same', () => {
+    const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
+    const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
+    expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(passes(timed, late)).toBe(false)
+  })
+})
+
+test.each([
+  ['OS', { operatingSystems: [{ type: 'Linux', versions: [] }] }],
+  ['DOMAIN', { domains: [''] }],
+  ['MAC', { macAddresses: ['001b44113ab7'] }],
+  ['PROCESS', { process: { osType: 'Linux', path: '', hashes: [], signerFingerprint: '' } }],
+  [
+    'PROCESS_MULTI',
+    {
+      semantic: 'AnyOf',
+      processes: [{ osType: 'Linux', path: '', hashes: [], signerFingerprints: [] }],
+    },
+  ],
+  ['MFA', {}],
+])('nothing told passes no check of the type %s', (typeId, fields) => {
+  const one = check({ typeId, ...fields })
+  expect(passes(one, nothingReported)).toBe(false)
+  expect(Object.keys(judgedValues(one, nothingReported))).toEqual(
+    expect.arrayContaining(['actualValue', 'expectedValue']),
+  )
+})

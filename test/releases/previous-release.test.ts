@@ -1,0 +1,118 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { openState } from '../../src/controller/start/open-state.ts'
+import { entities } from '../../src/entities/registry.ts'
+import { loadState } from '../../src/fsm/load.ts'
+import type { StateMachine } from '../../src/fsm/machine.ts'
+import type { State } from '../../src/fsm/state.ts'
+import type { Json } from '../../src/lib/canonical-json.ts'
+import { present } from '../../src/lib/assert.ts'
+import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { openLog } from '../../src/store/open-log.ts'
+
+// Goal: the data folders that release 0.1.0 left behind hold the same for this program as they did for that one.
+// Method: three folders of killed controllers, recorded by that release with a listing of its own (README.md beside this
+// file). They are opened as `controller run` opens them; no time passes for what is in them.
+
+type Records = Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, Json>>>>>>
+
+interface Listing {
+  readonly position: { readonly term: number; readonly index: number }
+  readonly persisted: number
+  readonly featureLevel: number
+  readonly digest: string
+  readonly records: Records
+}
+
+const listing = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'data-0.1.0.json'), 'utf8'),
+) as Listing
+
+let dir: string
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'flotilla-releases-'))
+  const args = ['--extract', '--gzip', `--file=${join(import.meta.dirname, 'data-0.1.0.tgz')}`]
+  const done = spawnSync('tar', [...args, '--directory', dir], { encoding: 'utf8' })
+  expect(done.stderr).toBe('')
+})
+afterAll(() => rmSync(dir, { recursive: true, force: true }))
+
+interface Opened {
+  readonly machine: StateMachine
+  /** Where the state stood before the log was applied to it. */
+  readonly persisted: number
+  readonly digest: string
+}
+
+async function open(folder: string): Promise<Opened> {
+  const { machine, dropped } = await openState(folder, 0, true)
+  expect(dropped).toBeNull()
+  const { position: statePosition } = machine.persistedMark()
+  const log = openLog(folder, { statePosition, hasOtherVoters: true })
+  expect(log.repair).toBeNull()
+  for (const entry of log.restored.entries) {
+    if (entry.index <= listing.position.index) machine.apply(entry)
+  }
+  log.disk.closeNow()
+  return { machine, persisted: statePosition.index, digest: machine.digests().state }
+}
+
+/** What this release knows more of a record is not in the listing; what it knows less would be lost. */
+function expectRecorded(records: Records, here: (kind: string, id: string) => unknown): void {
+  for (const [kind, byId] of Object.entries(records)) {
+    for (const [id, record] of Object.entries(byId)) {
+      expect(here(kind, id), `${kind} ${id}`).toMatchObject(record)
+    }
+  }
+}
+
+test('the recorded folders hold a record of every kind that their release had', () => {
+  const own = entities.filter(({ name, table, since }) => name === table && since === 1)
+  expect(Object.keys(listing.records).sort()).toEqual(own.map(({ name }) => name))
+})
+
+test('each of three folders is opened, and log and state give the digest of the release that wrote them', async () => {
+  for (const id of ['ctrl1', 'ctrl2', 'ctrl3']) {
+    const { machine, persisted, digest } = await open(join(dir, id))
+    expect(machine.appliedIndex, id).toBe(listing.position.index)
+    expect(machine.featureLevel, id).toBe(listing.featureLevel)
+    expect(digest, id).toBe(listing.digest)
+    expect(persisted, `${id} has a log to apply`).toBeLessThan(listing.position.index)
+    expectRecorded(listing.records, (kind, of) => machine.get(kind, of))
+    for (const [kind, byId] of Object.entries(listing.records)) {
+      expect([...machine.ids(kind)].sort(), kind).toEqual(Object.keys(byId))
+    }
+    await machine.close()
+  }
+})
+
+/** As it is read when it is sent to a controller, which then loads it. */
+async function received(file: string): Promise<State> {
+  const store = await LevelStateStore.open(mkdtempSync(join(dir, 'received-')), { freeBytesMin: 0 })
+  const receiver = await store.receive()
+  await receiver.write(readFileSync(file))
+  await receiver.finish()
+  await receiver.swap()
+  const state = await loadState(store)
+  await store.close()
+  return state
+}
+
+test('its snapshot file is loaded, and holds what was there when it was taken', async () => {
+  const folder = join(dir, 'ctrl1', 'snapshots')
+  const [name] = readdirSync(folder)
+  const state = await received(join(folder, present(name, 'the snapshot file')))
+  expect(state.featureLevel).toBe(listing.featureLevel)
+  const isLater = (record: Readonly<Record<string, Json>>): boolean =>
+    String(record['name']).startsWith('written last')
+  const services = Object.entries(listing.records['service'] ?? {})
+  expect([...state.table('service').rows.keys()].sort()).toEqual(
+    services.filter(([, record]) => !isLater(record)).map(([id]) => id),
+  )
+  const { identity = {}, config = {}, router = {} } = listing.records
+  expectRecorded({ identity, config, router }, (kind, id) => state.get(kind, id))
+})

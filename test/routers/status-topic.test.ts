@@ -1,0 +1,66 @@
+import { create } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
+import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
+import { noRouterStatuses } from '../../src/ports/router-status.ts'
+import type { RouterStatus } from '../../src/ports/router-status.ts'
+import { softTopics } from '../../src/ports/soft-topics.ts'
+import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+
+const version = { version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' }
+const statusOf = (hostname: string): RouterStatus => ({ hostname, protocols: {}, version })
+
+/** A topic whose other controllers are the test. */
+function heard() {
+  const topic = new LocalTopic<RouterStatusMessage>('ctrl2')
+  const board = new RouterStatusTopic('ctrl2', topic)
+  const say = (owner: string, routerId: string, status: RouterStatus | undefined): void => {
+    topic.hear(owner, routerId, status === undefined ? status : create(RouterStatusSchema, status))
+  }
+  return { board, say, own: topic.own }
+}
+
+test('a router is online while any controller holds a channel to it', () => {
+  const { board, say } = heard()
+  expect(board.of('er1')).toBeNull()
+  board.publish('er1', statusOf(''))
+  say('ctrl1', 'er1', statusOf('edge'))
+  board.withdraw('er1')
+  expect(board.of('er1')).toEqual(statusOf('edge'))
+  say('ctrl1', 'er1', undefined)
+  expect(board.of('er1')).toBeNull()
+  say('ctrl9', 'er1', undefined)
+  expect(board.of('er1')).toBeNull()
+})
+
+test('of several, the same one is shown everywhere: one that names its host, then by id', () => {
+  const { board, say } = heard()
+  board.publish('er1', statusOf('b'))
+  say('ctrl1', 'er1', statusOf(''))
+  expect(board.of('er1')?.hostname).toBe('b')
+  say('ctrl1', 'er1', statusOf('a'))
+  expect(board.of('er1')?.hostname).toBe('a')
+  expect(noRouterStatuses.of('er1')).toBeNull()
+})
+
+test('what a router says of itself is bounded on its way to the others, and once more there', () => {
+  const { board, say, own } = heard()
+  const { encode, decode } = softTopics.routers
+  const long = 'x'.repeat(10_000)
+  const protocols = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`p${at}`, long]))
+  const status = { hostname: long, protocols, version: { ...version, os: long } }
+  board.publish('er1', status)
+  const [published] = own.values()
+  if (published === undefined) throw new Error('nothing was published')
+  const bytes = encode(published)
+  expect(bytes.length).toBeLessThan(8192)
+  expect(decode(bytes)).toEqual(published)
+  expect(() => decode(Uint8Array.of(0xff))).toThrow()
+  say('ctrl1', 'er2', status)
+  const shown = board.of('er2')
+  expect(shown?.hostname).toHaveLength(255)
+  expect(Object.keys(shown?.protocols ?? {})).toHaveLength(16)
+  expect(shown?.version.os).toHaveLength(255)
+})

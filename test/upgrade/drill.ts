@@ -1,0 +1,199 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+import type { UpgradeStatus } from '../../src/ports/upgrade-status.ts'
+import { isRunning, until } from '../process/support/client.ts'
+import type { Client } from '../process/support/client.ts'
+import { TestCluster } from '../process/support/cluster.ts'
+import { Load } from '../process/support/load.ts'
+import { flotilla } from '../support/program.ts'
+import { blocksOf } from './page.ts'
+import { unpackRelease } from './releases.ts'
+
+const run = promisify(execFile)
+const WRITERS = 3
+const WRITES_BETWEEN = 30
+const ENDED_MS = 30_000
+
+/** What a controller is started with. */
+export interface Release {
+  readonly program: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/**
+ * Three controllers of a former release, under load, at whose hosts docs/upgrading.md is typed. `systemctl` and `npm` are done
+ * for what they would do there; every other line is run as it stands.
+ */
+export class UpgradeDrill {
+  readonly cluster: TestCluster
+  /** By the version in the name of its package. */
+  readonly #releases: Map<string, Release>
+  readonly clients: readonly Client[]
+  readonly #scratch: string
+  readonly #installed: Release[]
+  #load: Load | null = null
+
+  private constructor(parts: {
+    readonly cluster: TestCluster
+    readonly clients: readonly Client[]
+    readonly releases: ReadonlyMap<string, Release>
+    readonly scratch: string
+    readonly first: Release
+  }) {
+    this.cluster = parts.cluster
+    this.clients = parts.clients
+    this.#releases = new Map(parts.releases)
+    this.#scratch = parts.scratch
+    this.#installed = [parts.first, parts.first, parts.first]
+  }
+
+  /** @param from version of the kept package that the cluster is formed with. */
+  static async begin(from: string, to: string): Promise<UpgradeDrill> {
+    const scratch = mkdtempSync(join(tmpdir(), 'flotilla-upgrade-'))
+    const first = { program: unpackRelease(from, scratch) }
+    const cluster = await TestCluster.start({ program: first.program })
+    const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
+    const releases = new Map<string, Release>([
+      [from, first],
+      [to, { program: flotilla }],
+    ])
+    return new UpgradeDrill({ cluster, clients, releases, scratch, first })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#load?.end().catch(() => undefined)
+    await this.cluster[Symbol.asyncDispose]()
+    rmSync(this.#scratch, { recursive: true, force: true })
+  }
+
+  /** Acknowledged so far. */
+  get writes(): number {
+    return this.#load?.fates.size ?? 0
+  }
+
+  /** Writes at all three until `quiet`. Any refused write fails the next call of either. */
+  async load(): Promise<void> {
+    this.#load ??= new Load(this.clients, WRITERS)
+    await this.#load.more(WRITES_BETWEEN)
+  }
+
+  /** @throws when a write was refused, states differ, a write is not there, or a controller was quarantined. */
+  async quiet(): Promise<void> {
+    const load = this.#load
+    await load?.end()
+    await this.#sameDigests()
+    this.#expectNoQuarantine()
+    if (load !== null) this.#load = new Load(this.clients, WRITERS, load)
+  }
+
+  /** Types what the page has below a heading, at the host of controller `k`. @returns what it printed. */
+  async type(heading: string, k: number, block = 0): Promise<string> {
+    const lines = blocksOf(heading)[block] ?? []
+    if (lines.length === 0) throw new Error(`${heading} has no block ${block} of sh`)
+    let output = ''
+    for (const line of lines)
+      output += await this.#typeLine(line.replaceAll(/ctrl\d/g, `ctrl${k}`), k)
+    return output
+  }
+
+  async #typeLine(line: string, k: number): Promise<string> {
+    const install = /^npm install --global --prefix \/opt\/flotilla flotilla-(.+)\.tgz$/.exec(line)
+    if (install?.[1] !== undefined) this.installNamed(k, install[1])
+    else if (line === `systemctl stop flotilla-controller@ctrl${k}`) await this.stop(k)
+    else if (line === `systemctl start flotilla-controller@ctrl${k}`) void this.start(k)
+    else if (line.startsWith('flotilla ')) return await this.#run(line, k)
+    else throw new Error(`the page has a line that the drill does not know: ${line}`)
+    return ''
+  }
+
+  #named(version: string): Release {
+    const release = this.#releases.get(version)
+    if (release === undefined) throw new Error(`the page installs ${version}, which is not there`)
+    return release
+  }
+
+  async #run(line: string, k: number): Promise<string> {
+    const { program } = this.#of(k)
+    const typed = line.replaceAll('/etc/flotilla', this.cluster.folder)
+    const PATH = `${dirname(program)}:${process.env['PATH'] ?? ''}`
+    const { stdout } = await run('sh', ['-euc', typed], { env: { ...this.cluster.env, PATH } })
+    return stdout
+  }
+
+  #of(k: number): Release {
+    const release = this.#installed[k - 1]
+    if (release === undefined) throw new Error(`there is no controller ${k}`)
+    return release
+  }
+
+  /** From now on, the package of that version is this one. */
+  publish(version: string, release: Release): void {
+    this.#releases.set(version, release)
+  }
+
+  installNamed(k: number, version: string): void {
+    this.#installed[k - 1] = this.#named(version)
+  }
+
+  async stop(k: number): Promise<void> {
+    const pid = this.cluster.pid(k)
+    this.cluster.kill(k, 'SIGTERM')
+    const hasEnded = (): Promise<boolean> => Promise.resolve(!isRunning(pid))
+    await until(`ctrl${k} has ended`, hasEnded, ENDED_MS)
+  }
+
+  /** @returns what becomes its exit code if it ends by itself. */
+  start(k: number): Promise<number | null> {
+    const { program, env } = this.#of(k)
+    const child = this.cluster.run(k, env, program)
+    return new Promise((done) => child.once('exit', done))
+  }
+
+  /** As controller `k` tells it, which runs a release that knows the verb. */
+  async status(k: number): Promise<UpgradeStatus> {
+    const config = join(this.cluster.folder, `ctrl${k}`, 'config.yml')
+    const words = ['cluster', 'upgrade', 'status', '--json', '--config', config]
+    const { stdout } = await run(this.#of(k).program, words, { env: { ...this.cluster.env } })
+    return JSON.parse(stdout) as UpgradeStatus
+  }
+
+  /** Until the level is in force on every controller. */
+  async raised(level: number): Promise<void> {
+    for (const k of [1, 2, 3]) {
+      await until(`level ${level} on ctrl${k}`, async () => {
+        return (await this.status(k)).featureLevel === level
+      })
+    }
+  }
+
+  logOf(k: number): string {
+    return readFileSync(join(this.cluster.folder, `ctrl${k}`, 'controller.log'), 'utf8')
+  }
+
+  /** As the first controller tells it, which is upgraded by the time that this is asked. */
+  async #sameDigests(): Promise<void> {
+    const members = await until('one digest index on all three', async () => {
+      const { members } = await this.cluster.clusterStatus(1)
+      const indexes = new Set(members.map(({ digestIndex }) => digestIndex))
+      const isTold = members.length === 3 && members.every(({ digest }) => digest !== '')
+      return isTold && indexes.size === 1 && members
+    })
+    const told = members.map(({ id, digest }) => `${id} ${digest}`)
+    if (new Set(members.map(({ digest }) => digest)).size > 1) {
+      throw new Error(`the states differ: ${told.join(', ')}`)
+    }
+  }
+
+  #expectNoQuarantine(): void {
+    for (const k of [1, 2, 3]) {
+      const isOut = existsSync(join(this.cluster.folder, `ctrl${k}`, 'data', 'QUARANTINE'))
+      if (isOut || /STATE_DIVERGED|quarantine/i.test(this.logOf(k))) {
+        throw new Error(`ctrl${k} was quarantined:\n${this.cluster.logs()}`)
+      }
+    }
+  }
+}

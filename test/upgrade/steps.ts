@@ -1,0 +1,67 @@
+import { match, deepEqual, equal, notEqual } from 'node:assert/strict'
+
+import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
+import { formerRelease, thisRelease } from './former.ts'
+import type { UpgradeDrill } from './drill.ts'
+
+// The steps of docs/upgrading.md in their order, each with what must be so after it. Writes go on all the while.
+
+const eachHost = 'On each host, one after the other'
+const former = `v${formerRelease}`
+const present = `v${thisRelease}`
+
+/** Two of three controllers; the third one holds the level back. */
+export async function upgradeTwo(drill: UpgradeDrill): Promise<void> {
+  await drill.load()
+  await drill.type(eachHost, 1)
+  const told = await drill.type(eachHost, 2)
+  match(told, new RegExp(`feature level ${FEATURE_LEVEL} waits for ctrl3; until it is raised`))
+  const { featureLevel, nextFeatureLevel, state, members } = await drill.status(1)
+  deepEqual({ featureLevel, nextFeatureLevel, state }, mixed)
+  deepEqual(
+    members.map(({ version }) => version),
+    [present, present, former],
+  )
+  await drill.load()
+  await drill.quiet()
+}
+
+const mixed = { featureLevel: FEATURE_LEVEL - 1, nextFeatureLevel: FEATURE_LEVEL, state: 'mixed' }
+
+/** One of the two takes the former release again, and is upgraded once more. */
+export async function goBackOnce(drill: UpgradeDrill): Promise<void> {
+  await drill.load()
+  await drill.type('Going back', 2, 0)
+  await drill.type('Going back', 1, 1)
+  const { members } = await drill.status(1)
+  const holding = members.filter(({ holdsBack }) => holdsBack).map(({ id }) => id)
+  deepEqual(holding, ['ctrl2', 'ctrl3'])
+  await drill.load()
+  await drill.quiet()
+  await drill.type(eachHost, 2)
+}
+
+/** The level rises by itself. */
+export async function upgradeLast(drill: UpgradeDrill): Promise<void> {
+  await drill.load()
+  await drill.type(eachHost, 3)
+  await drill.raised(FEATURE_LEVEL)
+  const told = await drill.type('After the last one', 1)
+  match(told, new RegExp(`the upgrade is complete: every member runs ${present}`))
+  match(told, new RegExp(`feature level ${FEATURE_LEVEL} is in force`))
+  await drill.load()
+  await drill.quiet()
+}
+
+/** The former release ends with the sentence of the page, and has spoilt nothing. */
+export async function downgradeIsRefused(drill: UpgradeDrill): Promise<void> {
+  await drill.load()
+  await drill.stop(3)
+  drill.installNamed(3, formerRelease)
+  const before = drill.logOf(3).length
+  notEqual(await drill.start(3), 0)
+  const said = drill.logOf(3).slice(before)
+  match(said, new RegExp(`feature level ${FEATURE_LEVEL}, and this version knows levels up to 1`))
+  match(said, /install a version that knows level 2/)
+  equal((await drill.status(1)).notNow, 'ctrl3 is not connected')
+}
