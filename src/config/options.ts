@@ -267,7 +267,7 @@ export const controllerOptions = {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,
       scope: node,
-      why: 'Writes under way through this controller; more are answered 429, and so is a caller that has its part of them.',
+      why: 'Concurrent writes through this controller; beyond it, and beyond the share of one caller, 429.',
     }),
     waitingRequestsMax: option(integer(16, 65_536), {
       default: 4096,
@@ -277,7 +277,7 @@ export const controllerOptions = {
     logInsMax: option(integer(2, 4096), {
       default: 64,
       scope: node,
-      why: 'Log-ins under way at a time, shared by where they come from; more are answered 429.',
+      why: 'Concurrent log-ins, shared among source addresses; beyond it 429.',
     }),
     writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
       default: 8000,

@@ -138,10 +138,10 @@ export function reasonOf(error: unknown, timeoutMs: number): string {
       return `gives no answer within ${timeoutMs / 1000} s: a firewall may drop the packets`
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return 'cannot be reached from this host: look at routes and firewalls'
+      return 'is unreachable from this host; check routes and firewalls'
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'has a name that this host cannot resolve: look at its DNS'
+      return 'cannot be resolved on this host; check its DNS'
     case 'ECONNRESET':
     case 'EPIPE':
       return 'ended the connection'

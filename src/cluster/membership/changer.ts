@@ -140,7 +140,7 @@ function unconfirmed(consensus: Consensus, what: string): Problem {
   const silent = consensus
     .peerStatuses()
     .flatMap(({ id, isConnected }) => (isConnected || !voters.has(id) ? [] : [id]))
-  const who = silent.length === 0 ? '' : ` (${silent.join(', ')} out of contact)`
+  const who = silent.length === 0 ? '' : ` (${silent.join(', ')} unreachable)`
   return new Problem('PEER_UNREACHABLE', {
     detail: `${what} is not confirmed yet by a majority of the voters before and after it${who}; it takes effect once they respond, and is safe to repeat`,
   })

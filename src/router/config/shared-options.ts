@@ -39,7 +39,7 @@ export const channelOptions = {
   }),
   maxOutstandingConnects: value(integer(1, 1000), {
     default: 16,
-    why: 'Connections whose hello is under way.',
+    why: 'Connections waiting for their hello.',
   }),
   connectTimeoutMs: value(milliseconds(30, MINUTE_MS), {
     default: 5000,
@@ -90,15 +90,15 @@ export const flowOptions = {
   }),
   txPortalStartSize: value(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Bytes under way at first.',
+    why: 'Initial bytes in flight.',
   }),
   txPortalMinSize: value(integer(1, BYTES_MAX), {
     default: 16 * 1024,
-    why: 'Bytes under way at least.',
+    why: 'Minimum bytes in flight.',
   }),
   txPortalMaxSize: value(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Bytes under way at most.',
+    why: 'Maximum bytes in flight.',
   }),
   txPortalIncreaseThresh: value(integer(1, 1_000_000), {
     default: 28,

@@ -118,7 +118,7 @@ export const routerFields = {
         }),
       }),
     }),
-    rateLimiter: section('null', 'Requests under way to one controller.', {
+    rateLimiter: section('null', 'Concurrent requests to one controller.', {
       enabled: value(boolean(), { default: true, why: 'Whether they are bounded.' }),
       minSize: value(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
       maxSize: value(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
@@ -287,11 +287,11 @@ export const routerFields = {
     }),
     tx_portal_min_sz: value(optional(integer(1, 1_073_741_824)), {
       default: null,
-      why: 'Bytes under way at least.',
+      why: 'Minimum bytes in flight.',
     }),
     tx_portal_max_sz: value(optional(integer(1, 1_073_741_824)), {
       default: null,
-      why: 'Bytes under way at most.',
+      why: 'Maximum bytes in flight.',
     }),
     instrument: section('null', 'Measurements of the protocol.', {
       name: value(optional(text()), { default: null, why: 'Kind of measurement.' }),

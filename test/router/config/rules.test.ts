@@ -72,7 +72,7 @@ describe('The file', () => {
 
   test('says of a variable that is not set that nothing stands in its place', () => {
     expect(warnings('trace: {path: "a$NOT_SET"}\n')).toEqual([
-      '5: trace.path: the environment variable NOT_SET is not set: nothing stands in its place',
+      '5: trace.path: the environment variable NOT_SET is not set; replaced by nothing',
     ])
   })
 
