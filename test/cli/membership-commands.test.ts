@@ -156,7 +156,7 @@ describe('Asked through the admin socket', () => {
   test('tickets list tells of each ticket its role, its times and who joined by it', async () => {
     const done = await cluster('tickets', 'list')
     expect(done.stdout.split('\n')).toEqual([
-      'id  role     made at               expires at            used by',
+      'id  role     created               expires               used by',
       't2  learner  1970-01-01T00:00:00Z  1970-01-01T01:00:00Z  -',
       't1  voter    1970-01-01T00:00:00Z  1970-01-01T01:00:00Z  ctrl4',
       '',

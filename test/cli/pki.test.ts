@@ -216,7 +216,7 @@ describe('pki renew and reload', () => {
     const renewed = await run(['pki', 'renew', '--config', configPath])
     expect([renewed.code, renewed.stdout]).toEqual([
       0,
-      expect.stringContaining('in force: CN=ctrl1'),
+      expect.stringContaining('in use: CN=ctrl1'),
     ])
     checkKeyMatches(read(own('cert.pem'))[0], leaf.privateKeyPem)
     expect(taken).toHaveLength(1)

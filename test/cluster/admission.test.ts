@@ -216,7 +216,7 @@ describe('A ticket', () => {
   })
 
   test.each([
-    ['no ticket at all', () => 'hello', 'no ticket'],
+    ['no ticket at all', () => 'hello', 'not a ticket'],
     ['one cut off', (ticket: string) => ticket.slice(0, -20), 'cut off'],
     [
       'one of another cluster',

@@ -187,7 +187,7 @@ describe('Rules between options', () => {
     )
     for (const host of ['0.0.0.0', '[::]']) {
       expect(faultsOf(listener(`"${host}:1290"`, 'metrics'))[0]).toContain(
-        'web[1].bind: lets everybody',
+        'web[1].bind: exposes the metrics',
       )
     }
     expect(faultsOf(listener('127.0.0.1:1290', 'metrics'))).toEqual([])

@@ -15,8 +15,8 @@ export function addLog(program: Command): void {
     .addHelpText(
       'after',
       `
-Each controller has its own level. A change is in force at once, also without a quorum; it is recorded in the audit log. A
-restart resets it to the level of the configuration. A router switches between its level and debug at SIGUSR2.
+Each controller has its own level. A change takes effect at once, also without a quorum, and is recorded in the audit
+log. A restart resets it to the level of the configuration. A router switches between its level and debug at SIGUSR2.
 
 Examples:
   flotilla log level --config /etc/flotilla/config.yml
