@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 
 import { tokenLimits } from '../src/api/auth/external-jwt/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
+import { answerTimes } from '../src/api/operations/cluster/answer-times.ts'
 import { traceMsMax } from '../src/api/operations/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas/inspections.ts'
@@ -13,6 +14,7 @@ import { networkLimits } from '../src/cli/network/sections.ts'
 import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
 import { contextLimits } from '../src/cli/session/context-file.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
+import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/entrance/admission.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
@@ -59,6 +61,8 @@ import {
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
+import { eventLimits } from '../src/events/limits.ts'
+import { patternCharactersMax } from '../src/lib/text-pattern.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
@@ -81,6 +85,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/refusal-quota.ts': refusalLimits,
   'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
+  'src/api/operations/cluster/answer-times.ts': answerTimes,
   'src/api/operations/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
@@ -120,6 +125,7 @@ const tables: Readonly<Record<string, object>> = {
     retainBytes: retention.bytes,
     catchUpBytes: retention.catchUpBytes,
   },
+  'src/controller/admin/socket.ts': adminSocketLimits,
   'src/cluster/entrance/admission.ts': admissionLimits,
   'src/cluster/handshake/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
@@ -136,6 +142,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/posture-reports.ts': postureLimits,
   'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
+  'src/events/limits.ts': eventLimits,
+  'src/lib/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/routers/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,

@@ -25,6 +25,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   channel: ['lib'],
   routers: ['lib', 'ports', 'channel'],
   router: ['lib', 'config', 'channel', 'pki'],
+  events: ['lib', 'ports', 'entities', 'channel'],
 }
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
 
@@ -74,6 +75,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/debug',
     'cli/log',
     'cli/enroll',
+    'cli/events',
     'cli/network',
     'cli/pki',
     'cli/quickstart',
@@ -82,12 +84,13 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/session',
     'cli/terminal',
   ],
-  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/snapshot', 'cli/terminal'],
+  'cli/cluster': ['cli', 'cli/init', 'cli/join', 'cli/session', 'cli/snapshot', 'cli/terminal'],
   'cli/completion': ['cli/records', 'cli/session', 'cli/terminal'],
   'cli/controller': ['cli/cluster', 'cli/terminal'],
   'cli/debug': ['cli/cluster', 'cli/terminal'],
   'cli/log': ['cli/cluster', 'cli/terminal'],
   'cli/enroll': ['cli/cluster', 'cli/terminal'],
+  'cli/events': ['cli/session', 'cli/terminal'],
   'cli/init': ['cli', 'cli/cluster', 'cli/terminal'],
   'cli/join': ['cli', 'cli/cluster', 'cli/controller', 'cli/terminal'],
   'cli/network': ['cli/records', 'cli/session', 'cli/terminal'],

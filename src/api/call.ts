@@ -6,6 +6,7 @@ import type { PendingFactor } from '../fsm/authentication.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { traceOf } from '../lib/trace-context.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
+import type { Actor } from '../ports/actor.ts'
 import type { ApiName, Operation } from './operation.ts'
 import type { Precondition } from './records/revisions.ts'
 
@@ -21,6 +22,8 @@ export interface Caller {
   readonly keyVersion?: number
   /** Of an identity provider, which its request came with and its session asks for. */
   readonly token?: VerifiedToken
+  /** Of whoever asks at the admin socket without a session: as the log is to have it. Its records are nobody's. */
+  readonly system?: Actor
 }
 
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>

@@ -76,6 +76,13 @@ export interface Operation {
   readonly isTagged?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
+  /**
+   * About this controller and the members rather than about records: at the admin socket it is answered also while the
+   * state is not to be answered from, so that an operator can look and act just then.
+   */
+  readonly needsNoState?: boolean
+  /** Where an answer takes longer than the limit of the listener. */
+  readonly answerMsMax?: number
   /** A read that a monitoring system may do by its certificate, without a session; alone on a listener for metrics. */
   readonly isForMonitors?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */

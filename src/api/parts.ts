@@ -3,12 +3,15 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { BackupControl } from '../ports/backup-control.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
 import type { LogLevelControl } from '../ports/log-level.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { EventStreams } from '../ports/events.ts'
+import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveCircuit } from '../ports/live-circuits.ts'
 import type { LiveLinks } from '../ports/live-links.ts'
@@ -16,6 +19,7 @@ import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { Proposer } from '../ports/proposer.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { PostureService } from '../ports/posture.ts'
 import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
@@ -111,6 +115,10 @@ export interface ApiParts {
   readonly logLevel: LogLevelControl
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
+  /** Of this controller, for those who read them over HTTP. */
+  readonly events: EventStreams
+  /** Of refused log-ins. */
+  readonly tell: TellFact
   /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
@@ -127,4 +135,6 @@ export interface ApiParts {
   readonly membership: MembershipControl
   /** On the disk of this controller. */
   readonly snapshots: DatabaseSnapshots
+  readonly pki: PkiControl
+  readonly backups: BackupControl
 }

@@ -4,6 +4,8 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { Answerer } from './answers/answerer.ts'
 import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
+import { requireNotSocketOnly, systemCallerAt } from './auth/system-caller.ts'
+import type { SocketCaller } from './auth/system-caller.ts'
 import { Call } from './call.ts'
 import type { Query } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
@@ -33,8 +35,16 @@ export class Pipeline {
   readonly #answerer: Answerer
   readonly #validator = new Validator()
   readonly #waiting: FairShare
+  /** Of the listener, never of a request: null on every listener but that of the admin socket. */
+  readonly #socketCaller: SocketCaller | null
 
-  constructor(parts: ApiParts, services: ApiServices, answerer: Answerer) {
+  constructor(
+    parts: ApiParts,
+    services: ApiServices,
+    answerer: Answerer,
+    socketCaller: SocketCaller | null = null,
+  ) {
+    this.#socketCaller = socketCaller
     this.#parts = parts
     this.#services = services
     this.#answerer = answerer
@@ -115,8 +125,8 @@ export class Pipeline {
       return
     }
     try {
-      const { clock, limits } = this.#parts
-      if (clock.monotonicMs() - call.startedAtMs > limits.handlerTimeoutMs) {
+      const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
+      if (waitedMs > this.#answerMsMax(call)) {
         throw new Problem('TIMEOUT')
       }
       if (call.operation !== null) {
@@ -204,19 +214,28 @@ export class Pipeline {
   }
 
   #admit(request: FastifyRequest, call: Call, operation: Operation): Promise<void> | null {
-    this.#checkState(operation)
     const { permission, moreFor } = operation
-    if (permission === 'public' && moreFor === undefined) return null
+    const isOpen = permission === 'public' && moreFor === undefined
+    const token = tokenOf(request)
+    // A session is honoured as everywhere, so that whoever forwards requests to the socket lends them no right.
+    if (token === undefined && !isOpen) {
+      call.caller = systemCallerAt(this.#socketCaller, request.raw, operation)
+    }
+    this.#checkState(call)
+    if (isOpen) return null
+    if (call.caller !== null) return null
     // Who may be shown more would be told by a state that is wrong.
     if (this.#parts.refusal() === 'NODE_QUARANTINED') return null
-    const token = tokenOf(request)
     if (permission === 'public' && moreFor !== undefined) {
       return token === undefined ? null : this.#admitForMore(call, token, moreFor)
     }
     if (token === undefined && operation.isForMonitors === true) {
       if (isMonitor(this.#parts, request.raw.socket)) return null
     }
-    return this.#services.gate.admit(call, token, permission)
+    const pending = this.#services.gate.admit(call, token, permission)
+    if (pending !== null) return pending.then(() => requireNotSocketOnly(operation))
+    requireNotSocketOnly(operation)
+    return null
   }
 
   /** Whoever is not admitted gets what is public. */
@@ -290,8 +309,10 @@ export class Pipeline {
   }
 
   /** @throws {Problem} while the state of this controller is not to be answered from. */
-  #checkState(operation: Operation | null): void {
+  #checkState({ operation, caller }: Call): void {
     if (operation?.isAlwaysServed === true) return
+    // Nothing of the state has told who that is.
+    if (operation?.needsNoState === true && caller?.system !== undefined) return
     const refusal = this.#parts.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
@@ -306,13 +327,17 @@ export class Pipeline {
 
   #succeed(reply: FastifyReply, call: Call, answer: Answer): void {
     const fault = this.#stateFault(call)
-    if (fault === null) this.#answerer.succeed(reply, call, answer)
-    else this.#answerer.fail(reply, call, fault)
+    if (fault === null) {
+      this.#answerer.succeed(reply, call, answer)
+      return
+    }
+    this.#answerer.drop(answer)
+    this.#answerer.fail(reply, call, fault)
   }
 
   #stateFault(call: Call): Problem | null {
     try {
-      this.#checkState(call.operation)
+      this.#checkState(call)
       return null
     } catch (error) {
       return call.hasProposed ? outcomeUnknown(call, error) : (error as Problem)
@@ -320,7 +345,7 @@ export class Pipeline {
   }
 
   #handle(call: Call, operation: Operation): Answer | Promise<Answer> {
-    this.#checkState(operation)
+    this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#parts.state.appliedIndex
     return operation.handle(call)
@@ -335,6 +360,10 @@ export class Pipeline {
     return this.#handle(call, operation)
   }
 
+  #answerMsMax({ operation }: Call): number {
+    return operation?.answerMsMax ?? this.#parts.limits.handlerTimeoutMs
+  }
+
   /** Bounds how long and how many; the answer that comes first is the answer. */
   #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
     const sharer = sharerOf(call)
@@ -346,11 +375,12 @@ export class Pipeline {
         call,
         call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT'),
       )
-    }, this.#parts.limits.handlerTimeoutMs)
+    }, this.#answerMsMax(call))
     result
       .then(
         (answer) => {
-          if (!reply.raw.headersSent) this.#succeed(reply, call, answer)
+          if (reply.raw.headersSent) this.#answerer.drop(answer)
+          else this.#succeed(reply, call, answer)
         },
         (error: unknown) => {
           this.#fail(reply, call, error)

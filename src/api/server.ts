@@ -1,5 +1,6 @@
 import { createServer as createHttpServer } from 'node:http'
 import type { RequestListener, Server } from 'node:http'
+import type { Socket } from 'node:net'
 import { createServer as createHttpsServer } from 'node:https'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -7,16 +8,16 @@ import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
 import { Answerer } from './answers/answerer.ts'
+import type { SocketCaller } from './auth/system-caller.ts'
 import { openForMonitors } from './auth/monitor.ts'
 import { readBody, roomFor } from './answers/body.ts'
 import type { Call } from './call.ts'
+import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { createServices } from './records/services.ts'
 import type { ApiServices } from './records/services.ts'
 import { isPermission } from './operation.ts'
 import type { ApiName, Method, Operation } from './operation.ts'
 import { allOperations } from './operations/all.ts'
-import { debugFactsOf } from './operations/debug.ts'
-import type { DebugFacts } from './operations/debug.ts'
 import type { LargeBodies } from './answers/large-bodies.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import { ApiRouterClients } from './duties/router-clients.ts'
@@ -48,6 +49,10 @@ export interface ListenerOptions {
   readonly hasOpenMetrics?: boolean
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
+  /** The admin socket alone: who asks there without a session. A listener that others can reach must not have it. */
+  readonly socketCaller?: SocketCaller
+  /** @returns true when it has answered what is no HTTP in its own way. */
+  readonly onClientError?: (error: Error, socket: Socket) => boolean
   /** Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and an IPv6 address. */
   readonly onHttpsServer?: (server: HttpsServer) => void
 }
@@ -58,8 +63,6 @@ export interface Api {
   routerClients(records: ClientRecords): RouterClients
   /** An app that does not listen yet. */
   listener(options: ListenerOptions): FastifyInstance
-  /** What a debug bundle holds of this controller. */
-  debug(): Promise<DebugFacts>
   /** Begins to spread session activity and to remove expired sessions. */
   start(): void
   /** Spreads what is left and stops. */
@@ -72,7 +75,6 @@ export function createApi(parts: ApiParts): Api {
   return {
     routerClients: (records) => new ApiRouterClients(parts, services, records),
     listener: (options) => buildListener(parts, services, operations, options),
-    debug: () => debugFactsOf(parts, services),
     start: () => {
       services.sessions.start()
       services.integrity.start()
@@ -108,8 +110,8 @@ function buildListener(
   options: ListenerOptions,
 ): FastifyInstance {
   const answerer = new Answerer(parts, services)
-  const pipeline = new Pipeline(parts, services, answerer)
-  const app = newApp(parts, options, answerer, pipeline)
+  const pipeline = new Pipeline(parts, services, answerer, options.socketCaller)
+  const app = newApp(parts, services, options, answerer, pipeline)
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
     const operation = route.config?.operation
@@ -137,6 +139,7 @@ function buildListener(
 
 function newApp(
   parts: ApiParts,
+  services: ApiServices,
   options: ListenerOptions,
   answerer: Answerer,
   pipeline: Pipeline,
@@ -147,6 +150,7 @@ function newApp(
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
+    shouldUpgradeCallback: isEventSocket,
     // Timeouts are enforced at this period: by default Node looks only each 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
     // A request without a Host header is refused where all refusals get their envelope.
@@ -170,6 +174,7 @@ function newApp(
       answerer.fail(reply, pipeline.callOf(request), error)
     },
     clientErrorHandler: (error, socket) => {
+      if (options.onClientError?.(error, socket) === true) return
       answerer.failConnection(error, socket)
     },
     serverFactory: (handler): Server => {
@@ -179,6 +184,7 @@ function newApp(
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       boundConnections(server, https !== null, limits)
       deferContinue(server, listener)
+      if (options.apis.includes('fabric')) takeEventSockets(server, parts, services)
       return server
     },
   })

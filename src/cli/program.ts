@@ -7,6 +7,7 @@ import { addCompletion } from './completion/program.ts'
 import { addDebug } from './debug/program.ts'
 import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
+import { addEvents } from './events/program.ts'
 import { verbsFirst } from './help.ts'
 import { addLog } from './log/program.ts'
 import { addNetwork } from './network/program.ts'
@@ -64,6 +65,7 @@ Examples:
   addRecords(program)
   addNetwork(program)
   addLog(program)
+  addEvents(program)
   addDebug(program)
   addCompletion(program)
   addVersion(program)
@@ -145,6 +147,7 @@ Examples:
   controller
     .command('options')
     .description('print every option of the configuration, as Markdown')
+    .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .action(async () => {
       const { configurationDocument } = await import('../config/document.ts')

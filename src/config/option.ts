@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { isAbsolute, resolve } from 'node:path'
 
+import { parsePattern } from '../lib/text-pattern.ts'
 import { isControllerId, isTrustDomain, parseHostPort } from '../lib/names.ts'
 
 /** `cluster`: equal on every controller, and part of the fingerprint that peers compare. */
@@ -117,6 +118,24 @@ export function choices<const C extends string>(of: readonly C[]): ValueType<rea
     },
     fromText: (text) => text.split(',').map((one) => one.trim()),
   }
+}
+
+/** None or more of the choices, each once. As text: separated by commas. */
+export function choicesOrNone<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
+  const some = choices(of)
+  return {
+    expected: `a list of none or more of ${of.join(', ')}, each once`,
+    read: (raw, folder) => (Array.isArray(raw) && raw.length === 0 ? [] : some.read(raw, folder)),
+    fromText: (value) => (value === '' ? [] : some.fromText(value)),
+  }
+}
+
+/** Text, `.`, `.*`, `^`, `$` and `|` of regular expressions; '' is for everything. */
+export function pattern(): ValueType<string> {
+  return text(
+    'a pattern of text, ".", ".*", "^", "$" and "|", at most 256 characters',
+    (value) => parsePattern(value) !== null,
+  )
 }
 
 function text(expected: string, isValid: (text: string) => boolean): ValueType<string> {

@@ -19,6 +19,7 @@ import {
   trustDomain,
 } from './option.ts'
 import type { ValuesOf } from './option.ts'
+import { eventOptions } from './event-options.ts'
 
 const MIB = 1024 * 1024
 const MINUTE_MS = 60 * 1000
@@ -350,6 +351,7 @@ export const controllerOptions = {
       why: 'Timeout of the hook; it is killed with its child processes.',
     }),
   }),
+  events: eventOptions,
   threads: option(boolean(), {
     default: true,
     scope: node,

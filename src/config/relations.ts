@@ -16,6 +16,7 @@ export function relationFaults(config: ControllerConfig): RelationFault[] {
     ...openFaults(config),
     ...signerFaults(config),
     ...logFileFaults(config),
+    ...eventFileFaults(config),
     ...backupFaults(config),
   ]
 }
@@ -60,6 +61,18 @@ function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {
 function logFileFaults({ data, logFile: { path } }: ControllerConfig): RelationFault[] {
   if (path === null || !`${path}/`.startsWith(`${data}/`)) return []
   return [{ key: 'logFile.path', problem: `must be outside of data (${data})` }]
+}
+
+/** Two writers would rename the files of each other. */
+function eventFileFaults({ data, events, logFile }: ControllerConfig): RelationFault[] {
+  const { path } = events.file
+  if (path === null) return []
+  const key = 'events.file.path'
+  if (`${path}/`.startsWith(`${data}/`)) {
+    return [{ key, problem: `must be outside of data (${data})` }]
+  }
+  if (path !== logFile.path) return []
+  return [{ key, problem: `is the file of the log (${path}): give events one of their own` }]
 }
 
 /** What holds the secrets of the cluster is never written for everybody; the data folder is lost with what is in it. */

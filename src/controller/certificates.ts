@@ -8,9 +8,9 @@ import { systemClock } from '../lib/clock.ts'
 import { parseHostPort } from '../lib/names.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
-import type { AdminVerbs } from './admin/server.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { Credentials } from './start/check.ts'
-import { pkiVerbs } from './admin/pki-verbs.ts'
+import { pkiControl } from './admin/pki-control.ts'
 
 /** The issuing authority that the members share. */
 export interface SharedAuthority {
@@ -20,7 +20,7 @@ export interface SharedAuthority {
   install(authority: CertifiedKey): Promise<void>
 }
 
-/** What looks after the certificates of one controller, and answers the `pki` verbs. Not started yet. */
+/** What looks after the certificates of one controller, and what operators ask of them. Not started yet. */
 export function keepCertificates(parts: {
   readonly config: ControllerConfig
   readonly credentials: Credentials
@@ -30,7 +30,7 @@ export function keepCertificates(parts: {
   readonly alarms: AlarmRaiser
   readonly actions: ActionRecorder
   readonly log: Logger
-}): { readonly keeper: CertificateKeeper; readonly verbs: AdminVerbs } {
+}): { readonly keeper: CertificateKeeper; readonly control: PkiControl } {
   const { config, credentials, authority, onRenewed, alarms, log } = parts
   const { certificatePem, privateKeyPem, caPem } = credentials
   const issuing = (): CertifiedKey | null => authority.issuing()
@@ -46,7 +46,7 @@ export function keepCertificates(parts: {
     clock: systemClock,
     log,
   })
-  const verbs = pkiVerbs({
+  const control = pkiControl({
     keeper,
     trustDomain: config.trustDomain,
     clock: systemClock,
@@ -55,7 +55,7 @@ export function keepCertificates(parts: {
     actions: parts.actions,
     memberKeySha256: parts.memberKeySha256,
   })
-  return { keeper, verbs }
+  return { keeper, control }
 }
 
 /** Under which peers and clients reach this controller. */

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { ControllerConfig } from '../config/options.ts'
+import type { EventLines } from '../events/sinks/stream-sink.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { Credentials } from './start/check.ts'
 import type { Fate } from './start/member-fate.ts'
@@ -12,6 +13,8 @@ export interface ControllerParts {
   readonly log: Logger
   /** null: nothing is told of writes. */
   readonly audit?: AuditTrail | null
+  /** The standard output, for events; null or absent: none go there. */
+  readonly eventLines?: EventLines | null
   /** Called at most once, at any time: nothing works any more and the process must end. */
   readonly onFatal: (error: Error) => void
   /** Of the process, UTC ms. */

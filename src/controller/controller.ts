@@ -13,6 +13,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import type { PkiControl } from '../ports/pki-control.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RosterRecord } from '../ports/roster.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -20,11 +21,10 @@ import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
 import { readRosterFile } from '../store/roster-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
-import { recoveryVerbs } from './admin/recovery.ts'
-import { AdminServer } from './admin/server.ts'
-import type { AdminVerbs } from './admin/server.ts'
-import { adminVerbs } from './admin/verbs.ts'
+import { AdminSocket } from './admin/socket.ts'
 import { openApi } from './service/api.ts'
+import { openEvents, startEvents } from './service/events.ts'
+import type { Events } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
 import { keepCertificates } from './certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
@@ -47,7 +47,6 @@ import { fateOfAnswer, fateOfRefusal } from './start/member-fate.ts'
 import type { Fate } from './start/member-fate.ts'
 import { checkMemberKey, watchMemberKey } from './start/member-key.ts'
 import type { MemberKeyParts } from './start/member-key.ts'
-import { logLevelOf } from './log-level.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
 
@@ -56,6 +55,7 @@ interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: SecretKeeper
+  readonly events: Events
   /** Of the data folder. */
   readonly storeId: Uint8Array
 }
@@ -130,6 +130,7 @@ export class Controller {
     this.#releases.push(() => lock.release())
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
+    const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
     // The store's first jobs have started the pool.
     const threads = lowerPoolPriority()
     if (threads === 0)
@@ -141,7 +142,8 @@ export class Controller {
     const clusterNode = await this.#joinCluster(identity, machine)
     if (!isChecked) this.#releases.push(watchMemberKey(memberKey, this.#parts.onFatal))
     const secrets = await this.#keepSecrets(machine)
-    await this.#serve({ clusterNode, machine, secrets, storeId: identity.storeId })
+    this.#releases.push(startEvents(events, clusterNode, config))
+    await this.#serve({ clusterNode, machine, secrets, events, storeId: identity.storeId })
   }
 
   #memberKeyParts(identity: DataIdentity, machine: StateMachine): MemberKeyParts {
@@ -211,13 +213,13 @@ export class Controller {
 
   async #serve(opened: Opened): Promise<void> {
     const { config, credentials, log } = this.#parts
-    const { clusterNode, machine, secrets } = opened
+    const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
     const refusal = (): ProblemCode | null => (this.#isOut ? 'NODE_QUARANTINED' : null)
     const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
     const routers = new RouterService({
-      ...{ config, log, clusterNode, machine },
+      ...{ config, log, clusterNode, machine, tell: events.tell },
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOut: () => this.#isOut,
     })
@@ -225,6 +227,8 @@ export class Controller {
       ...{ cluster: clusterNode, machine, secrets, clock: systemClock, caPem, refusal },
       ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
     })
+    const renewals: ((identity: MeshIdentity) => void)[] = []
+    const pki = this.#certify(opened, renewals)
     const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
@@ -234,11 +238,13 @@ export class Controller {
         ...openLiveParts({ config, clusterNode, machine, routers, log }),
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
+        ...{ pki, backups: backups.control, events: events.streams, tell: events.tell },
       },
     })
     api.start()
     const listeners = await Listeners.open(api, config, credentials)
     this.#releases.push(async () => {
+      events.closeStreams()
       await listeners.close()
       await api.stop()
     })
@@ -247,26 +253,10 @@ export class Controller {
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.
     this.#releases.push(() => snapshots.close())
-    const admin = new AdminServer(
-      {
-        ...adminVerbs({
-          cluster: clusterNode,
-          membership: management.control,
-          admission,
-          health: () => clusterNode.health(),
-          logLevel: logLevelOf(this.#parts, clusterNode),
-        }),
-        debug: () => api.debug(),
-        ...recoveryVerbs({ proposer: clusterNode, state: machine }),
-        ...backups.verbs,
-        ...this.#certify(opened, (identity) => {
-          listeners.renew(identity)
-          routers.renew(identity)
-        }),
-      },
-      (verb, error) => log.error({ verb, err: error }, 'admin request failed'),
-    )
-    await admin.listen(config.data)
+    renewals.push((identity) => listeners.renew(identity))
+    renewals.push((identity) => routers.renew(identity))
+    this.#certificates?.start()
+    const admin = await AdminSocket.open(api, config.data, `v${programVersion()}`)
     this.#releases.push(() => admin.close())
     backups.start()
     this.#releases.push(() => backups.close())
@@ -287,13 +277,13 @@ export class Controller {
     return { management, admission: openAdmission(parts, this.#inForce) }
   }
 
-  /** Looks after the certificates of mesh and listeners. @returns the verbs about them. */
-  #certify(opened: Opened, onRenewed: (identity: MeshIdentity) => void): AdminVerbs {
+  /** Looks after the certificates of mesh and listeners, once it is started. @param renewals told of each renewal. */
+  #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): PkiControl {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keeper: secrets, log, overlapMs }
-    const { keeper, verbs } = keepCertificates({
+    const { keeper, control } = keepCertificates({
       actions: new ActionLog(clusterNode, log),
       ...{ config, credentials, log, alarms: clusterNode.alarms },
       authority: {
@@ -303,7 +293,7 @@ export class Controller {
       onRenewed: (identity) => {
         this.#inForce.renew(identity)
         clusterNode.setIdentity(identity)
-        onRenewed(identity)
+        for (const renew of renewals) renew(identity)
       },
       memberKeySha256: (id) =>
         clusterNode.configuration().record.members.find((member) => member.id === id)
@@ -311,9 +301,8 @@ export class Controller {
     })
     this.#certificates = keeper
     secrets.onChange(() => void keeper.look())
-    keeper.start()
     this.#releases.push(() => keeper.stop())
-    return verbs
+    return control
   }
 
   /** The shared secrets, opened with the key of this controller; in force before the first request. */

@@ -137,7 +137,7 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     try {
       const applied = apply(this.#state, entry)
       this.#writeBehind.noteApplied(this.#state)
-      this.#tellFollowers(entry.index)
+      this.#tellFollowers(entry.index, applied.audit)
       this.#waiters.reached(entry.index)
       return applied
     } catch (error) {
@@ -205,13 +205,14 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     }
   }
 
-  #tellFollowers(index: Index): void {
+  #tellFollowers(index: Index, audit: AppliedEntry['audit']): void {
     const changes = this.#state.changes.take((kind, id) => this.#state.inTable(kind, id))
     if (changes.length === 0) return
+    const facts = { timeMs: this.#state.logTimeMs, audit }
     for (const { kinds, of } of this.#followers) {
       const own = changes.filter(({ kind }) => kinds.has(kind))
       try {
-        if (own.length > 0) of.onEntry(index, own)
+        if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
         // What follows from the records can be made anew; apply must not stop for it.
         of.onReplaced()

@@ -341,6 +341,11 @@ export const problems = {
     retry: 'never',
     message: 'The change would reduce failure tolerance',
   },
+  ADMIN_SOCKET_ONLY: {
+    http: 403,
+    retry: 'never',
+    message: 'The operation is offered at the admin socket of a controller alone',
+  },
   TICKET_REFUSED: { http: 403, retry: 'never', message: 'Invalid, used or expired join ticket' },
   CERTIFICATE_REFUSED: {
     http: 409,

@@ -116,6 +116,15 @@ export const alarmTable = {
     remedy:
       'the sentence says why: folder, space, key or state; it is tried again within five minutes',
   }),
+  EVENTS_NOT_WRITTEN: row<{ readonly path: string; readonly fault: string }>({
+    severity: 'warning',
+    text: ({ path, fault }) =>
+      `cannot write events to ${path} (${fault}); it is tried again, and events that leave memory meanwhile are lost to the file`,
+    meaning:
+      '`events.file.path` cannot be opened or written; nothing else waits for it, and events that leave memory meanwhile are lost to the file',
+    remedy:
+      'make room on its disk, or mend folder and rights; it is tried again by itself, and the file says where events are missing',
+  }),
   BACKUP_HOOK_FAILED: row<{
     readonly fault: string
     readonly path: string

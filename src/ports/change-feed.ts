@@ -1,5 +1,6 @@
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
+import type { AuditRecord } from './audit.ts'
 
 /** One record before and after an entry. */
 export interface RecordChange {
@@ -12,9 +13,17 @@ export interface RecordChange {
   readonly after: EntityRecord | undefined
 }
 
+/** What is known of an entry beside the records that it changed; the same on every controller. */
+export interface EntryFacts {
+  /** Log time, UTC ms. */
+  readonly timeMs: number
+  /** Null where none is kept. */
+  readonly audit: AuditRecord | null
+}
+
 export interface ChangeFollower {
   /** Within apply, after an entry that has changed such records; `changes` is not empty. Must neither throw nor write. */
-  onEntry(index: Index, changes: readonly RecordChange[]): void
+  onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void
   /** Another state has taken the place of the one that was followed: everything may differ. */
   onReplaced(): void
 }

@@ -47,6 +47,10 @@ export const routerLimits = {
   routeAttemptsMax: 2,
   /** Identities with a connection to one router that are shown as connected. */
   routerClientsMax: 100_000,
+  /** Figures of one report of a router that events tell of. */
+  routerFiguresMax: 4096,
+  /** Connections of one identity, of one report, that events tell of. */
+  identityConnectsMax: 64,
   /** How often records, members and leadership are compared with what the connected routers were told. */
   routerSweepMs: 500,
 } as const

@@ -8,6 +8,8 @@ import { channelLimits } from '../channel/limits.ts'
 import type { Message } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import { tellNobody } from '../ports/live-facts.ts'
+import type { TellFact } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterGate } from './admission.ts'
@@ -44,6 +46,8 @@ export interface RouterChannelsParts {
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
+  /** Told of routers that come and go. */
+  readonly tell?: TellFact
 }
 
 interface Connected {
@@ -218,9 +222,21 @@ export class RouterChannels {
     )
     channel.open(helloAnswer(hello, identity))
     connection.start()
+    this.#tellConnected(router.id, socket)
     this.#tellAddresses(connection, this.#addresses(), false)
     for (const duty of this.#duties) duty.onConnected?.(connection)
     return connection
+  }
+
+  #tellConnected(id: string, socket: TLSSocket): void {
+    const { identity, tell = tellNobody } = this.#parts
+    tell({ kind: 'router', routerId: id, isOnline: true })
+    tell({
+      ...{ kind: 'connect', source: { type: 'router', id } },
+      sourceAddress: addressText(socket.remoteAddress, socket.remotePort),
+      target: { type: 'ctrl', id: identity.id },
+      targetAddress: addressText(socket.localAddress, socket.localPort),
+    })
   }
 
   #refuse(channel: Channel, socket: TLSSocket, hello: Hello, reason: string): null {
@@ -257,7 +273,9 @@ export class RouterChannels {
 
   /** No row stands for the router any more. */
   #onGone(connection: RouterConnection): void {
-    this.#parts.statuses.withdraw(connection.router.id)
+    const { id } = connection.router
+    this.#parts.statuses.withdraw(id)
+    this.#parts.tell?.({ kind: 'router', routerId: id, isOnline: false })
     for (const duty of this.#duties) duty.onDisconnected?.(connection)
   }
 
@@ -307,4 +325,8 @@ export class RouterChannels {
     connection.sentLeaderIndex = index
     connection.channel.send(leaderMessage(index))
   }
+}
+
+function addressText(host = '', port = 0): string {
+  return host === '' ? '' : `tls:${host.includes(':') ? `[${host}]` : host}:${port}`
 }

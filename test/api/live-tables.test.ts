@@ -56,7 +56,7 @@ describe('circuits that this controller made', () => {
     const of = { clientId: 'i1', sessionId, serviceId: 's1', terminatorId: 't1', createdAt }
     return controller.live.circuits.set(id, {
       live: of,
-      ends,
+      ...{ ends, hostId: 'i2', instanceId: '' },
       path: { routerIds, links: [], cost: 1 },
     })
   }

@@ -201,7 +201,9 @@ test('a session is refused in the order of the checks, and told its routers once
     const ends = { id: `circuit ${createdAt}`, ingress: 'in', egress: 'out' }
     const of = { clientId: 'alice-id', serviceId: wiki, terminatorId: 't1', createdAt }
     const live = { ...of, sessionId: session.id }
-    controller.live.circuits.set(ends.id, { live, ends, path: { routerIds, links: [], cost: 1 } })
+    const host = { hostId: 'i2', instanceId: '' }
+    const path = { routerIds, links: [], cost: 1 }
+    controller.live.circuits.set(ends.id, { live, ends, ...host, path })
   }
   const used = await root.get(`${management}/sessions/${session.id}/route-path`)
   expect(used.body.data).toEqual({ routePath: ['er1', 'er2'] })

@@ -1,149 +1,245 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { connect } from 'node:net'
+import { request } from 'node:http'
+import { connect, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { AdminError, askController } from '../../src/cli/cluster/admin-client.ts'
-import { adminSocketAddress } from '../../src/controller/admin/protocol.ts'
-import { AdminServer } from '../../src/controller/admin/server.ts'
+import { AdminError, askController, askForStream } from '../../src/cli/cluster/admin-client.ts'
+import type { AdminRequest } from '../../src/cli/cluster/admin-client.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
+import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { actorName } from '../../src/ports/actor.ts'
+import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
+import { fabric, management } from '../api/support/caller.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
+
+// Goal: who may open the socket asks there for what the API offers, and who cannot be answered is told why in one sentence.
 
 let folder = ''
-let server: AdminServer
-let unexpected: string[] = []
+let server: ServedSocket
 
-beforeEach(() => {
+beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-admin-'))
-  unexpected = []
-  server = new AdminServer(
-    {
-      echo: (params) => Promise.resolve(params),
-      who: (_params, by) => Promise.resolve(actorName(by)),
-      refuse: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
-      break: () => Promise.reject(new TypeError('a mistake')),
-      never: () => new Promise(() => undefined),
-    },
-    (verb, error) => unexpected.push(`${verb} ${String(error)}`),
-  )
+  server = await serveSocket(folder)
 })
 afterEach(async () => {
   await server.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function codeOf(asked: Promise<unknown>): Promise<string> {
+async function faultOf(asked: Promise<unknown>): Promise<AdminError> {
   try {
     await asked
-    return 'none'
   } catch (error) {
-    if (error instanceof AdminError) return error.code
+    if (error instanceof AdminError) return error
     throw error
   }
+  throw new Error('it was answered')
 }
 
-/** Sends bytes and gathers what comes back until the server closes, or `lines` lines are there. */
-function exchange(bytes: string, lines: number): Promise<string[]> {
+const codeOf = async (asked: Promise<unknown>): Promise<string> => (await faultOf(asked)).code
+const get = (path: string): AdminRequest => ({ method: 'GET', path })
+const post = (path: string, body?: object): AdminRequest => ({ method: 'POST', path, body })
+
+/** Sends bytes and gathers what comes back until the server closes. */
+function exchange(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(join(folder, 'admin.sock'))
     let text = ''
-    const finish = (): void => {
-      socket.destroy()
-      resolve(text.trimEnd().split('\n'))
-    }
     socket.on('error', reject)
-    socket.on('close', finish)
-    socket.on('data', (chunk: Buffer) => {
-      text += chunk.toString()
-      if (text.split('\n').length > lines) finish()
-    })
+    socket.on('close', () => resolve(text))
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
     socket.write(bytes)
   })
 }
 
-test('The admin socket answers verbs, is open to its owner alone, and is removed at the end', async () => {
-  await server.listen(folder)
+/** Asks by other headers than the program would. */
+function statusWith(headers: Record<string, string>, path: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath: join(folder, 'admin.sock'), path, headers }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode ?? 0)
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}
+
+/** The name by which the audit knows who asked last. */
+async function lastActor(): Promise<string> {
+  const filter = encodeURIComponent('sort by index desc')
+  const rows = await askController(folder, get(`${fabric}/audit?filter=${filter}`))
+  return (rows as { readonly actor: { readonly name: string } }[])[0]?.actor.name ?? ''
+}
+
+test('The admin socket answers as the API does, is open to its owner alone, and is removed at the end', async () => {
   expect(statSync(join(folder, 'admin.sock')).mode & 0o777).toBe(0o600)
-  expect(await askController(folder, 'echo', { a: [1, 'ä'] })).toEqual({ a: [1, 'ä'] })
+  const status = (await askController(folder, requestOf('status'))) as ClusterStatus
+  expect(status.members[0]).toMatchObject({ id: 'ctrl1', address: 'localhost:1480' })
+  const created = post(`${management}/services`, { name: 'wiki', encryptionRequired: true })
+  const { id } = (await askController(folder, created)) as { readonly id: string }
+  expect(await askController(folder, get(`${management}/services/${id}`))).toMatchObject({
+    name: 'wiki',
+  })
   await server.close()
   expect(existsSync(join(folder, 'admin.sock'))).toBe(false)
 })
 
-test('A refusal keeps its code; a mistake is told to the log as well', async () => {
-  await server.listen(folder)
-  expect(await codeOf(askController(folder, 'refuse'))).toBe('CLUSTER_NO_LEADER')
-  expect(unexpected).toEqual([])
-  expect(await codeOf(askController(folder, 'break'))).toBe('UNHANDLED')
-  expect(unexpected).toEqual(['break TypeError: a mistake'])
+test('A refusal keeps its code and says what is wrong; a mistake is told to the log as well', async () => {
+  const { controller } = server
+  controller.cluster.hasLeader = false
+  const body = { name: 'wiki', encryptionRequired: true }
+  expect(await codeOf(askController(folder, post(`${management}/services`, body)))).toBe(
+    'CLUSTER_NO_LEADER',
+  )
+  const invalid = await faultOf(askController(folder, post(`${fabric}/pki/issue`, {})))
+  expect([invalid.code, invalid.message]).toEqual([
+    'COULD_NOT_VALIDATE',
+    expect.stringContaining('required'),
+  ])
+  expect(await codeOf(askController(folder, get(`${fabric}/no-such`)))).toBe('NOT_FOUND')
+  expect(controller.errors).toEqual([])
 })
 
-test('An unknown verb is refused, one that every object has included', async () => {
-  await server.listen(folder)
-  expect(await codeOf(askController(folder, 'no-such'))).toBe('UNKNOWN_VERB')
-  expect(await codeOf(askController(folder, 'constructor'))).toBe('UNKNOWN_VERB')
+test('While the state is not to be answered from, the cluster can still be looked at and acted on', async () => {
+  const { controller } = server
+  controller.refusal = 'NODE_QUARANTINED'
+  expect(await askController(folder, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
+  await askController(folder, requestOf('transfer-leadership', { newLeaderId: 'ctrl2' }))
+  expect(controller.transfers).toEqual(['ctrl2'])
+  expect(await codeOf(askController(folder, get(`${management}/services`)))).toBe(
+    'NODE_QUARANTINED',
+  )
+})
+
+test('What is about the session of a caller is refused in one sentence, and done with a session', async () => {
+  const path = `${management}/current-identity`
+  const refused = await faultOf(askController(folder, get(path)))
+  expect(refused.message).toContain('who asks at the admin socket has none')
+  const session = server.controller.openSession('alice-id')
+  expect(await statusWith({ 'net-session': session }, path)).toBe(200)
+})
+
+test('A session at the socket is worth what it is worth anywhere', async () => {
+  const session = server.controller.openSession('alice-id')
+  expect(await statusWith({ 'net-session': session }, `${fabric}/cluster/status`)).toBe(401)
+  expect(await statusWith({ 'net-session': 'made up' }, `${fabric}/cluster/status`)).toBe(401)
+  expect(await statusWith({}, `${fabric}/cluster/status`)).toBe(200)
 })
 
 test('A controller that is not running, or does not answer, is said to be so', async () => {
-  expect(await codeOf(askController(folder, 'echo'))).toBe('NOT_RUNNING')
-  expect(await codeOf(askController(join(folder, 'none'), 'echo'))).toBe('NOT_RUNNING')
-  await server.listen(folder)
-  expect(await codeOf(askController(folder, 'never', {}, 50))).toBe('NO_ANSWER')
+  const none = join(folder, 'none')
+  expect(await codeOf(askController(none, requestOf('status')))).toBe('NOT_RUNNING')
+  const silent = join(folder, 'silent')
+  mkdirSync(silent)
+  const listening = createServer(() => undefined).listen(join(silent, 'admin.sock'))
+  try {
+    expect(await codeOf(askController(silent, requestOf('status', {}, 50)))).toBe('NO_ANSWER')
+    const stream = askForStream(silent, { path: `${fabric}/cluster/backup` }, 50)
+    expect(await codeOf(stream.next())).toBe('NO_ANSWER')
+  } finally {
+    listening.close()
+  }
 })
 
 test('A socket left by a killed process is replaced', async () => {
-  const left = new AdminServer({}, () => undefined)
-  await left.listen(folder)
   // A second one on the same path, as after a crash: the owner of the folder's lock may take it.
-  await server.listen(folder)
-  expect(await askController(folder, 'echo', { b: 1 })).toEqual({ b: 1 })
-  await left.close()
+  const second = await serveSocket(folder)
+  expect(await askController(folder, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
+  await second.close()
 })
 
 test('A data folder too deep for the path of a socket works all the same', async () => {
   const deep = join(folder, ...Array.from({ length: 8 }, () => 'x'.repeat(30)))
   mkdirSync(deep, { recursive: true })
-  await server.listen(deep)
+  const served = await serveSocket(deep)
   expect(statSync(join(deep, 'admin.sock')).mode & 0o777).toBe(0o600)
-  expect(await askController(deep, 'echo', { deep: true })).toEqual({ deep: true })
+  expect(await askController(deep, requestOf('status'))).toMatchObject({ selfId: 'ctrl1' })
   const address = adminSocketAddress(deep)
   expect(Buffer.byteLength(address.path)).toBeLessThan(108)
   address.release()
+  await served.close()
 })
 
-test('Requests on one connection are answered in order, bad ones without harm to the next', async () => {
-  await server.listen(folder)
-  const requests = ['{', '5', 'null', '[]', '{"verb":5}', '{"verb":"echo","params":[]}']
-  const good = '{"verb":"echo","params":{"n":1}}'
-  const answers = await exchange([...requests, good, ''].join('\n'), requests.length + 1)
-  const codes = answers.map((line) => (JSON.parse(line) as { code?: string }).code ?? 'none')
-  expect(codes).toEqual([...requests.map(() => 'BAD_REQUEST'), 'none'])
-})
-
-test('A line without end, and a flood of requests, end the connection', async () => {
-  await server.listen(folder)
-  const [long] = await exchange('x'.repeat(70_000), 10)
-  expect(long).toContain('the line is too long')
-  const flood = await exchange('{"verb":"never","params":{}}\n'.repeat(100), 10)
-  expect(flood.at(-1)).toContain('too many requests')
+test('A stream arrives whole, or fails: what was cut off never looks like all of it', async () => {
+  const { backups, errors } = server.controller
+  const read = async (): Promise<string> => {
+    let text = ''
+    for await (const chunk of askForStream(folder, { path: `${fabric}/cluster/backup` })) {
+      text += Buffer.from(chunk).toString()
+    }
+    return text
+  }
+  expect(await read()).toBe('the first half, the second half')
+  backups.failure = new Problem('NODE_QUARANTINED')
+  expect(await codeOf(read())).toBe('NO_ANSWER')
+  expect(errors.splice(0)).toEqual([expect.stringContaining('cut off before its end')])
+  backups.failure = null
+  expect(await read()).toBe('the first half, the second half')
 })
 
 test('who asks at the socket is the user of the controller or root, whatever it says of itself', async () => {
-  await server.listen(folder)
   const { uid, username } = userInfo()
-  expect(await askController(folder, 'who')).toBe(`uid:${uid} (${username})`)
+  const { controller } = server
+  const path = `${management}/services`
+  await askController(folder, post(path, { name: 'by the program', encryptionRequired: true }))
+  expect(await lastActor()).toBe(`uid:${uid} (${username})`)
   const claims = [
-    [{ uid: 0, name: 'root' }, 'uid:0 (root)'],
-    [{ uid: 4711, name: 'somebody-else' }, `uid:${uid} (${username})`],
-    [{ uid, name: 'a "quoted"\nname' }, `uid:${uid} (${username})`],
+    ['0 root', 'uid:0 (root)'],
+    ['4711 somebody-else', `uid:${uid} (${username})`],
+    [`${uid} a "quoted" name`, `uid:${uid} (${username})`],
     ['nonsense', `uid:${uid} (${username})`],
-    [undefined, `uid:${uid} (${username})`],
+    [null, `uid:${uid} (${username})`],
   ] as const
   for (const [caller, expected] of claims) {
-    const [answer = ''] = await exchange(
-      `${JSON.stringify({ verb: 'who', params: {}, caller })}\n`,
-      1,
+    const body = JSON.stringify({ name: `by ${caller ?? 'nobody'}`, encryptionRequired: true })
+    await exchange(
+      [
+        `POST ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json`,
+        `content-length: ${Buffer.byteLength(body)}`,
+        ...(caller === null ? [] : [`flotilla-caller: ${caller}`]),
+        `\r\n${body}`,
+      ].join('\r\n'),
     )
-    expect(JSON.parse(answer)).toEqual({ ok: true, data: expected })
+    expect(await lastActor()).toBe(expected)
+  }
+  expect(controller.errors).toEqual([])
+})
+
+test('The program of an earlier release is told in its own words which version runs', async () => {
+  const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
+  expect(JSON.parse(answer)).toEqual({
+    ok: false,
+    code: 'OTHER_VERSION',
+    message: 'this controller runs version v1.2.3; use its own flotilla',
+  })
+})
+
+test('A controller of an earlier release is not waited for, and its version is told', async () => {
+  const earlier = join(folder, 'earlier')
+  mkdirSync(earlier)
+  const listening = createServer((socket) => {
+    // As it answered: a line for each line, and an answer to the one that it knows.
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk: Buffer) => {
+      for (const line of chunk.toString().trimEnd().split('\n')) {
+        const isKnown = line.startsWith('{"verb":"health"')
+        const told = isKnown
+          ? { ok: true, data: { version: 'v0.1.0' } }
+          : { ok: false, code: 'BAD_REQUEST', message: 'Unexpected token' }
+        socket.write(`${JSON.stringify(told)}\n`)
+      }
+    })
+  }).listen(join(earlier, 'admin.sock'))
+  try {
+    const expected = 'this controller runs version v0.1.0; use its own flotilla'
+    const fault = await faultOf(askController(earlier, requestOf('status')))
+    expect([fault.code, fault.message]).toEqual(['OTHER_VERSION', expected])
+    const stream = askForStream(earlier, { path: `${fabric}/cluster/backup` })
+    expect((await faultOf(stream.next())).message).toBe(expected)
+  } finally {
+    listening.close()
   }
 })

@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { askController } from '../../src/cli/cluster/admin-client.ts'
-import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
+import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 import { issueControllerCertificateFor, renewIssuingAuthority } from '../../src/pki/authority.ts'
@@ -62,7 +63,7 @@ function start(env: NodeJS.ProcessEnv = {}): Running {
 }
 
 const leads = async (): Promise<void> => {
-  const status = (await askController(controller.dataFolder, 'status')) as ClusterStatus
+  const status = (await askController(controller.dataFolder, requestOf('status'))) as ClusterStatus
   expect(status.leaderId).toBe('ctrl1')
 }
 const until = (check: () => unknown): Promise<unknown> =>
@@ -257,7 +258,10 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   // Without it nobody is known to be the only voter.
   rmSync(join(controller.dataFolder, 'ROSTER'))
   const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
-  await eventually(() => expect(second.output).toContain('requesting re-admission from 127.0.0.1:1'), { timeout: 60_000 })
+  await eventually(
+    () => expect(second.output).toContain('requesting re-admission from 127.0.0.1:1'),
+    { timeout: 60_000 },
+  )
   const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })
 })

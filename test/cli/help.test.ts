@@ -16,6 +16,7 @@ const withoutOutput = new Set([
   'router run',
   'router options',
   'completion',
+  'events',
 ])
 
 function nameOf(command: Command): string {

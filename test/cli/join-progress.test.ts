@@ -1,10 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
-import type {
-  ClusterStatus,
-  ListedMember,
-  MemberStatus,
-} from '../../src/controller/admin/cluster-status.ts'
+import type { ClusterStatus, ListedMember, MemberStatus } from '../../src/ports/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/join/run.ts'
 import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/member-fate.ts'
 

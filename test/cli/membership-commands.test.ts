@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/controller/admin/server.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ChangePlan } from '../../src/ports/membership.ts'
+import type { Admission, ChangePlan, MembershipControl } from '../../src/ports/membership.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
 // Goal: an operator reads what a change would do before it is done, and nothing is done that was not meant.
@@ -46,42 +47,42 @@ beforeEach(() => {
 })
 
 describe('Asked through the admin socket', () => {
-  let server: AdminServer
-  beforeAll(async () => {
-    const changed = (verb: string) => (params: Readonly<Record<string, unknown>>) => {
-      asked.push([verb, params])
-      if (params['confirmation'] === next.confirmation) return Promise.resolve(next)
+  let server: ServedSocket
+  const membership: MembershipControl = {
+    plan: (change) => {
+      const { verb, ...params } = change
+      asked.push(['plan', { verb, ...params }])
+      return Promise.resolve(next)
+    },
+    change: ({ verb, ...params }, confirmation) => {
+      asked.push([verb, { ...params, confirmation }])
+      if (confirmation === next.confirmation) return Promise.resolve(next)
       return Promise.reject(new Problem('TOLERANCE_REFUSED'))
-    }
-    server = new AdminServer(
-      {
-        plan: (params) => {
-          asked.push(['plan', params])
-          return Promise.resolve(next)
-        },
-        promote: changed('promote'),
-        remove: changed('remove'),
-        replace: changed('replace'),
-        invite: (params) => {
-          asked.push(['invite', params])
-          return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
-        },
-        'list-tickets': () => {
-          const common = { createdAtMs: 0, expiresAtMs: 3_600_000 }
-          return Promise.resolve([
-            { ...common, id: 't2', isVoter: false, usedBy: null },
-            { ...common, id: 't1', isVoter: true, usedBy: 'ctrl4' },
-          ])
-        },
-        'revoke-ticket': ({ id }) => {
-          asked.push(['revoke-ticket', { id }])
-          if (id === 't2') return Promise.resolve({ id })
-          return Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 has joined' }))
-        },
-      },
-      () => undefined,
-    )
-    await server.listen(join(quickstart.dir, 'ctrl1', 'data'))
+    },
+    transferLeadership: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
+  }
+  const admission: Admission = {
+    invite: (params) => {
+      asked.push(['invite', params])
+      return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
+    },
+    tickets: () => {
+      const common = { createdAtMs: 0, expiresAtMs: 3_600_000 }
+      return Promise.resolve([
+        { ...common, id: 't2', isVoter: false, usedBy: null },
+        { ...common, id: 't1', isVoter: true, usedBy: 'ctrl4' },
+      ])
+    },
+    revoke: (id) => {
+      asked.push(['revoke-ticket', { id }])
+      if (id === 't2') return Promise.resolve()
+      return Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 has joined' }))
+    },
+    admit: () => Promise.reject(new Problem('TICKET_REFUSED')),
+  }
+  beforeAll(async () => {
+    const folder = join(quickstart.dir, 'ctrl1', 'data')
+    server = await serveSocket(folder, { membership, admission })
   })
   afterAll(async () => {
     await server.close()
@@ -200,7 +201,11 @@ describe('Asked through the public API with a session', () => {
           const isKnown = session === 'token-1'
           response.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' })
           const error = { code: 'UNAUTHORIZED', message: 'no' }
-          response.end(JSON.stringify(isKnown ? { data: next, meta: {} } : { error, meta: {} }))
+          response.end(
+            JSON.stringify(
+              isKnown ? { data: { ...next, certificates: [] }, meta: {} } : { error, meta: {} },
+            ),
+          )
         })
       },
     )
@@ -233,11 +238,55 @@ describe('Asked through the public API with a session', () => {
     })
   })
 
+  test('status and the certificates of a controller are asked from elsewhere as well', async () => {
+    const of = ['--url', url, '--ca', join(quickstart.dir, 'ctrl1', 'ca.pem'), '--json']
+    const session = join(folder, 'session')
+    writeFileSync(session, 'token-1\n', { mode: 0o600 })
+    const asked = [...of, '--session-file', session]
+    for (const [words, path] of [
+      [['cluster', 'status'], '/fabric/v1/cluster/status'],
+      [['pki', 'renew'], '/fabric/v1/pki/renew'],
+      [['pki', 'reload'], '/fabric/v1/pki/reload'],
+    ] as const) {
+      expect(await run([...words, ...asked])).toMatchObject({ code: 0, stderr: '' })
+      expect(seen.at(-1)).toMatchObject({ path, session: 'token-1' })
+    }
+    const root = await run(['pki', 'renew', '--root-key', 'root.key', ...asked])
+    expect([root.code, root.stderr]).toEqual([2, expect.stringContaining('needs --config')])
+  })
+
   test('an ended session is said to be so, and its token is not shown', async () => {
     const done = await remote('token-of-yesterday', 'list')
     expect(done.code).toBe(1)
     expect(done.stderr).toContain('log in again')
     expect(done.stderr).not.toContain('token-of-yesterday')
+  })
+
+  test('what flotilla login has kept for a controller is enough to ask it', async () => {
+    const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
+    const keep = (token: string | null): void => {
+      const logIn = { method: 'password', username: 'admin' }
+      const here = { controllers: ['https://other.example:1', url], caPem, logIn, token }
+      const file = join(folder, 'flotilla', 'contexts.json')
+      mkdirSync(join(folder, 'flotilla'), { recursive: true })
+      writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })
+    }
+    const env = { XDG_CONFIG_HOME: folder }
+    const words = ['cluster', 'remove', 'ctrl3', '--confirm', wanted, '--url', url]
+    keep('token-1')
+    expect(await run(words, env)).toMatchObject({ code: 0, stderr: '' })
+    expect(seen.at(-1)).toMatchObject({ path: '/fabric/v1/cluster/remove-member' })
+    keep(null)
+    const loggedOut = await run(words, env)
+    expect([loggedOut.code, loggedOut.stderr]).toEqual([
+      1,
+      expect.stringContaining('nobody is logged in to here; log in with: flotilla login'),
+    ])
+    const elsewhere = await run(['cluster', 'list', '--url', 'https://127.0.0.1:9'], env)
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([
+      2,
+      expect.stringContaining('log in with flotilla login https://127.0.0.1:9, or give --ca FILE'),
+    ])
   })
 
   test('half of what is needed to ask is a wrong usage', async () => {

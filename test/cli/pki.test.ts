@@ -3,8 +3,7 @@ import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/controller/admin/server.ts'
-import { pkiVerbs } from '../../src/controller/admin/pki-verbs.ts'
+import { pkiControl } from '../../src/controller/admin/pki-control.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { CertificateKeeper } from '../../src/cluster/secrets/certificate-keeper.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
@@ -23,6 +22,8 @@ import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/ce
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere as run } from './run-here.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 import { layOut, run as runProcess } from './support.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -37,7 +38,7 @@ let trustDomain = ''
 let root: CertifiedKey
 let issuing: CertifiedKey
 let leaf: CertifiedKey
-let server: AdminServer | null = null
+let server: ServedSocket | null = null
 const actions = new RecordedActions()
 let taken: MeshIdentity[] = []
 let mistakes: unknown[] = []
@@ -83,7 +84,7 @@ const leafOf = (id: string, of: Validity): Promise<CertifiedKey> =>
     validity: of,
   })
 
-/** The verbs as a running controller answers them, on the socket where the program looks for it. */
+/** What a running controller answers, on the socket where the program looks for it. */
 async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
   const keeper = new CertificateKeeper({
     selfId: 'ctrl1',
@@ -102,7 +103,7 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
       error: (_fields, message) => mistakes.push(message),
     },
   })
-  const verbs = pkiVerbs({
+  const pki = pkiControl({
     keeper,
     trustDomain,
     clock: systemClock,
@@ -119,8 +120,11 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
         : parseCertificates(member.leaf.certificatePem)[0].publicKeySha256
     },
   })
-  server = new AdminServer(verbs, (_verb, error) => mistakes.push(error))
-  await server.listen(controller.dataFolder)
+  const logger = {
+    warn: () => undefined,
+    error: (fields: Readonly<Record<string, unknown>>) => mistakes.push(fields['err']),
+  }
+  server = await serveSocket(controller.dataFolder, { pki, logger })
 }
 
 const read = (path: string): ReturnType<typeof parseCertificates> =>
@@ -214,10 +218,7 @@ describe('pki renew and reload', () => {
   test('put another certificate over the same key to use at once', async () => {
     await serve()
     const renewed = await run(['pki', 'renew', '--config', configPath])
-    expect([renewed.code, renewed.stdout]).toEqual([
-      0,
-      expect.stringContaining('in use: CN=ctrl1'),
-    ])
+    expect([renewed.code, renewed.stdout]).toEqual([0, expect.stringContaining('in use: CN=ctrl1')])
     checkKeyMatches(read(own('cert.pem'))[0], leaf.privateKeyPem)
     expect(taken).toHaveLength(1)
     writeFileSync(own('cert.pem'), leaf.certificatePem)
@@ -334,10 +335,9 @@ describe('pki renew-issuing', () => {
     await serve()
     const { askController } = await import('../../src/cli/cluster/admin-client.ts')
     const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
-      const asked = askController(controller.dataFolder, 'pki-install-issuing', {
-        certificatePem,
-        privateKeyPem,
-      })
+      const path = '/fabric/v1/pki/issuing-authority'
+      const body = { certificatePem, privateKeyPem }
+      const asked = askController(controller.dataFolder, { method: 'POST', path, body })
       return await asked.then(
         () => 'taken',
         (error: unknown) => String(error),

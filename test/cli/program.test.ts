@@ -4,14 +4,12 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/controller/admin/server.ts'
-import { adminVerbs } from '../../src/controller/admin/verbs.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { nodeHealthExample } from '../api/support/node-examples.ts'
-import { LogLevelSwitch } from '../../src/controller/log-level.ts'
-import { RecordedActions } from '../support/recorded-actions.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 
@@ -151,7 +149,7 @@ function viewOf(members: readonly MemberView[]): ClusterView {
 const unasked = (): Promise<never> => Promise.reject(new Error('nobody asks for it'))
 
 describe('The cluster verbs', () => {
-  let server: AdminServer
+  let server: ServedSocket
   const asked: (string | null)[] = []
 
   beforeAll(async () => {
@@ -162,21 +160,11 @@ describe('The cluster verbs', () => {
         new Problem('TRANSFER_LEADERSHIP_ERROR', { detail: 'there is no such member' }),
       )
     }
-    const log = { level: 'info', warn: () => undefined }
-    const verbs = adminVerbs({
+    server = await serveSocket(join(plan.dir, 'ctrl1', 'data'), {
       cluster: viewOf([member, silent]),
-      health: () => nodeHealthExample,
-      logLevel: new LogLevelSwitch('ctrl1', log, 'info', new RecordedActions()),
+      health: () => ({ isHealthy: true, checks: [], node: nodeHealthExample }),
       membership: { transferLeadership, plan: unasked, change: unasked },
-      admission: {
-        tickets: () => Promise.resolve([]),
-        revoke: () => Promise.resolve(),
-        invite: ({ isVoter, lifetimeMs }) =>
-          Promise.resolve({ ticket: 'a ticket', id: String(isVoter), expiresAtMs: lifetimeMs }),
-      },
     })
-    server = new AdminServer(verbs, () => undefined)
-    await server.listen(join(plan.dir, 'ctrl1', 'data'))
   })
   afterAll(async () => {
     await server.close()
@@ -240,8 +228,16 @@ describe('The cluster verbs', () => {
 
   test('status tells people which feature level is in force, and who holds the next one back', () => {
     const of = (id: string, featureLevel: number) => ({
-      ...{ id, address: '', version: '', role: 'follower', term: 1 },
-      ...{ commit: 1, applied: 1, persisted: 1 },
+      ...{
+        id,
+        address: '',
+        version: '',
+        role: 'follower',
+        term: 1,
+        commit: 1,
+        applied: 1,
+        persisted: 1,
+      },
       ...{ digestIndex: 1, digest: '', lastContactMs: 0, isFailing: false, featureLevel },
     })
     const status = {

@@ -3,19 +3,37 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { AdminServer } from '../../src/controller/admin/server.ts'
 import { linesOfEnd } from '../../src/cli/quickstart/end.ts'
 import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
+import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
+import { serveSocket } from './served-socket.ts'
+import type { ServedSocket } from './served-socket.ts'
 
 // Method: an admin socket in place of the controllers that run on, which tells who the members are.
 
 let folder = ''
 let gone: ControllerPlan
 let others: readonly ControllerPlan[]
-let server: AdminServer
+let server: ServedSocket
 let members: readonly string[] = []
+const cluster: ClusterView = {
+  ...{ selfId: 'ctrl2', clusterId: 'c-1', generation: 1, featureLevel: 1 },
+  members: () => members.map(memberNamed),
+  leaderId: () => null,
+  leaderContactMs: () => 0,
+  readIndex: () => Promise.resolve(0),
+}
+
+function memberNamed(id: string): MemberView {
+  return {
+    ...{ id, address: '127.0.0.1:1480', voter: true, leader: false, connected: true },
+    ...{ version: '', apiAddresses: [], routerAddress: null, certificatePem: '' },
+    ...{ featureLevel: 1, startedAtMs: 1, lastContactMs: 0, progress: null },
+    ...{ readOnly: true, vitals: null },
+  }
+}
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-end-'))
@@ -23,10 +41,8 @@ beforeEach(async () => {
   for (const { dataFolder } of plans) mkdirSync(dataFolder, { recursive: true })
   gone = present(plans[2], 'ctrl3')
   others = plans.slice(0, 2)
-  const list = () => Promise.resolve(members.map((id) => ({ id })))
-  server = new AdminServer({ list }, () => undefined)
   // The first of them does not run.
-  await server.listen(present(plans[1], 'ctrl2').dataFolder)
+  server = await serveSocket(present(plans[1], 'ctrl2').dataFolder, { cluster })
 })
 afterEach(async () => {
   await server.close()

@@ -1,29 +1,35 @@
-import { beforeEach, expect, test } from 'vitest'
-import { actorAt } from '../../src/controller/admin/caller.ts'
-import { recoveryVerbs } from '../../src/controller/admin/recovery.ts'
-import type { RecoveredAdmin } from '../../src/controller/admin/recovery.ts'
-import type { Problem } from '../../src/lib/problems.ts'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import type { RecoveredAdmin } from '../../src/api/operations/cluster/recover-admin.ts'
+import { createApi } from '../../src/api/server.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import type { Body } from '../api/support/caller.ts'
 import { CallerOf, fabric, management } from '../api/support/caller.ts'
 import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 
 const { controller, root } = await controllerForFile()
-const verbs = recoveryVerbs({ proposer: controller.cluster, state: controller.machine })
-const by = actorAt(null, { uid: 1000, name: 'op' })
 const password = 'a new one for the administrator'
+const atSocket = createApi(controller.parts).listener({
+  apis: ['fabric'],
+  https: null,
+  socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+})
+afterAll(() => atSocket.close())
 
-function recover(params: Record<string, unknown> = { password }): Promise<RecoveredAdmin> {
-  const verb = verbs['recover-admin']
-  if (verb === undefined) throw new Error('there is a verb recover-admin')
-  return verb(params, by) as Promise<RecoveredAdmin>
+async function recovering(payload: Record<string, unknown>): Promise<Body> {
+  const url = `${fabric}/cluster/recover-admin`
+  return JSON.parse((await atSocket.inject({ method: 'POST', url, payload })).payload) as Body
 }
 
-async function codeOf(asked: Promise<unknown>): Promise<string> {
-  return asked.then(
-    () => 'none',
-    (error: unknown) => (error as Problem).code,
-  )
+async function recover(payload: Record<string, unknown> = { password }): Promise<RecoveredAdmin> {
+  const body = await recovering(payload)
+  expect(body.error).toBeUndefined()
+  return body.data as RecoveredAdmin
+}
+
+async function codeOf(payload: Record<string, unknown>): Promise<string> {
+  return (await recovering(payload)).error?.code ?? 'none'
 }
 
 async function changed(url: string, body: object): Promise<void> {
@@ -103,20 +109,18 @@ test('an administrator without a password gets one, under its own name', async (
 
 test('the new password keeps the rules of the policy that its holder will log in by', async () => {
   await changed('auth-policies/default', { primary: { updb: { requireNumberChar: true } } })
-  const refusal = (await recover({ password: 'without any digit' }).catch(
-    (error: unknown) => error,
-  )) as Problem
-  expect(refusal.fault).toEqual({ field: 'password', reason: 'password should have a digit' })
+  const { error } = await recovering({ password: 'without any digit' })
+  expect(error?.cause).toMatchObject({ field: 'password', reason: 'password should have a digit' })
   expect((await recover({ password: 'with 1 digit' })).username).toBe('admin')
   root.token = controller.openSession('admin-id')
   await changed('auth-policies/default', { primary: { updb: { requireNumberChar: false } } })
 })
 
 test('nobody is made an administrator by it, and no short password is taken', async () => {
-  expect(await codeOf(recover({ name: 'Alice', password }))).toBe('NOT_FOUND')
-  expect(await codeOf(recover({ name: 'nobody', password }))).toBe('NOT_FOUND')
-  expect(await codeOf(recover({ password: '1234567' }))).toBe('COULD_NOT_VALIDATE')
-  expect(await codeOf(recover({}))).toBe('COULD_NOT_VALIDATE')
+  expect(await codeOf({ name: 'Alice', password })).toBe('NOT_FOUND')
+  expect(await codeOf({ name: 'nobody', password })).toBe('NOT_FOUND')
+  expect(await codeOf({ password: '1234567' })).toBe('COULD_NOT_VALIDATE')
+  expect(await codeOf({})).toBe('COULD_NOT_VALIDATE')
 })
 
 test('the audit records who was recovered, from where, and nothing of the password', async () => {

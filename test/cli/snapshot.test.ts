@@ -16,13 +16,13 @@ import { Problem } from '../../src/lib/problems.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { composeConfig } from '../../src/config/compose.ts'
-import { AdminServer } from '../../src/controller/admin/server.ts'
-import { backupVerbs } from '../../src/controller/backups/verbs.ts'
+import { backupControl } from '../../src/controller/backups/backup-control.ts'
 import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
+import { serveSocket } from './served-socket.ts'
 
 // Goal: each verb says what it did, or in one sentence what stands in the way, and then has changed nothing.
 
@@ -71,6 +71,9 @@ function configFor(hasIdentity: boolean): string {
 /** So often it is asked whether the state is to be answered from, before it is not. */
 let isWrongAfter = Infinity
 
+const backupOf = (body: object) =>
+  ({ method: 'POST', path: '/fabric/v1/cluster/backup', body }) as const
+
 interface Served extends AsyncDisposable {
   readonly unexpected: string[]
   readonly actions: RecordedActions
@@ -82,11 +85,12 @@ async function serving(from = source): Promise<Served> {
   const actions = new RecordedActions()
   let asked = 0
   const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
-  const verbs = backupVerbs({ ...from.parts, refusal, actions })
-  const server = new AdminServer(verbs, (verb, error) =>
-    unexpected.push(`${verb} ${String(error)}`),
-  )
-  await server.listen(dir)
+  const backups = backupControl({ ...from.parts, refusal, actions, folder: null })
+  const logger = {
+    warn: () => undefined,
+    error: (fields: Readonly<Record<string, unknown>>) => unexpected.push(String(fields['err'])),
+  }
+  const server = await serveSocket(dir, { backups, logger })
   return { unexpected, actions, [Symbol.asyncDispose]: () => server.close() }
 }
 
@@ -127,7 +131,7 @@ test('secrets are in the clear only where that is said', async () => {
   expect((await snapshot('save', plain, '--data', dir, '--plaintext', '--json')).code).toBe(0)
   expect(readFileSync(plain).includes('"secret"')).toBe(true)
   // The controller itself refuses it as well, whoever asks.
-  await expect(askController(dir, 'backup', { hasSecrets: true })).rejects.toMatchObject({
+  await expect(askController(dir, backupOf({ hasSecrets: true }))).rejects.toMatchObject({
     code: 'COULD_NOT_VALIDATE',
   })
 })

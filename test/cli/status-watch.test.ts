@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { ClusterStatus } from '../../src/controller/admin/cluster-status.ts'
+import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import { CommandFailure, EXIT_FAILED } from '../../src/controller/failure.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import { watchStatus } from '../../src/cli/cluster/status-watch.ts'
@@ -8,7 +8,7 @@ import type { WatchParts } from '../../src/cli/cluster/status-watch.ts'
 
 const member = {
   id: 'ctrl1',
-  address: 'ctrl1.test:1480',
+  address: '127.0.0.1:1480',
   version: 'v0.1.0',
   role: 'leader',
   term: 3,

@@ -88,7 +88,7 @@ threads: yes
 colour: blue
 `
     expect(faultsOf(text)).toEqual([
-      `${FILE}:17: colour: unknown key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, threads`,
+      `${FILE}:17: colour: unknown key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
       `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
       `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
       `${FILE}:6: identity.kei: unknown key; did you mean identity.key?`,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { MemberStatus } from '../../src/controller/admin/cluster-status.ts'
+import type { MemberStatus } from '../../src/ports/cluster-status.ts'
 import { StatesDiffer, compareDigests } from './support/digests.ts'
 
 function member(id: string, digestIndex: number, digest: string): MemberStatus {
@@ -12,7 +12,8 @@ function member(id: string, digestIndex: number, digest: string): MemberStatus {
     isFailing: false,
     featureLevel: 1,
   }
-  return { id, address: '', version: '', role: 'follower', ...progress, digestIndex, digest }
+  const place = { id, address: '', version: '' }
+  return { ...place, role: 'follower', ...progress, digestIndex, digest }
 }
 const all = (): boolean => true
 

@@ -11,6 +11,7 @@ import { join, resolve } from 'node:path'
 
 import type { Json } from '../../src/lib/canonical-json.ts'
 import { askController } from '../../src/cli/cluster/admin-client.ts'
+import { requestOf } from '../../src/cli/cluster/connection.ts'
 import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/load.ts'
 import type { State } from '../../src/fsm/state.ts'
@@ -55,7 +56,8 @@ async function fill(): Promise<void> {
   await oneOfEveryKind(admin)
   const net = await Enrolling.on(cluster)
   await peopleAndSessions(net)
-  await askController(dataFolder(1), 'invite', { isVoter: false, lifetimeMs: 7 * 86_400_000 })
+  const ticket = { isVoter: false, lifetimeMs: 7 * 86_400_000 }
+  await askController(dataFolder(1), requestOf('invite', ticket))
   dataOf(await net.ask(1, 'POST', '/database/check-data-integrity'), 202)
   dataOf(await admin.request('POST', `${MANAGEMENT}/database/snapshot`, { isHeld: false }))
 }

@@ -21,6 +21,7 @@ export interface Parameter {
 export interface DescribedOperation {
   readonly operationId: string
   readonly security: readonly unknown[]
+  readonly 'x-admin-socket-only'?: boolean
   readonly parameters: readonly Parameter[]
   readonly requestBody?: {
     readonly required: boolean

@@ -9,6 +9,7 @@ import type { SessionKeeper } from '../auth/session-keeper.ts'
 import type { Call } from '../call.ts'
 import { corsHeaders } from './cors.ts'
 import type { Answer } from './envelope.ts'
+import { sendChunks } from '../transport/sent-chunks.ts'
 import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
 import { UnsentAnswers, byteLengthOf } from '../transport/unsent-answers.ts'
 import type { Body } from '../transport/unsent-answers.ts'
@@ -42,7 +43,24 @@ export class Answerer {
   succeed(reply: FastifyReply, call: Call, answer: Answer): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
+    if (answer.chunks !== undefined) {
+      this.#stream(reply, call, headers, answer.chunks)
+      return
+    }
+    if (answer.stream !== undefined) {
+      this.#record(call, answer.status)
+      reply.hijack()
+      answer.stream(reply.raw, headers)
+      return
+    }
     this.#send(reply, call, answer.status, headers, answer.body)
+  }
+
+  /** Ends what an answer that is not sent would have been made of. */
+  drop({ chunks }: Answer): void {
+    chunks?.[Symbol.asyncIterator]()
+      .return?.()
+      .catch(() => undefined)
   }
 
   /** Anything that was thrown on the way; what is neither a problem nor a known mistake of the caller is ours. */
@@ -104,7 +122,7 @@ export class Answerer {
       'strict-transport-security': 'max-age=31536000',
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
-    if (call.caller !== null) {
+    if (call.caller !== null && call.caller.system === undefined) {
       headers['expiration-seconds'] = Math.round(limits.sessionTimeoutMs / 1000)
       headers['expires-at'] = goTimeText(this.#sessions.expiresAtMs(call.caller.session))
     }
@@ -120,11 +138,7 @@ export class Answerer {
       this.fail(reply, call, tooMuchUnread())
       return
     }
-    const { operation, startedAtMs } = call
-    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
-    metrics.record(status, tookMs)
-    this.#tell(call, status, tookMs)
+    this.#record(call, status)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
     // After a refusal, what is left of a body would have to be read to reach the next request.
@@ -148,6 +162,31 @@ export class Answerer {
     this.#unsent.send(raw, source, body, length, end)
   }
 
+  #record(call: Call, status: number): void {
+    const { operation, startedAtMs } = call
+    const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
+    const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
+    metrics.record(status, tookMs)
+    this.#tell(call, status, tookMs)
+  }
+
+  /** What fails on the way ends the connection, so that the client never takes what it has for all of it. */
+  #stream(
+    reply: FastifyReply,
+    call: Call,
+    headers: Headers,
+    chunks: AsyncIterable<Uint8Array>,
+  ): void {
+    const { raw } = reply
+    this.#record(call, 200)
+    reply.hijack()
+    raw.writeHead(200, headers)
+    sendChunks(raw, chunks, this.#parts.limits.answerStallMs).catch((error: unknown) => {
+      const operation = call.operation?.operationId ?? 'none'
+      this.#parts.logger.error({ err: error, operation }, 'an answer was cut off before its end')
+    })
+  }
+
   /** Traced for whoever has proven who it is: nobody else makes this controller write a line a request. */
   #tell(call: Call, status: number, tookMs: number): void {
     const { method, operation, address, trace, caller } = call
@@ -157,8 +196,13 @@ export class Answerer {
     })
   }
 
-  #tellRefused({ caller, operation, address, trace }: Call, { code }: Problem): void {
+  #tellRefused(call: Call, { code }: Problem): void {
+    const { caller, operation, address, trace } = call
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
+    if (operation?.operationId === 'authenticate') {
+      const method = call.first('method') ?? ''
+      this.#parts.tell({ kind: 'logInFailed', method, address, reason: code })
+    }
     const name = caller?.identity['name']
     this.#parts.audit?.refused({
       actor: caller?.identity.id ?? '',

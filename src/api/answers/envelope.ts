@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Body } from '../transport/unsent-answers.ts'
 
 /** The one shape of a success: `{data, meta}`, both version strings in every meta. */
@@ -21,6 +22,13 @@ export interface Answer {
   readonly body: Body
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Sent in place of the body, piece by piece as they are made. */
+  readonly chunks?: AsyncIterable<Uint8Array>
+  /** Writes head and body itself, for as long as it wants; `body` stands for nothing then. */
+  readonly stream?: (
+    response: ServerResponse,
+    head: Readonly<Record<string, string | number>>,
+  ) => void
 }
 
 export interface TextAnswer extends Answer {
@@ -80,6 +88,11 @@ export function emptyAnswer(ignoredFields: readonly string[] = []): Answer {
 /** What was asked for has begun. */
 export function begunAnswer(): Answer {
   return answer(202, {})
+}
+
+/** For what is too large to be held: the client knows that it is whole by the end of its chunked coding. */
+export function streamedAnswer(chunks: AsyncIterable<Uint8Array>): Answer {
+  return { status: 200, body: '', contentType: 'application/octet-stream', chunks }
 }
 
 /** For the few operations of the API family whose answer has no envelope. */

@@ -63,6 +63,32 @@ export class Gate {
     this.#seat(call, this.#sessions.find(finding.sessionId), finding, permission, shown)
   }
 
+  /**
+   * Of a call that is answered for as long as its session stands: why it may go on no longer, or null. It counts as no use of
+   * the session.
+   */
+  endReason(call: Call, permission: Permission): string | null {
+    const { caller } = call
+    if (caller === null) return 'the session has ended'
+    try {
+      const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
+      const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+      if (typeof finding === 'string') return 'the token of the session is honoured no longer'
+      if (finding.isOfOldKey && !isSameAddress(call.address, caller.session['ipAddress'])) {
+        return 'the token of the session is honoured no longer'
+      }
+      const found = this.#sessions.find(finding.sessionId)
+      if (typeof found === 'string') return 'the session has ended'
+      const now = this.#factor.completed(found, caller.token ?? null)
+      return mayCall(now, permission, call)
+        ? null
+        : 'the identity of the session may not see them any more'
+    } catch (error) {
+      if (error instanceof Problem) return 'this controller cannot tell whether the session stands'
+      throw error
+    }
+  }
+
   async #confirm(call: Call, token: GoodToken, permission: Permission): Promise<void> {
     const { state, cluster, limits } = this.#parts
     await reachLatest(cluster, state, limits.indexWaitMs)

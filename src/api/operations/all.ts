@@ -7,6 +7,10 @@ import { auditOperations } from './audit.ts'
 import { authenticateOperations } from './authenticate.ts'
 import { authenticatorOperations } from './authenticators.ts'
 import { caOperations } from './cas.ts'
+import { backupOperations } from './cluster/backups.ts'
+import { pkiOperations } from './cluster/pki.ts'
+import { adminRecoveryOperations } from './cluster/recover-admin.ts'
+import { clusterStatusOperations } from './cluster/status.ts'
 import { clusterOperations } from './cluster.ts'
 import { memberOperations } from './cluster-members.ts'
 import { controllerSettingOperations } from './controller-settings.ts'
@@ -18,6 +22,7 @@ import { debugOperations } from './debug.ts'
 import { ownAuthenticatorOperations } from './own-authenticators.ts'
 import { ownCertificateOperations } from './own-certificates.ts'
 import { ownMfaOperations } from './own-mfa.ts'
+import { eventOperations } from './events.ts'
 import { hostOperations } from './host.ts'
 import { enrollOperations } from './enroll.ts'
 import { enrollmentOperations } from './enrollments.ts'
@@ -70,10 +75,15 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...controllerOperations(parts),
     ...databaseOperations(parts, services),
     ...auditOperations(parts),
+    ...eventOperations(parts, services),
     ...clusterOperations(parts),
+    ...clusterStatusOperations(parts),
     ...memberOperations(parts),
     ...upgradeOperations(parts),
     ...debugOperations(parts, services),
+    ...backupOperations(parts),
+    ...pkiOperations(parts),
+    ...adminRecoveryOperations(parts, services),
     ...joinOperations(parts),
     ...logLevelOperations(parts),
     ...inspectionOperations(parts, services),

@@ -18,6 +18,7 @@ import { nothing } from '../schemas/envelope.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'
+import { answerTimes } from './cluster/answer-times.ts'
 
 interface Confirmed {
   readonly confirmation?: string | null
@@ -34,6 +35,8 @@ const common = {
   method: 'POST',
   permission: 'admin',
   success: 200,
+  needsNoState: true,
+  answerMsMax: answerTimes.changeMsMax,
   refusals: [400, 401, 404, 409, 413, 429, 503],
 } as const
 

@@ -7,6 +7,7 @@ import { leadershipTransfer, members } from '../schemas/members.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'
+import { answerTimes } from './cluster/answer-times.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
@@ -18,6 +19,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       summary: 'List the members of the cluster',
       method: 'GET',
       path: '/cluster/list-members',
+      needsNoState: true,
       response: { kind: 'bare', schema: members },
       refusals: [401, 429, 503],
       handle: () => {
@@ -42,6 +44,8 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       summary: 'Transfer leadership to a member, by default the most up-to-date one',
       method: 'POST',
       path: '/cluster/transfer-leadership',
+      needsNoState: true,
+      answerMsMax: answerTimes.transferMsMax,
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 413, 429, 500, 503],

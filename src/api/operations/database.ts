@@ -3,6 +3,7 @@ import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb
 import { integrityRunId } from '../../entities/integrity-run.ts'
 import type { IntegrityRun } from '../../entities/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
+import { actorName } from '../../ports/actor.ts'
 import type { Call } from '../call.ts'
 import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
@@ -10,6 +11,7 @@ import type { ApiParts } from '../parts.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from '../schemas/database.ts'
 import type { ApiServices } from '../records/services.ts'
+import { actorOf } from '../records/writes.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 
 const common = {
@@ -78,11 +80,11 @@ function snapshotOperations(parts: ApiParts): Operation[] {
 /** Told to the log: no entry says that password hashes and wrapped secrets were written to a file. */
 async function takeSnapshot(
   { snapshots, logger }: ApiParts,
-  { caller }: Call,
+  call: Call,
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)
-  logger.warn({ path, identityId: caller?.identity.id }, 'wrote a snapshot of the state')
+  logger.warn({ path, actor: actorName(actorOf(call)) }, 'wrote a snapshot of the state')
   return path
 }
 

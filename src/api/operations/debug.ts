@@ -37,12 +37,13 @@ export function debugOperations(
       success: 200,
       response: { kind: 'detail', schema: debugFacts },
       refusals: [401, 429, 503],
+      needsNoState: true,
       handle: async () => detailAnswer(await debugFactsOf(parts, services)),
     },
   ]
 }
 
-export async function debugFactsOf(
+async function debugFactsOf(
   { version, limits, health, vitals }: ApiParts,
   { metrics }: Pick<ApiServices, 'metrics'>,
 ): Promise<DebugFacts> {

@@ -42,6 +42,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
       operationId: 'clusterInvite',
       summary: 'Create a join ticket for one controller',
       path: '/cluster/invite',
+      needsNoState: true,
       permission: 'admin',
       body: { schema: invitationRequest, isRequired: false },
       response: { kind: 'detail', schema: invitation },
@@ -85,6 +86,7 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
       summary: 'List unexpired join tickets, newest first; no secrets',
       method: 'GET',
       path: '/cluster/list-tickets',
+      needsNoState: true,
       response: { kind: 'list', schema: joinTicket },
       refusals: [401, 429, 503],
       handle: async () => {
@@ -99,6 +101,7 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
       summary: 'Revoke an unused join ticket',
       method: 'POST',
       path: '/cluster/revoke-ticket',
+      needsNoState: true,
       body: { schema: joinTicketChoice, isRequired: true },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 409, 413, 415, 429, 503],

@@ -33,6 +33,7 @@ const common = {
   tag: 'cluster',
   apis: ['fabric'],
   permission: 'admin',
+  needsNoState: true,
   path: '/log-level',
   success: 200,
   response: { kind: 'detail', schema: shown },

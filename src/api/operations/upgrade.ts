@@ -18,6 +18,7 @@ export function upgradeOperations({ cluster }: Pick<ApiParts, 'cluster'>): Opera
       success: 200,
       response: { kind: 'detail', schema: upgradeStatus },
       refusals: [401, 429, 503],
+      needsNoState: true,
       handle: () => detailAnswer({ ...upgradeStatusOf(cluster) }),
     },
   ]

@@ -155,6 +155,7 @@ export class Writer {
  * @throws {AssertionError} for a call that no session was asked for: what is written for it has another actor.
  */
 export function actorOf({ caller, operation, api, address }: Call): Actor {
+  if (caller?.system !== undefined) return caller.system
   assert(
     caller !== null && operation !== null && operation.permission !== 'public',
     'a write of a call has a session, and the permission that it was admitted by',

@@ -1,5 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { neededOn } from '../auth/permissions.ts'
+import { isSocketOnly } from '../auth/system-caller.ts'
 import type { ApiName, JsonSchema, Operation, ResponseShape } from '../operation.ts'
 import type { ApiParts, BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'
@@ -88,6 +89,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
     tags: [tag],
     security: securityOf(operation),
     'x-permission': neededOn(api, permission),
+    ...(isSocketOnly(operation) ? { 'x-admin-socket-only': true } : {}),
     parameters: parametersOf(operation),
     ...(body === undefined
       ? {}

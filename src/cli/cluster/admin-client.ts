@@ -1,15 +1,17 @@
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 
-import { ownCaller } from '../../controller/admin/caller.ts'
-import {
-  ADMIN_ANSWER_BYTES_MAX,
-  adminSocketAddress,
-  LineSplitter,
-} from '../../controller/admin/protocol.ts'
-import type { AdminAnswer } from '../../controller/admin/protocol.ts'
+import { callerHeader } from '../../controller/admin/caller.ts'
+import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
+import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import { versionOfEarlier } from './earlier-release.ts'
+import { errorCodeIn, refusalOf } from './refusal.ts'
 
-/** The controller refused, or cannot be asked. `code` is the controller's, or NOT_RUNNING, NO_PERMISSION, NO_ANSWER. */
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024
+const REFUSAL_BYTES_MAX = 64 * 1024
+const TIMEOUT_MS = 15_000
+
+/** The controller refused, or cannot be asked. `code` is the controller's, or NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
   readonly code: string
@@ -20,52 +22,104 @@ export class AdminError extends Error {
   }
 }
 
+/** One operation of the API. */
+export interface AdminRequest {
+  readonly method: 'GET' | 'POST' | 'PUT'
+  readonly path: string
+  readonly body?: unknown
+  readonly timeoutMs?: number
+}
+
 /**
- * Asks the controller whose data folder this is.
+ * Asks the controller whose data folder this is, at its admin socket.
+ * @returns the data of its answer.
  * @throws {AdminError}
  */
 export async function askController(
   dataFolder: string,
-  verb: string,
-  params: Readonly<Record<string, unknown>> = {},
-  timeoutMs = 15_000,
+  { method, path, body, timeoutMs = TIMEOUT_MS }: AdminRequest,
 ): Promise<unknown> {
-  const answer = await exchange(
-    dataFolder,
-    `${JSON.stringify({ verb, params, caller: ownCaller() })}\n`,
-    timeoutMs,
-  )
-  if (!answer.ok) throw new AdminError(answer.code, answer.message)
-  return answer.data
-}
-
-async function exchange(dataFolder: string, line: string, timeoutMs: number): Promise<AdminAnswer> {
   const address = addressOf(dataFolder)
-  const socket = connect(address.path)
   try {
-    return await new Promise<AdminAnswer>((resolve, reject) => {
-      const timer = setTimeout(() => {
-        reject(
-          new AdminError('NO_ANSWER', `no response from the controller within ${timeoutMs} ms`),
-        )
-      }, timeoutMs)
-      socket.once('close', () => {
-        clearTimeout(timer)
-        reject(
-          new AdminError('NO_ANSWER', 'the controller closed the connection without a response'),
-        )
-      })
-      socket.once('error', (error) => reject(connectError(error, dataFolder)))
-      receiveAnswer(socket, resolve, reject)
-      socket.write(line)
+    const answer = await askJson({
+      ...{ socketPath: address.path, url: `http://localhost${path}`, method, timeoutMs },
+      ...(method !== 'GET' && body !== undefined ? { body } : {}),
+      headers: callerHeader(),
+      answerBytesMax: ANSWER_BYTES_MAX,
     })
+    if (answer.status >= 200 && answer.status < 300) {
+      return (answer.body as { readonly data?: unknown } | null)?.data ?? null
+    }
+    throw new AdminError(errorCodeIn(answer.body), refusalOf(answer.status, answer.body))
+  } catch (error) {
+    if (!(error instanceof HttpsFault)) throw error
+    throw await faultOf(error.cause, dataFolder, address.path, timeoutMs)
   } finally {
-    socket.destroy()
     address.release()
   }
 }
 
-export function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
+/**
+ * Asks for an answer that is handed over as it is made.
+ * @param silenceMsMax between two pieces of it.
+ * @throws {AdminError} also when the controller ends the answer before it is whole.
+ */
+export async function* askForStream(
+  dataFolder: string,
+  { path, body = {} }: Pick<AdminRequest, 'path' | 'body'>,
+  silenceMsMax = 60_000,
+): AsyncGenerator<Uint8Array, void> {
+  const address = addressOf(dataFolder)
+  const payload = JSON.stringify(body)
+  const asked = request({
+    ...{ socketPath: address.path, method: 'POST', path, agent: false },
+    headers: {
+      ...callerHeader(),
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(payload)),
+    },
+  })
+  asked.setTimeout(silenceMsMax, () => {
+    asked.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }))
+  })
+  try {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      asked.on('response', resolve)
+      asked.on('error', reject)
+      asked.end(payload)
+    })
+    if (answer.statusCode !== 200) throw await refusalIn(answer)
+    for await (const chunk of answer) yield chunk as Buffer
+    if (!answer.complete) throw cutOff()
+  } catch (error) {
+    if (error instanceof AdminError) throw error
+    throw await faultOf(error, dataFolder, address.path, silenceMsMax)
+  } finally {
+    asked.destroy()
+    address.release()
+  }
+}
+
+async function refusalIn(answer: IncomingMessage): Promise<AdminError> {
+  let text = ''
+  for await (const chunk of answer) {
+    text += (chunk as Buffer).toString()
+    if (text.length > REFUSAL_BYTES_MAX) break
+  }
+  const status = answer.statusCode ?? 0
+  const body = parsed(text)
+  return new AdminError(errorCodeIn(body), refusalOf(status, body))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return null
+  }
+}
+
+function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
   try {
     return adminSocketAddress(dataFolder)
   } catch (error) {
@@ -73,24 +127,39 @@ export function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddr
   }
 }
 
-function receiveAnswer(
-  socket: Socket,
-  resolve: (answer: AdminAnswer) => void,
-  reject: (error: AdminError) => void,
-): void {
-  const lines = new LineSplitter(ADMIN_ANSWER_BYTES_MAX)
-  socket.on('data', (chunk: Buffer) => {
-    try {
-      const [first] = lines.push(chunk)
-      if (first !== undefined) resolve(JSON.parse(first) as AdminAnswer)
-    } catch (error) {
-      reject(new AdminError('NO_ANSWER', 'malformed response from the controller', error))
-    }
-  })
+async function faultOf(
+  error: unknown,
+  dataFolder: string,
+  socketPath: string,
+  timeoutMs: number,
+): Promise<AdminError> {
+  const code = codeOf(error)
+  // What came is no HTTP.
+  if (code.startsWith('HPE_')) {
+    const version = await versionOfEarlier(socketPath)
+    const which = version === null ? 'another version' : `version ${version}`
+    return new AdminError(
+      'OTHER_VERSION',
+      `this controller runs ${which}; use its own flotilla`,
+      error,
+    )
+  }
+  if (code === 'ETIMEDOUT') {
+    const message = `no response from the controller within ${timeoutMs} ms`
+    return new AdminError('NO_ANSWER', message, error)
+  }
+  if (code === 'ECONNRESET' || code === 'EPIPE') return cutOff(error)
+  return connectError(error, dataFolder)
 }
 
-export function connectError(error: unknown, dataFolder: string): AdminError {
-  const code = error instanceof Error && 'code' in error ? error.code : null
+function cutOff(cause?: unknown): AdminError {
+  const message =
+    'the controller closed the connection before the end of its answer; its log says why'
+  return new AdminError('NO_ANSWER', message, cause)
+}
+
+function connectError(error: unknown, dataFolder: string): AdminError {
+  const code = codeOf(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return new AdminError('NOT_RUNNING', `no controller is running on ${dataFolder}`, error)
   }
@@ -99,4 +168,8 @@ export function connectError(error: unknown, dataFolder: string): AdminError {
     return new AdminError('NO_PERMISSION', message, error)
   }
   return new AdminError('NO_ANSWER', `the admin socket in ${dataFolder} failed: ${String(error)}`)
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -1,6 +1,6 @@
 import { connectTo } from './connection.ts'
 import type { AskCluster, ConnectionOptions } from './connection.ts'
-import type { ClusterStatus, ListedMember } from '../../controller/admin/cluster-status.ts'
+import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { statusText } from './status-screen.ts'
@@ -70,16 +70,13 @@ export async function transferLeadership(
   options: ClusterOptions,
 ): Promise<void> {
   const ask = connectTo(options)
-  // The socket's verb and the public operation name their parameter differently.
-  const params = options.url === undefined ? { to: to ?? null } : { newLeaderId: to ?? '' }
-  const answer = await ask('transfer-leadership', params, TRANSFER_TIMEOUT_MS)
-  const told = (answer as { readonly leaderId?: string | null } | null)?.leaderId
-  const leaderId = told ?? (await leaderOf(ask))
+  await ask('transfer-leadership', { newLeaderId: to ?? '' }, TRANSFER_TIMEOUT_MS)
+  const leaderId = to ?? (await leaderOf(ask))
   if (options.json === true) printJson({ leaderId })
   else printLine(leaderId === null ? 'stepped down; no new leader yet' : `leader: ${leaderId}`)
 }
 
-/** The public operation answers that it is done, not who leads now. */
+/** The operation answers that it is done, not who leads now. */
 async function leaderOf(ask: AskCluster): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null

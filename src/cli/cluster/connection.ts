@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs'
 import { formatFault, loadControllerConfig } from '../../config/load.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { AdminError, askController } from './admin-client.ts'
+import type { AdminRequest } from './admin-client.ts'
+import { refusalOf } from './refusal.ts'
+import { logInCommand, readContexts } from '../session/context-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
 import { askJson, HttpsFault } from '../terminal/https-json.ts'
 import { shellWord } from '../terminal/output.ts'
@@ -20,6 +23,7 @@ export type ClusterVerb =
   | 'status'
   | 'list'
   | 'upgrade-status'
+  | 'debug'
   | 'plan'
   | 'promote'
   | 'demote'
@@ -42,37 +46,57 @@ export type AskCluster = (
 
 const TIMEOUT_MS = 15_000
 
-/** Operations of the fabric API that do what a verb does, and take its parameters as their body. */
-const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string] | null>> =
-  {
-    status: null,
-    list: ['GET', 'list-members'],
-    'upgrade-status': ['GET', 'upgrade-status'],
-    plan: ['POST', 'plan'],
-    promote: ['POST', 'promote-member'],
-    demote: ['POST', 'demote-member'],
-    remove: ['POST', 'remove-member'],
-    replace: ['POST', 'replace-member'],
-    'transfer-leadership': ['POST', 'transfer-leadership'],
-    invite: ['POST', 'invite'],
-    'list-tickets': ['GET', 'list-tickets'],
-    'revoke-ticket': ['POST', 'revoke-ticket'],
-    'recover-admin': null,
-    'log-level': ['GET', '/fabric/v1/log-level'],
-    'set-log-level': ['PUT', '/fabric/v1/log-level'],
+/** The operations of the fabric API that verbs ask for, with their parameters as the body. */
+const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
+  status: ['GET', 'status'],
+  list: ['GET', 'list-members'],
+  'upgrade-status': ['GET', 'upgrade-status'],
+  debug: ['GET', 'debug'],
+  plan: ['POST', 'plan'],
+  promote: ['POST', 'promote-member'],
+  demote: ['POST', 'demote-member'],
+  remove: ['POST', 'remove-member'],
+  replace: ['POST', 'replace-member'],
+  'transfer-leadership': ['POST', 'transfer-leadership'],
+  invite: ['POST', 'invite'],
+  'list-tickets': ['GET', 'list-tickets'],
+  'revoke-ticket': ['POST', 'revoke-ticket'],
+  'recover-admin': ['POST', 'recover-admin'],
+  'log-level': ['GET', '/fabric/v1/log-level'],
+  'set-log-level': ['PUT', '/fabric/v1/log-level'],
+}
+
+/** What a verb asks a controller for. */
+export function requestOf(
+  verb: ClusterVerb,
+  body?: Readonly<Record<string, unknown>>,
+  timeoutMs?: number,
+): AdminRequest {
+  const [method, name] = operations[verb]
+  return {
+    ...{ method, path: name.startsWith('/') ? name : `/fabric/v1/cluster/${name}` },
+    ...(body === undefined ? {} : { body }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
   }
+}
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function connectTo(options: ConnectionOptions): AskCluster {
-  const { config, url, ca, sessionFile } = options
-  if (config !== undefined && url === undefined) return askHere(config)
+  const ask = askAt(options)
+  return (verb, params, timeoutMs) => ask(requestOf(verb, params, timeoutMs))
+}
+
+/** Asks a controller for an operation. @throws {CommandFailure} exit 1 with the controller's sentence. */
+export type AskOperation = (request: AdminRequest) => Promise<unknown>
+
+/** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
+export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
+  if (config !== undefined && url === undefined) return askAtSocket(config)
   if (config !== undefined || url === undefined) {
     throw usage('name a controller: --config FILE on its host, or --url URL from elsewhere')
   }
-  if (ca === undefined || sessionFile === undefined) {
-    throw usage('--url needs --ca FILE to verify the controller, and --session-file FILE or -')
-  }
-  return askThere(url, ca, sessionFile)
+  const ask = askWith(baseUrl(url), credentialsFor(url, ca, sessionFile))
+  return ({ method, path, body, timeoutMs }) => ask(method, path, body, timeoutMs)
 }
 
 /** @throws {CommandFailure} exit 2, every fault on a line. */
@@ -82,11 +106,12 @@ export function loadConfigOrFail(path: string): ControllerConfig {
   throw usage(loaded.faults.map(formatFault).join('\n'))
 }
 
-function askHere(path: string): AskCluster {
+/** @throws {CommandFailure} exit 2 for the configuration. */
+function askAtSocket(path: string): AskOperation {
   const config = loadConfigOrFail(path)
-  return async (verb, params, timeoutMs) => {
+  return async (request) => {
     try {
-      return await askController(config.data, verb, params, timeoutMs ?? TIMEOUT_MS)
+      return await askController(config.data, request)
     } catch (error) {
       if (!(error instanceof AdminError)) throw error
       const hint =
@@ -98,16 +123,43 @@ function askHere(path: string): AskCluster {
   }
 }
 
-function askThere(url: string, ca: string, sessionFile: string): AskCluster {
-  const ask = sessionAt({ url, ca, sessionFile })
-  return async (verb, params, timeoutMs) => {
-    const operation = operations[verb]
-    if (operation === null)
-      throw usage(`${verb} works on the controller's host only, with --config`)
-    const [method, name] = operation
-    const path = name.startsWith('/') ? name : `/fabric/v1/cluster/${name}`
-    return await ask(method, path, params, timeoutMs)
-  }
+interface Credentials {
+  /** null: those that this host trusts. */
+  readonly caPem: string | null
+  readonly session: string
+}
+
+/** Files that are named, or else what `flotilla login` has kept for that controller. */
+function credentialsFor(
+  url: string,
+  ca: string | undefined,
+  sessionFile: string | undefined,
+): Credentials {
+  if (ca !== undefined && sessionFile !== undefined) return readCredentials(ca, sessionFile)
+  const found = ca === undefined && sessionFile === undefined ? contextFor(baseUrl(url)) : null
+  if (found !== null) return found
+  throw usage(
+    `--url needs a session: log in with flotilla login ${url}, or give --ca FILE to verify the controller and --session-file FILE or -`,
+  )
+}
+
+/** @returns null when no context knows that controller. @throws {CommandFailure} exit 1 when nobody is logged in there. */
+function contextFor(base: string): Credentials | null {
+  const known = Object.entries(readContexts().contexts).filter(([, { controllers }]) =>
+    controllers.includes(base),
+  )
+  const [name, context] = known.find(([, { token }]) => token !== null) ?? known[0] ?? []
+  if (name === undefined || context === undefined) return null
+  const { caPem, token } = context
+  if (token !== null) return { caPem, session: token }
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
+  )
+}
+
+function readCredentials(ca: string, sessionFile: string): Credentials {
+  return { caPem: readCa(ca), session: readSecretInput(sessionFile, 'the session') }
 }
 
 /**
@@ -127,9 +179,10 @@ export function sessionAt(options: {
   readonly ca: string
   readonly sessionFile: string
 }): AskPath {
-  const base = baseUrl(options.url)
-  const caPem = readCa(options.ca)
-  const session = readSecretInput(options.sessionFile, 'the session')
+  return askWith(baseUrl(options.url), readCredentials(options.ca, options.sessionFile))
+}
+
+function askWith(base: string, { caPem, session }: Credentials): AskPath {
   return async (method, path, body, timeoutMs) => {
     const sent = typeof body === 'string' ? { text: body } : { body }
     try {
@@ -138,7 +191,7 @@ export function sessionAt(options: {
         method,
         headers: { 'net-session': session },
         ...(method === 'GET' ? {} : sent),
-        caPem,
+        ...(caPem === null ? {} : { caPem }),
         timeoutMs: timeoutMs ?? TIMEOUT_MS,
       })
       if (answer.status >= 200 && answer.status < 300) {
@@ -149,27 +202,6 @@ export function sessionAt(options: {
       if (!(error instanceof HttpsFault)) throw error
       throw new CommandFailure(EXIT_FAILED, `${base}: it ${error.message}`, error)
     }
-  }
-}
-
-/** The sentence of an answer in the API's envelope. */
-export function refusalOf(status: number, body: unknown): string {
-  const error = (body as { error?: unknown } | null)?.error as Refusal | undefined
-  if (typeof error?.message !== 'string')
-    return `unexpected response status ${status}; is it a controller?`
-  if (error.code === 'UNAUTHORIZED') return 'the session is not valid; log in again'
-  const { field, reason, message } = error.cause ?? {}
-  const detail = typeof field === 'string' ? `${field}: ${String(reason)}` : message
-  return typeof detail === 'string' && detail !== '' ? detail : error.message
-}
-
-interface Refusal {
-  readonly code?: unknown
-  readonly message?: unknown
-  readonly cause?: {
-    readonly message?: unknown
-    readonly field?: unknown
-    readonly reason?: unknown
   }
 }
 

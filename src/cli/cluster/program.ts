@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
+import { withConnection } from './connection-options.ts'
 import { listMembers, showStatus, transferLeadership } from './commands.ts'
 import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
@@ -33,7 +34,7 @@ A new cluster, each line on the host of its controller:
   addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
-  addUpgrade(cluster, withConnection)
+  addUpgrade(cluster, withAsked)
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
@@ -69,7 +70,7 @@ Examples:
 }
 
 function addInvite(cluster: Command): void {
-  withConnection(cluster.command('invite'))
+  withAsked(cluster.command('invite'))
     .description('create a ticket for one controller to join with')
     .option('--learner', 'join as a non-voting member (learner)')
     .addOption(
@@ -96,13 +97,13 @@ Examples:
 
 function addTickets(cluster: Command): void {
   const tickets = cluster.command('tickets').description('list and revoke join tickets')
-  withConnection(tickets.command('list'), 'tickets list')
+  withAsked(tickets.command('list'), 'tickets list')
     .description('list unexpired tickets and the controllers that used them')
     .action(async (options: ClusterOptions) => {
       const { listTickets } = await import('./ticket-commands.ts')
       await listTickets(options)
     })
-  withConnection(tickets.command('revoke'), 'tickets revoke ID')
+  withAsked(tickets.command('revoke'), 'tickets revoke ID')
     .description('revoke an unused ticket')
     .argument('<id>', 'id of the ticket, as printed by invite and tickets list')
     .action(async (id: string, options: ClusterOptions) => {
@@ -136,30 +137,14 @@ Examples:
 }
 
 function addLooks(cluster: Command): void {
-  cluster
-    .command('status')
+  withAsked(cluster.command('status'), 'status')
     .description('replication status of each member; needs no quorum')
-    .requiredOption(
-      '--config <file>',
-      'configuration of a controller on this host; uses its admin socket',
-    )
-    .option('--json')
     .option('--watch', 'refresh every second until ^C')
-    .addHelpText(
-      'after',
-      `
-Shows the view of the controller that is asked. From another host, GET /health-checks with an administrator's session
-returns the same data.
-
-Examples:
-  flotilla cluster status --config /etc/flotilla/config.yml
-  flotilla cluster status --config /etc/flotilla/config.yml --watch`,
-    )
     .action(showStatus)
-  withConnection(cluster.command('list'), 'list')
+  withAsked(cluster.command('list'), 'list')
     .description('list the members and their addresses')
     .action(listMembers)
-  withConnection(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
+  withAsked(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
     .description('transfer leadership to another member; no write fails')
     .argument('[id]', 'new leader (default: the most up-to-date voter)')
     .action(transferLeadership)
@@ -187,7 +172,7 @@ function addChanges(cluster: Command): void {
 }
 
 function addChange(cluster: Command, verb: string, example: string, description: string): Command {
-  return withConnection(cluster.command(verb), `${verb} ${example}`)
+  return withAsked(cluster.command(verb), `${verb} ${example}`)
     .description(description)
     .option('--confirm <text>', 'confirmation text, for scripts')
     .addHelpText(
@@ -277,23 +262,16 @@ function withLayout(command: Command): Command {
 }
 
 /** @param example words after `flotilla cluster`; none: the verb has examples of its own. */
-export function withConnection(command: Command, example?: string): Command {
-  command
-    .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
-    .option('--url <url>', 'any controller, https://host:port; needs a session')
-    .option('--ca <file>', 'CA certificates to verify --url with')
-    .option(
-      '--session-file <file>',
-      "file (mode 0600) with an administrator's session token, or - for standard input",
-    )
-    .option('--json')
+function withAsked(command: Command, example?: string): Command {
+  withConnection(command).option('--json')
   if (example === undefined) return command
   return command.addHelpText(
     'after',
     `
 Examples:
   flotilla cluster ${example} --config /etc/flotilla/config.yml
-  flotilla cluster ${example} --url https://ctrl1.example.net:1280 --ca ca.pem --session-file session`,
+  flotilla cluster ${example} --url https://ctrl1.example.net:1280
+The second asks in the session of: flotilla login https://ctrl1.example.net:1280`,
   )
 }
 

@@ -1,4 +1,4 @@
-import type { ClusterStatus } from '../../controller/admin/cluster-status.ts'
+import type { ClusterStatus } from '../../ports/cluster-status.ts'
 import { formatTable } from '../terminal/output.ts'
 
 const DIGEST_SHOWN_LENGTH = 12

@@ -15,6 +15,8 @@ export interface ControllerLog {
   readonly log: Logger
   /** null: the configuration wants none. */
   readonly audit: AuditTrail | null
+  /** The standard output, for events. */
+  readonly lines: LineWriter
 }
 
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
@@ -27,8 +29,14 @@ type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
-  process.on('exit', () => writer.flushSync())
-  return logOver(writer, config, path === null ? forStdout(writer) : writer)
+  // One writer to an output: two of them would break the lines of each other.
+  const lines = path === null ? writer : new LineWriter(openOutput())
+  process.on('exit', () => {
+    writer.flushSync()
+    if (lines !== writer) lines.flushSync()
+  })
+  const sink = path === null ? forStdout(writer) : writer
+  return { ...logOver(writer, config, sink), lines }
 }
 
 function openLogFile(options: LogFileOptions): LogFile {
@@ -44,7 +52,7 @@ export function logOver(
   writer: LineWriter,
   { id, logLevel, audit }: LogConfig,
   sink: LineSink = writer,
-): ControllerLog {
+): Omit<ControllerLog, 'lines'> {
   const base = { id }
   const log = jsonLogger(sink, { base, level: logLevel })
   writer.onDropped = (dropped) =>

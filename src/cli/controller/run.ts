@@ -63,6 +63,7 @@ class ControllerRun {
   readonly #startedAtMs = systemClock.nowMs()
   #log: Logger | null = null
   #audit: ControllerLog['audit'] = null
+  #lines: ControllerLog['lines'] | null = null
   /** Why the data folder is not to be run on again; null: it may be. */
   #doubt: string | null = null
   /** Meshes of the members that were known last. */
@@ -120,6 +121,7 @@ class ControllerRun {
         credentials,
         log,
         audit: this.#audit,
+        eventLines: this.#lines,
         startedAtMs: this.#startedAtMs,
         onFatal: this.#die,
         onOusted: (fate, addresses) => ousted.resolve({ ...fate, addresses }),
@@ -207,8 +209,9 @@ class ControllerRun {
   /** Opened with the first life, so that a configuration that can not work writes nothing to the log. */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
-    const { log, audit } = createLog(this.#config)
+    const { log, audit, lines } = createLog(this.#config)
     this.#log = log
+    this.#lines = lines
     this.#audit = audit
     // A mistake anywhere must end the process with a word, not leave half of it running.
     process.on('uncaughtException', this.#die)

@@ -9,7 +9,8 @@ import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { AdminError, askController } from '../cluster/admin-client.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { loadConfigOrFail, requestOf } from '../cluster/connection.ts'
+import type { ClusterVerb } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { hostFacts, listingOf, tailOf } from './host-facts.ts'
 import { tarOf } from './tar.ts'
@@ -85,7 +86,7 @@ async function gather(config: ControllerConfig): Promise<Gathered> {
 }
 
 function partsOf(config: ControllerConfig): Part[] {
-  const ask = (verb: string) => () => askController(config.data, verb, {}, ASK_MS)
+  const ask = (verb: ClusterVerb) => () => askController(config.data, requestOf(verb, {}, ASK_MS))
   const facts = askOnce(ask('debug'))
   const of = (key: string) => async () => (await facts())[key]
   return [

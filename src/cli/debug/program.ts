@@ -11,7 +11,7 @@ export function addDebug(program: Command): void {
     .description('write a .tar.gz with the state of this controller, without secrets')
     .requiredOption('--config <file>', 'configuration of a controller on this host, running or not')
     .option('--out <file>', 'a new file, mode 0600 (default: flotilla-debug-ID-TIME.tar.gz here)')
-    .option('--json', 'print JSON')
+    .option('--json')
     .addHelpText(
       'after',
       `

@@ -1,6 +1,6 @@
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { loadConfigOrFail, requestOf } from '../cluster/connection.ts'
 import { askController } from '../cluster/admin-client.ts'
-import type { ClusterStatus, ListedMember } from '../../controller/admin/cluster-status.ts'
+import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
 
@@ -31,8 +31,9 @@ export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
 
 async function look(dataFolder: string, progress: JoinProgress): Promise<boolean> {
   try {
-    const status = (await askController(dataFolder, 'status')) as ClusterStatus
-    const members = (await askController(dataFolder, 'list')) as readonly ListedMember[]
+    const status = (await askController(dataFolder, requestOf('status'))) as ClusterStatus
+    const listed = await askController(dataFolder, requestOf('list'))
+    const members = listed as readonly ListedMember[]
     return progress.tell(status, members)
   } catch {
     // It does not answer yet, or is stopping: the next look tells.

@@ -22,10 +22,10 @@ import {
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
-import { AdminError, askController } from '../cluster/admin-client.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { askAt, loadConfigOrFail } from '../cluster/connection.ts'
+import type { ConnectionOptions } from '../cluster/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** The cluster has to agree on another issuing authority. */
@@ -34,14 +34,17 @@ const INSTALL_TIMEOUT_MS = 30_000
 /** Of a certificate that only has to last until its controller runs again. */
 const ROOT_SIGNED_DAYS = 7
 
+/** Of verbs that any controller may be asked for. */
+type AskedOptions = ConnectionOptions & { readonly json?: boolean }
+
 interface PkiOptions {
   readonly config: string
   readonly json?: boolean
 }
 
-/** Renews the certificate of the controller on this host, running or not, or signs one of another member anew. */
+/** Renews the certificate of a controller, of the one on this host also when it is not running, or signs one of another member anew. */
 export async function renew(
-  options: PkiOptions & {
+  options: AskedOptions & {
     readonly memberCert?: string
     readonly out?: string
     readonly rootKey?: string
@@ -52,18 +55,22 @@ export async function renew(
     if (memberCert !== undefined || out !== undefined) {
       throw new CommandFailure(EXIT_USAGE, '--root-key cannot be combined with --member-cert')
     }
-    await renewByRoot(options, rootKey)
+    const { config, json = false } = options
+    if (config === undefined) {
+      throw new CommandFailure(EXIT_USAGE, '--root-key needs --config of the controller to renew')
+    }
+    await renewByRoot({ config, json }, rootKey)
     return
   }
   if ((memberCert === undefined) !== (out === undefined)) {
     throw new CommandFailure(EXIT_USAGE, '--member-cert and --out must be given together')
   }
   if (memberCert === undefined || out === undefined) {
-    tellLeaf(options, (await ask(options, 'pki-renew')) as CertificatesView)
+    tellLeaf(options, (await ask(options, 'renew')) as CertificatesView)
     return
   }
   const certificatePem = await explained(() => readFileSync(memberCert, 'utf8'))
-  const answer = (await ask(options, 'pki-renew-member', { certificatePem })) as {
+  const answer = (await ask(options, 'renew-member', { certificatePem })) as {
     readonly id: string
     readonly certificatePem: string
     readonly notAfterMs: number
@@ -124,12 +131,12 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
   printLine(`remove ${rootKey} from this host again`)
 }
 
-/** Has the controller on this host read its files again. */
-export async function reload(options: PkiOptions): Promise<void> {
-  tellLeaf(options, (await ask(options, 'pki-reload')) as CertificatesView)
+/** Has a controller read its files again. */
+export async function reload(options: AskedOptions): Promise<void> {
+  tellLeaf(options, (await ask(options, 'reload')) as CertificatesView)
 }
 
-function tellLeaf({ json }: PkiOptions, view: CertificatesView): void {
+function tellLeaf({ json }: AskedOptions, view: CertificatesView): void {
   const [leaf] = view.certificates
   if (json === true) printJson(view)
   else if (leaf !== undefined) {
@@ -148,7 +155,7 @@ export async function renewIssuing(
 ): Promise<void> {
   const config = loadConfigOrFail(options.config)
   const { root, rootKeyPem } = await explained(() => readRoot(config.identity.ca, options.rootKey))
-  const { issuingPem } = (await ask(options, 'pki-inspect')) as CertificatesView
+  const { issuingPem } = (await ask(options, 'certificates')) as CertificatesView
   if (issuingPem === null) {
     throw new CommandFailure(
       EXIT_FAILED,
@@ -166,7 +173,7 @@ export async function renewIssuing(
     }),
   )
   const params = { ...authority }
-  const answer = await ask(options, 'pki-install-issuing', params, INSTALL_TIMEOUT_MS)
+  const answer = await ask(options, 'issuing-authority', params, INSTALL_TIMEOUT_MS)
   const { notAfterMs, formerNotAfterMs } = answer as {
     readonly notAfterMs: number
     readonly formerNotAfterMs: number
@@ -227,7 +234,7 @@ export async function issue(
   const requestPem = await explained(() =>
     createCertificateRequest({ privateKeyPem, id: options.name }),
   )
-  const answer = (await ask(options, 'pki-issue', {
+  const answer = (await ask(options, 'issue', {
     requestPem,
     hosts: options.host,
     usages: options.usage.length === 0 ? ['client'] : options.usage,
@@ -259,21 +266,26 @@ async function explained<T>(step: () => T | Promise<T>): Promise<T> {
   }
 }
 
+/** The operations of the fabric API that these verbs ask for. */
+const operations = {
+  certificates: ['GET', 'certificates'],
+  renew: ['POST', 'renew'],
+  reload: ['POST', 'reload'],
+  'renew-member': ['POST', 'renew-member'],
+  'issuing-authority': ['POST', 'issuing-authority'],
+  issue: ['POST', 'issue'],
+} as const
+
 async function ask(
-  { config: path }: PkiOptions,
-  verb: string,
-  params: Readonly<Record<string, unknown>> = {},
+  options: ConnectionOptions,
+  operation: keyof typeof operations,
+  body?: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
 ): Promise<unknown> {
-  const config = loadConfigOrFail(path)
-  try {
-    return await askController(config.data, verb, params, timeoutMs)
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error
-    const hint =
-      error.code === 'NOT_RUNNING'
-        ? `; start it with: flotilla controller run ${shellWord(path)}`
-        : ''
-    throw new CommandFailure(EXIT_FAILED, `${config.id}: ${error.message}${hint}`, error)
-  }
+  const [method, name] = operations[operation]
+  return await askAt(options)({
+    ...{ method, path: `/fabric/v1/pki/${name}` },
+    ...(body === undefined ? {} : { body }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  })
 }

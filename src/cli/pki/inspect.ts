@@ -114,10 +114,12 @@ function others(
     .map((certificate) => ({ ...inspectOne(certificate, nowMs, isTrusted), file }))
 }
 
+const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
+
 /** @returns null when it does not run: the files tell what there is. */
 async function askRunning(config: ControllerConfig): Promise<CertificatesView | null> {
   try {
-    return (await askController(config.data, 'pki-inspect')) as CertificatesView
+    return (await askController(config.data, IN_FORCE)) as CertificatesView
   } catch (error) {
     if (!(error instanceof AdminError)) throw error
     if (error.code === 'NOT_RUNNING') return null

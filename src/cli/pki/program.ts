@@ -1,7 +1,9 @@
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
-import { ISSUED_DAYS_MAX } from '../../controller/admin/pki-limits.ts'
+import type { ConnectionOptions } from '../cluster/connection.ts'
+import { withConnection } from '../cluster/connection-options.ts'
+import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 
@@ -40,9 +42,7 @@ Examples:
 }
 
 function addRenew(pki: Command): void {
-  pki
-    .command('renew')
-    .requiredOption('--config <file>', CONFIG_HELP)
+  withConnection(pki.command('renew'))
     .option('--member-cert <file>', 'renew this certificate of another member instead of its own')
     .option('--out <file>', 'with --member-cert: file for the new certificate')
     .option(
@@ -51,33 +51,36 @@ function addRenew(pki: Command): void {
     )
     .option('--json')
     .description('renew the controller certificate now, keeping its key')
+    .option('--json')
+    .description('renew the controller certificate now, keeping its key')
     .addHelpText(
       'after',
       `
 Nothing is restarted. Certificates issued by the cluster renew themselves when a third of their lifetime is left.
 --member-cert is for a member whose certificate expired while it was offline: copy its certificate here, run this, and
 install the result there; its key is not needed. --root-key is for when no member runs: it writes a short-lived
-certificate, which the controller replaces once it runs.
+certificate, which the controller replaces once it runs. --url asks in the session of flotilla
+login; --member-cert is asked with --config alone.
 
 Examples:
   flotilla pki renew --config /etc/flotilla/config.yml
+  flotilla pki renew --url https://ctrl1.example.net:1280
   flotilla pki renew --config /etc/flotilla/config.yml --member-cert ctrl3.pem --out ctrl3-new.pem`,
     )
     .action(
-      async (options: {
-        config: string
-        memberCert?: string
-        out?: string
-        rootKey?: string
-        json?: boolean
-      }) => {
+      async (
+        options: ConnectionOptions & {
+          memberCert?: string
+          out?: string
+          rootKey?: string
+          json?: boolean
+        },
+      ) => {
         const { renew } = await import('./commands.ts')
         await renew(options)
       },
     )
-  pki
-    .command('reload')
-    .requiredOption('--config <file>', CONFIG_HELP)
+  withConnection(pki.command('reload'))
     .option('--json')
     .description('reload certificate, key and CA files now, as SIGHUP does')
     .addHelpText(
@@ -89,7 +92,7 @@ other are rejected, and the current ones stay in use.
 Examples:
   flotilla pki reload --config /etc/flotilla/config.yml`,
     )
-    .action(async (options: { config: string; json?: boolean }) => {
+    .action(async (options: ConnectionOptions & { json?: boolean }) => {
       const { reload } = await import('./commands.ts')
       await reload(options)
     })

@@ -1,5 +1,6 @@
+import { requestOf } from '../cluster/connection.ts'
 import { askController } from '../cluster/admin-client.ts'
-import type { ListedMember } from '../../controller/admin/cluster-status.ts'
+import type { ListedMember } from '../../ports/cluster-status.ts'
 import { shellWord } from '../terminal/output.ts'
 import type { ControllerPlan } from './plan.ts'
 
@@ -26,9 +27,10 @@ export async function linesOfEnd(
 
 /** One of the others that run knows of no such member; those that lag behind may still do. */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
+  const listing = requestOf('list', {}, ANSWER_MS_MAX)
   for (const { dataFolder } of others) {
     try {
-      const members = await askController(dataFolder, 'list', {}, ANSWER_MS_MAX)
+      const members = await askController(dataFolder, listing)
       if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
     } catch {
       // It does not run, or is about to end as well: the next one is asked.

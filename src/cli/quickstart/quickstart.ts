@@ -7,8 +7,9 @@ import type { Server } from 'node:net'
 import { join, relative } from 'node:path'
 
 import { makeFolder } from '../terminal/make-folder.ts'
+import { requestOf } from '../cluster/connection.ts'
 import { askController } from '../cluster/admin-client.ts'
-import type { ClusterStatus, ListedMember } from '../../controller/admin/cluster-status.ts'
+import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
 import { ControllerProcesses } from './processes.ts'
 import type { ProcessEvent } from './processes.ts'
@@ -129,7 +130,7 @@ async function notVotersBecause(
   { controllers }: QuickstartPlan,
 ): Promise<string | null> {
   try {
-    const members = await askController(dataFolder, 'list', {}, ANSWER_MS_MAX)
+    const members = await askController(dataFolder, requestOf('list', {}, ANSWER_MS_MAX))
     const voters = (members as readonly ListedMember[]).flatMap(({ id, voter }) =>
       voter ? id : [],
     )
@@ -235,7 +236,7 @@ async function leaderSeenBy({
   dataFolder,
 }: Pick<ControllerPlan, 'dataFolder'>): Promise<string | null> {
   try {
-    const status = await askController(dataFolder, 'status', {}, ANSWER_MS_MAX)
+    const status = await askController(dataFolder, requestOf('status', {}, ANSWER_MS_MAX))
     return (status as ClusterStatus).leaderId
   } catch {
     return null

@@ -7,12 +7,11 @@ import { loadBackup } from '../../backup/load-backup.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { MemoryStateStore } from '../../store/memory-state-store.ts'
-import { AdminError } from '../cluster/admin-client.ts'
-import { askForStream } from '../cluster/admin-stream.ts'
+import { AdminError, askForStream } from '../cluster/admin-client.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
 import { originText } from './describe.ts'
-import { dataFolderOf } from './save.ts'
+import { BACKUP_PATH, dataFolderOf } from './save.ts'
 import { readKey } from './verify.ts'
 
 export interface DiffOptions {
@@ -41,9 +40,9 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
 
 /** The state of a running controller, as a backup without secrets that never gets to a disk. */
 async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
-  const params = { hasSecrets: false, isStale }
+  const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
-    const bytes = askForStream(resolve(data), 'backup', params)
+    const bytes = askForStream(resolve(data), request)
     return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
   } catch (error) {
     if (!(error instanceof AdminError)) throw error

@@ -5,14 +5,16 @@ import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
-import { AdminError } from '../cluster/admin-client.ts'
-import { askForStream } from '../cluster/admin-stream.ts'
+import { AdminError, askForStream } from '../cluster/admin-client.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText } from './describe.ts'
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Where a controller hands out a backup of its state. */
+export const BACKUP_PATH = '/fabric/v1/cluster/backup'
 
 export interface SaveOptions {
   readonly config?: string
@@ -28,17 +30,11 @@ export interface SaveOptions {
 /** `cluster snapshot save FILE`: a backup of the whole state, by the running controller whose data folder it is. */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
   const data = dataFolderOf(options)
-  const params = paramsOf(options)
+  const request = { path: BACKUP_PATH, body: wishOf(options) }
   const file = resolve(path)
-  let written: WrittenBackup | null = null
-  async function* parts(): AsyncGenerator<Uint8Array> {
-    const bytes = untilInterrupted(askForStream(data, 'backup', params))
-    written = (yield* bytes) as WrittenBackup | null
-    if (written === null) throw new CommandFailure(EXIT_FAILED, 'the controller ended the backup')
-  }
   try {
     await refuseExisting(file)
-    await writeNewBackup(file, parts())
+    await writeNewBackup(file, untilInterrupted(askForStream(data, request)))
     // What lies on the disk is what counts, so it is read back.
     const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
     if (options.json === true) printJson({ file, sha256, manifest: shown(manifest), summary })
@@ -79,7 +75,7 @@ export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'dat
   throw usage('name the controller to ask: --config FILE, or --data FOLDER of its data')
 }
 
-function paramsOf(options: SaveOptions): Readonly<Record<string, unknown>> {
+function wishOf(options: SaveOptions): Readonly<Record<string, unknown>> {
   const { recipient, plaintext = false, withoutSecrets = false, stale = false } = options
   if (recipient !== undefined && plaintext) {
     throw usage('--recipient encrypts the backup and --plaintext does not: give one of them')

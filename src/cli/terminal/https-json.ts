@@ -1,5 +1,6 @@
+import { request as requestPlain } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import { request } from 'node:https'
+import { request as requestOverTls } from 'node:https'
 import type { Agent } from 'node:https'
 import { checkServerIdentity } from 'node:tls'
 import type { PeerCertificate } from 'node:tls'
@@ -30,6 +31,8 @@ export class HttpsFault extends Error {
 export interface JsonRequest {
   /** `https://host:port`, perhaps with a path. */
   readonly url: string
+  /** Of a unix socket that the request goes through, without TLS, whatever host the URL names. */
+  readonly socketPath?: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -59,9 +62,12 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
     const deadline = setTimeout(() => {
       asked.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }))
     }, options.timeoutMs)
+    const { socketPath } = options
+    const request = socketPath === undefined ? requestOverTls : requestPlain
     const asked = request(
       options.url,
       {
+        ...(socketPath === undefined ? {} : { socketPath }),
         method: options.method,
         agent: options.agent ?? false,
         ...(options.caPem === undefined ? {} : { ca: options.caPem }),
@@ -106,7 +112,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
       // From here on the request is on its way, and only an answer tells what became of it.
       if (asked.reusedSocket) isSent = true
       else {
-        socket.once('secureConnect', () => {
+        socket.once(socketPath === undefined ? 'secureConnect' : 'connect', () => {
           isSent = true
         })
       }

@@ -9,12 +9,22 @@ export interface AdminCaller {
   readonly name: string
 }
 
+/** A header of requests at the admin socket, looked at nowhere else: `1000 alice`, the uid and the name of who asks. */
+export const CALLER_HEADER = 'flotilla-caller'
+
+const CALLER = /^(\d{1,10}) (.*)$/
 const NAME_CHARACTERS_MAX = 64
 /** What user names are made of, and nothing that could pass for another line or field. */
 const NAME = /^[A-Za-z0-9._@\\-]+\$?$/
 
 export function ownCaller(): AdminCaller {
   return { uid: process.getuid?.() ?? 0, name: ownName() }
+}
+
+/** What a request of this process says of its caller. */
+export function callerHeader(): Readonly<Record<string, string>> {
+  const { uid, name } = ownCaller()
+  return { [CALLER_HEADER]: `${uid} ${name}` }
 }
 
 /** A uid need not have a name on this host. */
@@ -31,10 +41,11 @@ function ownName(): string {
  * runs as, and root. The program that asks says which of the two it is; whatever else it says counts as the controller's
  * user. Node cannot ask the kernel (SO_PEERCRED), so between those two, both of whom may do everything here, it is a word.
  */
-export function actorAt(claimed: unknown, own: AdminCaller): Actor {
-  const { uid, name } = { ...(claimed as Partial<Record<keyof AdminCaller, unknown>> | null) }
+export function actorAt(header: unknown, own: AdminCaller): Actor {
+  const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []
+  const uid = uidText === '' ? NaN : Number(uidText)
   const isEither = uid === 0 || uid === own.uid
-  const known = isEither && typeof name === 'string' && isName(name) ? { uid, name } : own
+  const known = isEither && (name === '' || isName(name)) ? { uid, name } : own
   const inBrackets = known.name === '' ? '' : ` (${known.name})`
   return systemActor({ name: `uid:${known.uid}${inBrackets}` })
 }

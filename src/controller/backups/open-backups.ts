@@ -2,15 +2,15 @@ import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Log } from '../../cluster/log.ts'
 import type { ControllerConfig } from '../../config/options.ts'
-import type { AdminVerbs } from '../admin/server.ts'
+import type { BackupControl } from '../../ports/backup-control.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
 import type { BackupParts } from './take-backup.ts'
-import { backupVerbs } from './verbs.ts'
+import { backupControl } from './backup-control.ts'
 
 /** What a controller does about backups. */
 export interface Backups {
-  readonly verbs: AdminVerbs
+  readonly control: BackupControl
   /** When the newest one was taken here by the schedule, UTC ms; 0: none was. null: there is no schedule. */
   readonly lastTakenMs: () => number | null
   /** Begins to take them by itself, where the configuration says so. */
@@ -24,13 +24,19 @@ export function openBackups(
   log: Log,
   backups: BackupParts,
 ): Backups {
-  const schedule = scheduleOf(config, clusterNode, log, backups)
+  const folder = folderOf(config)
+  const schedule = scheduleOf(config, clusterNode, log, backups, folder)
   return {
-    verbs: backupVerbs({ ...backups, actions: new ActionLog(clusterNode, log) }),
+    control: backupControl({ ...backups, actions: new ActionLog(clusterNode, log), folder }),
     lastTakenMs: () => schedule?.lastTakenMs ?? null,
     start: () => schedule?.start(),
     close: async () => await schedule?.close(),
   }
+}
+
+function folderOf({ backup: { folder }, id, log }: ControllerConfig): BackupFolder | null {
+  if (folder === null) return null
+  return new BackupFolder({ folder, controllerId: id, freeBytesMin: log.lowSpaceBytes })
 }
 
 function scheduleOf(
@@ -38,14 +44,13 @@ function scheduleOf(
   clusterNode: ClusterNode,
   log: Log,
   backups: BackupParts,
+  folder: BackupFolder | null,
 ): BackupSchedule | null {
-  const { folder, recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
+  const { recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
   if (folder === null || recipient === null) return null
   return new BackupSchedule({
     ...{ backups, alarms: clusterNode.alarms, log, everyMs, keep, recipientPath: recipient },
-    folder: new BackupFolder({
-      ...{ folder, controllerId: config.id, freeBytesMin: config.log.lowSpaceBytes },
-    }),
+    folder,
     hook: hook.length === 0 ? null : { command: hook, timeoutMs: hookTimeoutMs },
   })
 }

@@ -29,7 +29,11 @@ export interface ApiSources {
   readonly inForce: IdentityInForce
   readonly releases: Releases
   /** What the other parts of this controller give it. */
-  readonly local: LiveParts & Pick<ApiParts, 'issuer' | 'lastBackupMs' | 'refusal' | 'snapshots'>
+  readonly local: LiveParts &
+    Pick<
+      ApiParts,
+      'backups' | 'events' | 'issuer' | 'lastBackupMs' | 'pki' | 'refusal' | 'snapshots' | 'tell'
+    >
 }
 
 /** The API over the parts of one controller; not started. */

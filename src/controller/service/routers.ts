@@ -12,6 +12,8 @@ import { assert } from '../../lib/assert.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { TellFact } from '../../ports/live-facts.ts'
+import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
@@ -22,7 +24,7 @@ import type { ControllerIdentity } from '../../routers/hello-answer.ts'
 import { routerLimits } from '../../routers/limits.ts'
 import { certificateDuty } from '../../routers/certificate-duty.ts'
 import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
-import { circuitTable } from '../../routers/circuits/circuit-table.ts'
+import { circuitFact, circuitTable } from '../../routers/circuits/circuit-table.ts'
 import type { CircuitTable } from '../../routers/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../routers/clients/session-duty.ts'
@@ -49,6 +51,8 @@ export interface RouterParts {
   readonly log: RouterLogger
   /** While this controller must not answer from its state, nothing in it admits anybody. */
   readonly isOut: () => boolean
+  /** Told of what routers are seen to do. */
+  readonly tell: TellFact
 }
 
 const DRAWS = 2 ** 32
@@ -72,15 +76,17 @@ export class RouterService {
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
     const channels = new RouterChannels({
-      ...{ statuses, log, clock: systemClock },
+      ...{ statuses, log, clock: systemClock, tell: parts.tell },
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode),
     })
     this.#channels = channels
-    this.circuits = circuitTable(config.id, (id, message) => {
-      channels.connection(id)?.channel.send(message)
-    })
+    this.circuits = circuitTable(
+      config.id,
+      (id, message) => channels.connection(id)?.channel.send(message),
+      (circuit) => parts.tell(circuitFact(circuit, 'deleted')),
+    )
     this.links = new LinkTable({
       owner: config.id,
       isConnected: (id) => channels.connection(id) !== undefined,
@@ -89,7 +95,12 @@ export class RouterService {
         return router !== undefined && (router.disabled || !router.isVerified)
       },
       tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
-      onGone: (link) => this.#circuitDuty?.onLinkGone(link),
+      onSeen: (link, type) =>
+        parts.tell({ kind: 'link', type: seenType(channels, link, type), link }),
+      onGone: (link) => {
+        parts.tell({ kind: 'link', type: 'fault', link })
+        this.#circuitDuty?.onLinkGone(link)
+      },
     })
     this.inspections = inspectionsOf(channels)
     if (config.routers.bind === null) return
@@ -99,10 +110,11 @@ export class RouterService {
     channels.add(
       linkDuty({
         ...{ table: this.links, log, isCertificateOf },
+        onMetrics: (metrics) => parts.tell({ kind: 'routerMetrics', metrics }),
         onOtherFault: (connection, message) => this.#circuitDuty?.onFault(connection, message),
       }),
     )
-    const connected = new ConnectionDuty()
+    const connected = new ConnectionDuty(parts.tell)
     channels.add(connected)
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
@@ -139,6 +151,7 @@ export class RouterService {
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      tell: this.#parts.tell,
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
     })
@@ -182,6 +195,16 @@ export class RouterService {
   async close(): Promise<void> {
     await this.#listener?.close()
   }
+}
+
+/** A link that comes while its other router is not connected here is no use yet. */
+function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
+  channels: RouterChannels,
+  { destRouterId }: LiveLink,
+  type: T,
+): T | 'disconnectedDest' {
+  const isConnected = channels.connection(destRouterId) !== undefined
+  return type === 'new' && !isConnected ? 'disconnectedDest' : type
 }
 
 /** One that is disabled is as good as removed for its peers: they are not to dial it. */

@@ -16,6 +16,7 @@ import { int32Value, readInt32, readText, textValue } from '../../channel/header
 import type { Message } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Hosts } from '../../ports/hosts.ts'
+import type { TellFact } from '../../ports/live-facts.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import {
@@ -31,6 +32,7 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { chooseHost } from './choose-host.ts'
 import type { Candidate } from './choose-host.ts'
+import { circuitFact } from './circuit-table.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 import { cheapestPaths } from './path.ts'
 import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
@@ -57,6 +59,9 @@ const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
 
+const NO_HOST = 'the service has no host that can be reached'
+const NO_ANSWER = 'a router did not answer in time'
+
 export interface CircuitDutyParts {
   readonly table: CircuitTable
   readonly clients: RouterClients
@@ -67,6 +72,7 @@ export interface CircuitDutyParts {
   /** 0 to 1. */
   readonly draw: () => number
   readonly log: RouterLogger
+  readonly tell?: TellFact
 }
 
 /** A way that is being laid: who has yet to answer, and what the last router brought from the host. */
@@ -227,8 +233,10 @@ export class CircuitDuty implements RouterDuty {
     readonly peerData: ReadonlyMap<number, Uint8Array>
   }> {
     const failed = new Set<string>()
-    let lastFault = 'the service has no host that can be reached'
+    let lastFault = NO_HOST
     const id = newCircuitId()
+    const beganMs = this.#parts.clock.monotonicMs()
+    const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
       const chosen = this.#choose(start, client.serviceId, instanceId, failed)
       if (chosen === null) break
@@ -238,7 +246,7 @@ export class CircuitDuty implements RouterDuty {
       if (laid.fault === null) {
         const named = { clientId: client.identityId, serviceId: client.serviceId }
         const circuit = {
-          ...{ ends, path, hostId: host.hostId },
+          ...{ ends, path, hostId: host.hostId, instanceId },
           live: {
             ...{ ...named, sessionId: client.sessionId, terminatorId: host.terminatorId },
             createdAt: this.#parts.clock.nowMs(),
@@ -248,11 +256,16 @@ export class CircuitDuty implements RouterDuty {
           this.#tell(path.routerIds, unrouteMessage(id, true))
           throw new CircuitRefused(INTERNAL, 'too many circuits')
         }
+        this.#parts.tell?.(circuitFact(circuit, 'created', layMs()))
         return { circuit, peerData: new Map([...host.peerData, ...laid.peerData]) }
       }
       lastFault = laid.fault
       failed.add(host.terminatorId)
     }
+    this.#parts.tell?.({
+      ...{ kind: 'circuitFailed', circuitId: id, clientId: client.identityId, instanceId },
+      ...{ serviceId: client.serviceId, cause: causeOf(lastFault), layMs: layMs() },
+    })
     throw new CircuitRefused(INVALID_TERMINATOR, lastFault)
   }
 
@@ -299,7 +312,7 @@ export class CircuitDuty implements RouterDuty {
       settle: resolve,
     }
     this.#attempts.set(ends.id, made)
-    const timer = setTimeout(() => resolve('a router did not answer in time'), routeTimeoutMs)
+    const timer = setTimeout(() => resolve(NO_ANSWER), routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
       const connection = this.#parts.connection(routerId)
@@ -351,6 +364,7 @@ export class CircuitDuty implements RouterDuty {
       this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
     }
     circuit.path = other
+    this.#parts.tell?.(circuitFact(circuit, 'pathUpdated'))
     const left = path.routerIds.filter((id) => !other.routerIds.includes(id))
     this.#tell(left, unrouteMessage(ends.id, true))
   }
@@ -367,4 +381,10 @@ function newCircuitId(): string {
 /** Unique among the ends of all circuits of a router, whichever controller laid them. */
 function newAddress(): string {
   return randomUUID()
+}
+
+/** As the API family names why a circuit failed; whatever a router says beside is told in the log of the router. */
+function causeOf(fault: string): string {
+  if (fault === NO_HOST) return 'NO_ONLINE_TERMINATORS'
+  return fault === NO_ANSWER ? 'ROUTER_RESPONSE_TIMEOUT' : 'ROUTER_ERR_GENERIC'
 }

@@ -1,3 +1,4 @@
+import type { LiveFact } from '../../ports/live-facts.ts'
 import type { LiveCircuit } from '../../ports/live-circuits.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
@@ -9,26 +10,59 @@ import type { CircuitEnds } from './route.ts'
 export interface Circuit {
   readonly live: Omit<LiveCircuit, 'id' | 'routerIds' | 'linkIds'>
   readonly ends: CircuitEnds
+  readonly hostId: string
+  readonly instanceId: string
   path: CircuitPath
 }
 
 export type CircuitTable = LiveRows<Circuit, LiveCircuit>
 
-/** @param tell sends a message to a router, where it is connected. */
+/**
+ * @param tell sends a message to a router, where it is connected.
+ * @param onEnded told of each that has ended.
+ */
 export function circuitTable(
   owner: string,
   tell: (routerId: string, message: ReturnType<typeof unrouteMessage>) => void,
+  onEnded: (circuit: Circuit) => void = () => undefined,
 ): CircuitTable {
   return new LiveRows({
     owner,
     rowsMax: routerLimits.circuitsMax,
-    viewOf: ({ live, ends, path }) => ({
-      ...{ ...live, id: ends.id },
-      routerIds: path.routerIds,
-      linkIds: path.links.map(({ id }) => id),
-    }),
-    onRemoved: ({ ends, path }, isImmediate) => {
+    viewOf: circuitView,
+    onRemoved: (circuit, isImmediate) => {
+      const { ends, path } = circuit
+      onEnded(circuit)
       for (const routerId of path.routerIds) tell(routerId, unrouteMessage(ends.id, isImmediate))
     },
   })
+}
+
+/** A circuit as others see it. */
+export function circuitView({ live, ends, path }: Circuit): LiveCircuit {
+  return {
+    ...{ ...live, id: ends.id },
+    routerIds: path.routerIds,
+    linkIds: path.links.map(({ id }) => id),
+  }
+}
+
+/** What events tell of a circuit. */
+export function circuitFact(
+  circuit: Circuit,
+  type: 'created' | 'pathUpdated' | 'deleted',
+  layMs?: number,
+): LiveFact {
+  const { hostId, instanceId, path } = circuit
+  return {
+    ...{
+      kind: 'circuit',
+      type,
+      circuit: circuitView(circuit),
+      cost: path.cost,
+      hostId,
+      instanceId,
+    },
+    ...(layMs === undefined ? {} : { layMs }),
+  }
 }

@@ -11,12 +11,14 @@ import {
 import type { LinkConnState } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { LinkConnection, LiveLink } from '../../ports/live-links.ts'
+import type { RouterMetrics } from '../../ports/live-facts.ts'
 import type { Message } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { LinkTable } from './link-table.ts'
+import { routerMetricsIn } from './router-metrics.ts'
 
 const LATENCY = /^link\.(.{1,128})\.latency$/
 
@@ -24,6 +26,8 @@ export interface LinkDutyParts {
   readonly table: LinkTable
   readonly log: RouterLogger
   /** A fault that is none of a link. */
+  /** What a router tells of itself, but for what another controller makes known. */
+  readonly onMetrics?: (metrics: RouterMetrics) => void
   readonly onOtherFault: (connection: RouterConnection, message: Message) => void
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router connects. Judged by the
@@ -33,7 +37,8 @@ export interface LinkDutyParts {
 }
 
 /** What routers say of the links among them. */
-export function linkDuty({ table, log, isCertificateOf, onOtherFault }: LinkDutyParts): RouterDuty {
+export function linkDuty(parts: LinkDutyParts): RouterDuty {
+  const { table, log, isCertificateOf, onMetrics, onOtherFault } = parts
   return {
     handlers: new Map([
       [
@@ -68,9 +73,9 @@ export function linkDuty({ table, log, isCertificateOf, onOtherFault }: LinkDuty
       [
         routerMessage.metrics,
         ({ router }, { body }) => {
-          for (const [name, { mean }] of Object.entries(
-            fromBinary(MetricsSchema, body).histograms,
-          )) {
+          const metrics = fromBinary(MetricsSchema, body)
+          if (!metrics.doNotPropagate) onMetrics?.(routerMetricsIn(router.id, metrics))
+          for (const [name, { mean }] of Object.entries(metrics.histograms)) {
             const id = LATENCY.exec(name)?.[1]
             if (id !== undefined) table.measured(router.id, id, mean)
           }

@@ -28,6 +28,8 @@ export interface LinkTableParts {
   readonly isBarred: (routerId: string) => boolean
   /** Tells a router that a link is gone, so that it closes its end. */
   readonly tellGone: (routerId: string, link: LiveLink) => void
+  /** A link has come, or is reported with other sockets, or again. */
+  readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /** A link is lost or was removed; not for one whose router is only out of reach for this controller. */
   readonly onGone: (link: LiveLink) => void
 }
@@ -105,6 +107,7 @@ export class LinkTable implements LiveLinks {
     const kept = this.#links.kept(id)
     if (kept?.sourceRouterId !== routerId || kept.link.iteration !== iteration) return
     kept.link = bounded({ ...kept.link, connections })
+    this.#parts.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
   /** One of its two routers has lost it; the other one is told. */
@@ -180,6 +183,7 @@ export class LinkTable implements LiveLinks {
       // Its id is its maker's: another router can not take it over.
       if (kept.sourceRouterId === sourceRouterId && link.iteration >= kept.link.iteration) {
         kept.link = link
+        this.#parts.onSeen?.(this.#view(kept), 'known')
       }
       return true
     }
@@ -187,11 +191,13 @@ export class LinkTable implements LiveLinks {
     if (this.#links.isFull || (own?.size ?? 0) >= linksPerRouterMax) return false
     if (own === undefined) this.#bySource.set(sourceRouterId, (own = new Set()))
     own.add(link.id)
-    this.#links.set(link.id, {
+    const added = {
       ...{ link, sourceRouterId, isDown: false, staticCost: STATIC_COST_ASSUMED },
       sourceLatencyNs: LATENCY_NS_ASSUMED,
       destLatencyNs: LATENCY_NS_ASSUMED,
-    })
+    }
+    this.#links.set(link.id, added)
+    this.#parts.onSeen?.(this.#view(added), 'new')
     return true
   }
 

@@ -29,6 +29,9 @@ const operations: ServedOperation[] = []
 for (const api of apiNames) {
   operations.push(...operationsIn(api, (await prober.root.served(api)).document))
 }
+for (const operation of operations.filter(({ isSocketOnly }) => isSocketOnly)) {
+  prober.socketOnly.add(`${operation.method} ${urlOf(operation, {})}`)
+}
 const maker = new Maker(operations, (method, url, body) => prober.ask(method, url, body))
 await maker.openAll()
 // What the schema of a password allows, its policy allows as well.

@@ -21,6 +21,8 @@ export interface ServedOperation {
     readonly otherTypes: readonly string[]
   } | null
   readonly isPublic: boolean
+  /** Asked of a caller at the admin socket. */
+  readonly isSocketOnly: boolean
   /** Statuses that it declares, `default` left aside. */
   readonly statuses: readonly number[]
   /** It answers with rows and their pagination. */
@@ -55,6 +57,7 @@ export function operationsIn(api: ApiName, document: ApiDocument): ServedOperati
                   ),
                 },
           isPublic: security.length === 0,
+          isSocketOnly: described['x-admin-socket-only'] === true,
           statuses: Object.keys(responses).map(Number).filter(Number.isInteger),
           isList: method === 'GET' && query.some(({ name }) => name === 'filter'),
         },

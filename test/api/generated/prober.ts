@@ -15,6 +15,10 @@ const wire = new Set(
 /** Asks for what must be refused and looks whether it was, and whether anything changed all the same. */
 export class Prober {
   readonly root: CallerOf
+  /** Whoever runs the host. */
+  readonly system: CallerOf
+  /** What is asked of that one alone, as `POST /url`. */
+  readonly socketOnly = new Set<string>()
   readonly #controller: TestController
   requests = 0
 
@@ -22,6 +26,8 @@ export class Prober {
     this.#controller = controller
     this.root = new CallerOf(controller)
     this.root.token = controller.openSession('admin-id')
+    this.system = new CallerOf(controller)
+    this.system.isAtSocket = true
   }
 
   newCaller(token: string | null): CallerOf {
@@ -35,9 +41,11 @@ export class Prober {
     url: string,
     body?: unknown,
     headers: Readonly<Record<string, string>> = {},
-    caller: CallerOf = this.root,
+    asking: CallerOf | null = null,
   ): Promise<Reply> {
     this.requests += 1
+    const isSocketOnly = this.socketOnly.has(`${method} ${url.split('?')[0] ?? ''}`)
+    const caller = asking ?? (isSocketOnly ? this.system : this.root)
     return caller.call(method, url, body, headers)
   }
 

@@ -46,6 +46,8 @@ export class CallerOf {
   token: string | null = null
   /** Where its requests come from. */
   address = '127.0.0.1'
+  /** It asks at the admin socket. */
+  isAtSocket = false
 
   constructor(controller: TestController) {
     this.#controller = controller
@@ -60,7 +62,8 @@ export class CallerOf {
     const sent: Record<string, string> = { ...headers }
     if (this.token !== null) sent['net-session'] ??= this.token
     if (body !== undefined) sent['content-type'] ??= 'application/json'
-    const answer = await this.#controller.app.inject({
+    const { app, socket } = this.#controller
+    const answer = await (this.isAtSocket ? socket : app).inject({
       method: method as 'GET',
       url,
       headers: sent,

@@ -15,9 +15,11 @@ import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-en
 import { limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
-import { buildApi } from '../../../src/api/server.ts'
+import { buildApi, createApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
+import type { Events } from '../../../src/events/open-events.ts'
+import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
@@ -51,6 +53,7 @@ import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
+import { LocalBackups, LocalPki } from './host-parts.ts'
 import { liveTables } from './live-tables.ts'
 import type { LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
@@ -274,6 +277,8 @@ export class TestAdmission implements Admission {
 
 export interface TestController {
   readonly app: FastifyInstance
+  /** What stands for its admin socket. */
+  readonly socket: FastifyInstance
   /** What stands for its data folder. */
   readonly dir: string
   readonly parts: ApiParts
@@ -294,6 +299,9 @@ export interface TestController {
   readonly members: LocalMembership
   readonly keys: TestTokenKeys
   readonly issuer: InlineIssuer
+  readonly pki: LocalPki
+  readonly backups: LocalBackups
+  readonly events: Events
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, as every controller of the cluster would sign it. */
@@ -334,12 +342,15 @@ export async function startController(
   const controller = { refusal: null as ProblemCode | null, isHealthy: true }
   const members = new LocalMembership()
   const { transfers } = members
+  const pki = new LocalPki()
+  const backups = new LocalBackups()
   const activity = new LocalTopic<number>(cluster.selfId)
   const posture = new LocalTopic<Uint8Array>(cluster.selfId)
   const topics = { posture, 'failed-requests': new LocalTopic<Uint8Array>(cluster.selfId) }
   const soft = { open: (name: keyof typeof topics) => topics[name] } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   const all = limitsWith(limits)
+  const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
@@ -406,6 +417,9 @@ export async function startController(
     vitals: () => vitalsExample,
     refusal: () => controller.refusal,
     membership: members,
+    pki,
+    backups,
+    ...{ events: events.streams, tell: events.tell },
     snapshots: new SnapshotFiles({
       ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
     }),
@@ -413,6 +427,11 @@ export async function startController(
   const tokenOf = (sessionId: string): string =>
     new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
   const app = buildApi(parts)
+  const socket = createApi(parts).listener({
+    apis: ['client', 'management', 'fabric', 'host'],
+    https: null,
+    socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+  })
   await app.ready()
   let isClosed = false
   const replay = new Replay()
@@ -425,6 +444,7 @@ export async function startController(
   })
   return Object.assign(controller, {
     app,
+    socket,
     dir,
     parts,
     machine,
@@ -433,6 +453,7 @@ export async function startController(
       return state
     },
     cluster,
+    events,
     activity,
     live,
     posture,
@@ -443,6 +464,8 @@ export async function startController(
     members,
     keys,
     issuer,
+    pki,
+    backups,
     admission,
     authorities,
     tokenOf,
@@ -453,7 +476,9 @@ export async function startController(
     },
     close: async () => {
       isClosed = true
+      await events.stop()
       await app.close()
+      await socket.close()
       await schemas.close()
       await rm(dir, { recursive: true, force: true })
       const judging = replayed(true)

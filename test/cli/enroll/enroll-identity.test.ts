@@ -242,7 +242,10 @@ describe('other tokens', () => {
   test('of a router are not for this command', async () => {
     const { id } = await cluster.ask('POST', '/edge-routers', { name: 'gate' })
     const { enrollmentJwt } = await cluster.ask('GET', `/edge-routers/${String(id)}`)
-    refused(await enroll(String(enrollmentJwt), '--out', at('r.json')), /for the router .* router enroll/)
+    refused(
+      await enroll(String(enrollmentJwt), '--out', at('r.json')),
+      /for the router .* router enroll/,
+    )
   })
 })
 

@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askController } from '../../../src/cli/cluster/admin-client.ts'
-import type { ClusterStatus, MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
+import { requestOf } from '../../../src/cli/cluster/connection.ts'
+import type { ClusterStatus, MemberStatus } from '../../../src/ports/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'
@@ -184,7 +185,8 @@ export class TestCluster {
 
   async clusterStatus(k: number): Promise<ClusterStatus> {
     // As `flotilla cluster status --json` does, without a process for each time that a test looks.
-    return (await askController(join(this.folder, this.id(k), 'data'), 'status')) as ClusterStatus
+    const folder = join(this.folder, this.id(k), 'data')
+    return (await askController(folder, requestOf('status'))) as ClusterStatus
   }
 
   /** The number of the leader, as any controller that answers sees it. */

@@ -12,7 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askController } from '../../../src/cli/cluster/admin-client.ts'
-import type { ClusterStatus, MemberStatus } from '../../../src/controller/admin/cluster-status.ts'
+import { requestOf } from '../../../src/cli/cluster/connection.ts'
+import type { ClusterStatus, MemberStatus } from '../../../src/ports/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla, withoutAudit } from './cluster.ts'
@@ -283,7 +284,7 @@ export class Fleet {
   }
 
   async status(k: number): Promise<readonly MemberStatus[]> {
-    const { members } = (await askController(this.data(k), 'status')) as ClusterStatus
+    const { members } = (await askController(this.data(k), requestOf('status'))) as ClusterStatus
     return members
   }
 

@@ -1,0 +1,45 @@
+import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import { Problem } from '../../lib/problems.ts'
+import { RECORD_NAMESPACES } from '../../ports/events.ts'
+import type { EventReader } from '../../ports/events.ts'
+import { mayCall } from '../auth/permissions.ts'
+import type { Call, Caller } from '../call.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from '../records/services.ts'
+
+/** What an identity needs to read events at all; those of records and people need an administrator. */
+export const EVENTS_PERMISSION = 'ops.read'
+
+/** Whether the caller may see events of a namespace. */
+export function maySee(caller: Caller, call: Call, namespace: EventNamespace): boolean {
+  return !RECORD_NAMESPACES.has(namespace) || mayCall(caller, 'admin', call)
+}
+
+/**
+ * Who reads, and until when: the session is judged again and again while a stream stands.
+ * @param namespaces asked for already; none of a web socket that has not asked yet.
+ * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
+ */
+export function readerOf(
+  call: Call,
+  parts: Pick<ApiParts, 'events' | 'refusal'>,
+  services: Pick<ApiServices, 'gate'>,
+  isOfRecords: () => boolean,
+): Omit<EventReader, 'after' | 'filter'> {
+  const { caller } = call
+  if (caller === null) throw new Problem('UNAUTHORIZED')
+  const identityId = caller.identity.id
+  if (!parts.events.hasRoomFor(identityId)) {
+    throw new Problem('SERVER_TOO_MANY_REQUESTS', {
+      detail: 'too many streams of events are open, of this identity or in all: close one',
+    })
+  }
+  return {
+    identityId,
+    refusal: () => {
+      // What this controller would tell may be wrong.
+      if (parts.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
+      return services.gate.endReason(call, isOfRecords() ? 'admin' : EVENTS_PERMISSION)
+    },
+  }
+}

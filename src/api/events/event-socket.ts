@@ -1,0 +1,113 @@
+import type { IncomingMessage, Server } from 'node:http'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import { RECORD_NAMESPACES } from '../../ports/events.ts'
+import { answerOf } from '../answers/problem.ts'
+import { bearersIn } from '../auth/external-jwt/token-text.ts'
+import { Call } from '../call.ts'
+import type { ApiParts } from '../parts.ts'
+import { basePaths } from '../paths.ts'
+import type { ApiServices } from '../records/services.ts'
+import { peerChainOf } from '../transport/peer.ts'
+import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
+
+/** Where the CLI of the API family asks for its management channel. */
+export const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
+const WEB_SOCKET_VERSION = '13'
+/** 16 bytes as base64 (RFC 6455, 4.1). */
+const KEY = /^[A-Za-z0-9+/]{22}==$/
+
+/** Whether a request that wants to go on as something else is for the event socket; all others are requests as any. */
+export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
+  return url === EVENT_SOCKET_PATH || url.startsWith(`${EVENT_SOCKET_PATH}?`)
+}
+
+/** Streams of events over web sockets: admitted as every request is, by session and permission. */
+export function takeEventSockets(server: Server, parts: ApiParts, services: ApiServices): void {
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    // Whoever goes while it is judged is not worth an error.
+    socket.on('error', () => socket.destroy())
+    void admit(request, socket as Socket, head, parts, services).catch((error: unknown) => {
+      refuse(socket, error, parts)
+    })
+  })
+}
+
+async function admit(
+  request: IncomingMessage,
+  socket: Socket,
+  head: Buffer,
+  parts: ApiParts,
+  services: ApiServices,
+): Promise<void> {
+  if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
+  const refusal = parts.refusal()
+  if (refusal !== null) throw new Problem(refusal)
+  const call = callOf(request, socket, parts)
+  await services.gate.admit(call, tokenOf(request), EVENTS_PERMISSION)
+  const key = keyOf(request)
+  const { caller } = call
+  if (caller === null) throw new Problem('UNAUTHORIZED')
+  let isOfRecords = false
+  const reader = readerOf(call, parts, services, () => isOfRecords)
+  const permits = (namespace: EventNamespace): boolean => {
+    if (!maySee(caller, call, namespace)) return false
+    isOfRecords ||= RECORD_NAMESPACES.has(namespace)
+    return true
+  }
+  if (!socket.destroyed) parts.events.upgrade(socket, head, key, reader, permits)
+}
+
+function callOf(request: IncomingMessage, socket: Socket, { clock }: ApiParts): Call {
+  const call = new Call({
+    ...{ operation: null, api: 'fabric', method: 'GET', path: EVENT_SOCKET_PATH },
+    address: socket.remoteAddress ?? '',
+    startedAtMs: clock.monotonicMs(),
+    accept: '',
+  })
+  call.peerChain = () => peerChainOf(socket)
+  const { authorization } = request.headers
+  call.bearers = () => bearersIn(authorization === undefined ? [] : [authorization])
+  call.isDisconnected = () => socket.destroyed
+  return call
+}
+
+/** Two that differ are none, as for every request. */
+function tokenOf({ headers }: IncomingMessage): string | undefined {
+  const own = headers['net-session']
+  const alias = headers['zt-session']
+  if (own !== undefined && alias !== undefined && own !== alias) return ''
+  const token = own ?? alias
+  return typeof token === 'string' ? token : undefined
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE when the request asks for no web socket as this one is. */
+function keyOf({ headers, method }: IncomingMessage): string {
+  const key = headers['sec-websocket-key'] ?? ''
+  if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {
+    throw fieldProblem('Upgrade', 'must be websocket, in a GET')
+  }
+  if (headers['sec-websocket-version'] !== WEB_SOCKET_VERSION) {
+    throw fieldProblem('Sec-WebSocket-Version', `must be ${WEB_SOCKET_VERSION}`)
+  }
+  if (KEY.test(key)) return key
+  throw fieldProblem('Sec-WebSocket-Key', 'must be 16 bytes as base64')
+}
+
+function refuse(socket: Duplex, error: unknown, { logger }: ApiParts): void {
+  if (!(error instanceof Problem)) logger.error({ err: error }, 'a web socket failed by our fault')
+  const { status, body } = answerOf(error instanceof Problem ? error : new Problem('UNHANDLED'))
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  )
+  // Its client may never close it.
+  const timer = setTimeout(() => socket.destroy(), CLOSE_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+const CLOSE_MS = 2000

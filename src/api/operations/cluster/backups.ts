@@ -1,0 +1,53 @@
+import type { BackupRequest } from '../../../ports/backup-control.ts'
+import { detailAnswer, streamedAnswer } from '../../answers/envelope.ts'
+import type { Call } from '../../call.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { actorOf } from '../../records/writes.ts'
+import { answerTimes } from './answer-times.ts'
+import { backupBytes, backupRequest, scheduledBackups } from '../../schemas/cluster/backups.ts'
+
+/** Backups of the whole state by this controller. */
+export function backupOperations({ backups }: ApiParts): Operation[] {
+  const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterBackups',
+      summary: 'Lists the backups that this controller has written by its schedule',
+      method: 'GET',
+      path: '/cluster/backups',
+      response: { kind: 'detail', schema: scheduledBackups },
+      refusals: [401, 429, 503],
+      needsNoState: true,
+      handle: async () => detailAnswer(await backups.list()),
+    },
+    {
+      ...common,
+      operationId: 'clusterBackup',
+      summary: 'Hands out a backup of the whole state; at the admin socket alone',
+      method: 'POST',
+      path: '/cluster/backup',
+      body: { schema: backupRequest, isRequired: false },
+      response: {
+        kind: 'bare',
+        schema: backupBytes,
+        types: ['application/octet-stream'],
+        ignoresAccept: true,
+      },
+      refusals: [400, 401, 403, 409, 429, 503],
+      answerMsMax: answerTimes.backupMsMax,
+      handle: async (call) => streamedAnswer(await backups.take(wishOf(call), actorOf(call))),
+    },
+  ]
+}
+
+function wishOf({ body }: Call): BackupRequest {
+  const given = body as { readonly [K in keyof BackupRequest]?: BackupRequest[K] | null }
+  return {
+    recipientPem: given.recipientPem ?? null,
+    hasSecrets: given.hasSecrets ?? false,
+    isPlaintext: given.isPlaintext ?? false,
+    isStale: given.isStale ?? false,
+  }
+}

@@ -1,0 +1,118 @@
+import type { IssueRequest } from '../../../ports/pki-control.ts'
+import { detailAnswer } from '../../answers/envelope.ts'
+import type { Answer } from '../../answers/envelope.ts'
+import type { Call } from '../../call.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { actorOf } from '../../records/writes.ts'
+import {
+  certificateRequest,
+  certificatesInForce,
+  issuedCertificate,
+  issuingAuthorityGiven,
+  issuingAuthorityTaken,
+  memberCertificate,
+  memberCertificateGiven,
+} from '../../schemas/cluster/pki.ts'
+import { ignoredFieldsOf } from '../../schemas/validation.ts'
+import { answerTimes } from './answer-times.ts'
+import type { NamedSchema } from '../../../entities/operations.ts'
+
+const common = {
+  tag: 'pki',
+  apis: ['fabric'],
+  permission: 'admin',
+  success: 200,
+  // A cluster without a quorum may need a certificate to get one again.
+  needsNoState: true,
+} as const
+const post = { ...common, method: 'POST', refusals: [400, 401, 403, 409, 429, 503] } as const
+
+/** The certificates of this controller, and what its cluster signs for others. */
+export function pkiOperations(parts: ApiParts): Operation[] {
+  return [...ownCertificateOperations(parts), ...signingOperations(parts)]
+}
+
+function ownCertificateOperations({ pki }: ApiParts): Operation[] {
+  const response = { kind: 'detail', schema: certificatesInForce } as const
+  return [
+    {
+      ...common,
+      operationId: 'pkiCertificates',
+      summary: 'Shows the certificates that this controller has in force, without keys',
+      method: 'GET',
+      path: '/pki/certificates',
+      response,
+      refusals: [401, 429, 503],
+      handle: () => detailAnswer(pki.view()),
+    },
+    {
+      ...post,
+      operationId: 'pkiRenew',
+      summary: 'Signs the certificate of this controller anew now, over the same key',
+      path: '/pki/renew',
+      response,
+      handle: async (call) => detailAnswer(await pki.renew(actorOf(call))),
+    },
+    {
+      ...post,
+      operationId: 'pkiReload',
+      summary: 'Reads certificate, key and CA files of this controller again now',
+      path: '/pki/reload',
+      response,
+      handle: async (call) => detailAnswer(await pki.reload(actorOf(call))),
+    },
+  ]
+}
+
+/** All of them at the admin socket alone. */
+function signingOperations({ pki }: ApiParts): Operation[] {
+  return [
+    {
+      ...post,
+      operationId: 'pkiInstallIssuing',
+      summary: 'Gives the cluster another issuing authority under the same root',
+      path: '/pki/issuing-authority',
+      answerMsMax: answerTimes.installMsMax,
+      body: { schema: issuingAuthorityGiven, isRequired: true },
+      response: { kind: 'detail', schema: issuingAuthorityTaken },
+      handle: async (call) => {
+        const { certificatePem, privateKeyPem = null } = call.body as {
+          readonly certificatePem: string
+          readonly privateKeyPem?: string | null
+        }
+        const given = { certificatePem, privateKeyPem }
+        return done(call, issuingAuthorityGiven, await pki.installIssuing(given, actorOf(call)))
+      },
+    },
+    {
+      ...post,
+      operationId: 'pkiIssue',
+      summary: 'Issues a certificate for a client or server outside of the cluster',
+      path: '/pki/issue',
+      body: { schema: certificateRequest, isRequired: true },
+      response: { kind: 'detail', schema: issuedCertificate },
+      handle: async (call) => {
+        const issued = await pki.issue(call.body as IssueRequest, actorOf(call))
+        return done(call, certificateRequest, issued)
+      },
+    },
+    {
+      ...post,
+      operationId: 'pkiRenewMember',
+      summary: 'Signs the certificate of a member anew that expired while the member was away',
+      path: '/pki/renew-member',
+      body: { schema: memberCertificateGiven, isRequired: true },
+      response: { kind: 'detail', schema: memberCertificate },
+      handle: async (call) => {
+        const { certificatePem } = call.body as { readonly certificatePem: string }
+        const renewed = await pki.renewMember(certificatePem, actorOf(call))
+        return done(call, memberCertificateGiven, renewed)
+      },
+    },
+  ]
+}
+
+function done(call: Call, { schema }: NamedSchema, data: unknown): Answer {
+  return detailAnswer(data, ignoredFieldsOf(schema, call.body))
+}

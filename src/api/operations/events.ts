@@ -1,0 +1,147 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
+import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import { parsePattern, patternCharactersMax } from '../../lib/text-pattern.ts'
+import type { TextPattern } from '../../lib/text-pattern.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { comparePositions, parsePosition, RECORD_NAMESPACES } from '../../ports/events.ts'
+import type { EventFilter, EventPosition } from '../../ports/events.ts'
+import type { Call } from '../call.ts'
+import { reachIndex } from '../consistency.ts'
+import type { Answer } from '../answers/envelope.ts'
+import { EVENTS_PERMISSION, maySee, readerOf } from '../events/event-access.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiParts } from '../parts.ts'
+import type { ApiServices } from '../records/services.ts'
+
+const EVENT_STREAM = 'text/event-stream'
+const LAST_EVENT_ID = 'last-event-id'
+const NAMES_CHARACTERS_MAX = 1024
+
+const eventStream: NamedSchema = {
+  name: 'eventStream',
+  schema: {
+    type: 'string',
+    description:
+      'Server-sent events. Each has an id to resume by and one line of JSON; events named ready, gap and closed tell of the stream itself',
+  },
+}
+
+const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
+
+/** What happens in the network, for as long as the caller listens. */
+export function eventOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  return [
+    {
+      operationId: 'streamEvents',
+      summary: 'Stream events (server-sent events)',
+      tag: 'events',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/events',
+      permission: EVENTS_PERMISSION,
+      query: [
+        { name: 'namespaces', schema: text(NAMES_CHARACTERS_MAX), isRequired: false },
+        { name: 'entityTypes', schema: text(NAMES_CHARACTERS_MAX), isRequired: false },
+        { name: 'metricFilter', schema: text(patternCharactersMax), isRequired: false },
+        { name: 'sourceFilter', schema: text(patternCharactersMax), isRequired: false },
+      ],
+      headers: [
+        {
+          name: LAST_EVENT_ID,
+          description:
+            'Resumes after the event with this id, on any controller; a gap event tells when some are gone',
+        },
+      ],
+      success: 200,
+      response: { kind: 'bare', schema: eventStream, types: [EVENT_STREAM] },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => streamAnswer(call, parts, services),
+    },
+  ]
+}
+
+/** @throws {Problem} */
+function streamAnswer(
+  call: Call,
+  parts: ApiParts,
+  services: ApiServices,
+): Answer | Promise<Answer> {
+  const filter = filterOf(call, parts)
+  const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
+  const after = resumeAfter(call, parts)
+  const reader = { ...readerOf(call, parts, services, () => isOfRecords), filter, after }
+  const answer: Answer = {
+    ...{ status: 200, body: '', contentType: EVENT_STREAM },
+    stream: (response, head) => parts.events.sendTo(response, reader, head),
+  }
+  // What was read elsewhere may be ahead of this controller, which then waits rather than showing it again.
+  const isAhead = after?.generation === parts.cluster.generation
+  if (!isAhead || after.index <= parts.state.appliedIndex) return answer
+  return reachIndex(parts.state, after.index, parts.limits.indexWaitMs).then(() => answer)
+}
+
+function filterOf(call: Call, { events }: ApiParts): EventFilter {
+  return {
+    namespaces: namespacesOf(call),
+    metrics: patternOf(call, 'metricFilter'),
+    sources: patternOf(call, 'sourceFilter'),
+    entityTypes: entityTypesOf(call, events.entityTypes),
+  }
+}
+
+/** Those that were named, or all that the caller may see. */
+function namespacesOf(call: Call): ReadonlySet<EventNamespace> {
+  const { caller } = call
+  if (caller === null) throw new Problem('UNAUTHORIZED')
+  const names = namesIn(call, 'namespaces')
+  if (names === null) return new Set(EVENT_NAMESPACES.filter((one) => maySee(caller, call, one)))
+  const known = new Map<string, EventNamespace>(EVENT_NAMESPACES.map((one) => [one, one]))
+  const asked = names.map((name) => {
+    const namespace = known.get(name)
+    if (namespace !== undefined) return namespace
+    throw fieldProblem('namespaces', `should be some of ${EVENT_NAMESPACES.join(', ')}`, name)
+  })
+  const refused = asked.find((one) => !maySee(caller, call, one))
+  if (refused === undefined) return new Set(asked)
+  throw new Problem('UNAUTHORIZED', { detail: `${refused} events are for administrators` })
+}
+
+function entityTypesOf(call: Call, known: readonly string[]): ReadonlySet<string> | null {
+  const names = namesIn(call, 'entityTypes')
+  const unknown = names?.find((name) => !known.includes(name))
+  if (unknown !== undefined) {
+    throw fieldProblem('entityTypes', `should be some of ${known.join(', ')}`, unknown)
+  }
+  return names === null ? null : new Set(names)
+}
+
+/** Of a parameter that holds names between commas; null without one. */
+function namesIn(call: Call, parameter: string): readonly string[] | null {
+  const given = call.first(parameter)
+  if (given === undefined) return null
+  return given.split(',').map((name) => name.trim())
+}
+
+function patternOf(call: Call, parameter: string): TextPattern | null {
+  const given = call.first(parameter)
+  if (given === undefined) return null
+  const pattern = parsePattern(given)
+  if (pattern !== null) return pattern
+  throw fieldProblem(parameter, 'may hold text, ".", ".*", "^", "$" and "|" alone', given)
+}
+
+function resumeAfter(call: Call, { cluster }: ApiParts): EventPosition | null {
+  const given = call.headers[LAST_EVENT_ID]
+  if (given === undefined || given === '') return null
+  const position = parsePosition(given)
+  if (position === null) {
+    throw fieldProblem('Last-Event-ID', 'must be the id of an event that was read', given)
+  }
+  const beyond = { generation: cluster.generation + 1, index: 0, sequence: 0 }
+  if (comparePositions(position, beyond) < 0) return position
+  throw new Problem('INDEX_NOT_REACHED', {
+    detail: `generation ${position.generation} is not known here yet`,
+    retryAfterSeconds: 1,
+  })
+}

@@ -1,0 +1,35 @@
+type EventJson = Readonly<Record<string, unknown>>
+
+/** One line for a person: when, what, and whom it is about. */
+export function eventLine(event: EventJson): string {
+  const { timestamp, namespace, event_src_id: controller } = event
+  const type = textOf(event['event_type'] ?? event['eventType'])
+  const head = [timestamp, controller, type === '' ? namespace : `${textOf(namespace)}.${type}`]
+  return `${head.map(textOf).join('  ')}  ${shown(event)}`.trimEnd()
+}
+
+/** Said already, or of no use to a person. */
+const said = new Set([
+  ...['namespace', 'event_src_id', 'timestamp', 'event_id', 'event_type', 'eventType', 'version'],
+  ...['initialState', 'finalState', 'metadata', 'eventId', 'isParentEvent', 'token'],
+])
+
+function shown(event: EventJson): string {
+  const record = (event['finalState'] ?? event['initialState']) as EventJson | undefined
+  const { author } = (event['metadata'] ?? {}) as { readonly author?: EventJson }
+  const parts = Object.entries(event).flatMap(([name, value]) =>
+    said.has(name) || value === '' ? [] : `${name}=${textOf(value)}`,
+  )
+  if (record !== undefined)
+    parts.push(`id=${textOf(record['id'])}`, `name=${textOf(record['name'])}`)
+  if (author !== undefined)
+    parts.push(`by=${textOf(author['name'] === '' ? author['id'] : author['name'])}`)
+  return parts.join(' ')
+}
+
+/** On one line and without control characters: what it holds was written by others. */
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return text.replace(/\p{Cc}/gu, '?')
+}

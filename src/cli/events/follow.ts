@@ -1,0 +1,144 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import type { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
+import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import { clientTimes } from '../session/api-client.ts'
+import { contextNamed, logInCommand, readContexts } from '../session/context-file.ts'
+import { connect } from '../session/contexts.ts'
+import { ApiRefusal } from '../session/refusal.ts'
+import { HttpsFault } from '../terminal/https-json.ts'
+import { printLine } from '../terminal/output.ts'
+import { eventLine } from './event-lines.ts'
+import { readEvents } from './event-source.ts'
+import type { ServerEvent } from './event-source.ts'
+
+const EVENTS = '/fabric/v1/events'
+/** A stream is no use of its session, which the verb keeps for as long as it runs. */
+const KEEP_SESSION_MS = 20_000
+
+export interface EventVerbOptions {
+  readonly context?: string
+  readonly namespace?: readonly EventNamespace[]
+  readonly entityType?: readonly string[]
+  readonly metricFilter?: string
+  readonly sourceFilter?: string
+  readonly after?: string
+  readonly count?: number
+  readonly output: 'text' | 'json'
+}
+
+/** @throws {CommandFailure} exit 1 when the session has ended, or no controller answers for long. */
+export async function followEvents(options: EventVerbOptions): Promise<void> {
+  const client = connect(options)
+  const keeping = setInterval(() => {
+    client.ask({ method: 'GET', path: '/current-api-session' }).catch(() => undefined)
+  }, KEEP_SESSION_MS)
+  try {
+    await new EventFollower(options).run()
+  } finally {
+    clearInterval(keeping)
+  }
+}
+
+class EventFollower {
+  readonly #options: EventVerbOptions
+  readonly #context: ReturnType<typeof contextNamed>
+  readonly #stop = new AbortController()
+  #lastId: string
+  #left: number
+  /** Why the last stream was closed by its controller; '' for none. */
+  #closed = ''
+  #hasHeard = false
+
+  constructor(options: EventVerbOptions) {
+    this.#options = options
+    this.#context = contextNamed(readContexts(), options.context)
+    this.#lastId = options.after ?? ''
+    this.#left = options.count ?? Infinity
+  }
+
+  async run(): Promise<void> {
+    const { controllers } = this.#context.context
+    let silentSinceMs = performance.now()
+    for (let at = 0; !this.#stop.signal.aborted; at += 1) {
+      this.#hasHeard = false
+      const fault = await this.#follow(controllers[at % controllers.length] ?? '')
+      if (this.#stop.signal.aborted) return
+      this.#judgeEnd()
+      if (this.#hasHeard) silentSinceMs = performance.now()
+      else if (performance.now() - silentSinceMs > clientTimes.patienceMs) throw fault
+      await new Promise((resolve) => setTimeout(resolve, clientTimes.pauseMs))
+    }
+  }
+
+  /** @returns why it ended, to be told when nobody else goes on. @throws what no other controller would answer otherwise. */
+  async #follow(controller: string): Promise<Error> {
+    const { caPem, token } = this.#context.context
+    try {
+      await readEvents({
+        url: `${controller}${EVENTS}?${this.#query()}`,
+        ...{ caPem, token: token ?? '', lastId: this.#lastId, signal: this.#stop.signal },
+        onEvent: (event) => this.#take(event),
+      })
+      return new CommandFailure(
+        EXIT_FAILED,
+        `${controller}: it closed the stream (${this.#closed})`,
+      )
+    } catch (error) {
+      if (error instanceof HttpsFault) {
+        return new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)
+      }
+      if (!(error instanceof ApiRefusal)) throw error
+      if (error.status === 429 || error.status >= 500) return error
+      if (error.status === 401) throw this.#notAllowed()
+      throw error
+    }
+  }
+
+  #query(): string {
+    const { namespace, entityType, metricFilter, sourceFilter } = this.#options
+    const query = new URLSearchParams()
+    if (namespace !== undefined) query.set('namespaces', namespace.join(','))
+    if (entityType !== undefined) query.set('entityTypes', entityType.join(','))
+    if (metricFilter !== undefined) query.set('metricFilter', metricFilter)
+    if (sourceFilter !== undefined) query.set('sourceFilter', sourceFilter)
+    return query.toString()
+  }
+
+  #take({ name, id, data }: ServerEvent): void {
+    this.#hasHeard = true
+    if (id !== '') this.#lastId = id
+    if (data === '' || this.#left <= 0) return
+    const event = JSON.parse(data) as Readonly<Record<string, unknown>>
+    if (name === 'message') this.#print(event, data)
+    else if (name === 'closed') this.#closed = String(event['reason'])
+    else if (name === 'gap') {
+      process.stderr.write(
+        `flotilla: events after ${String(event['from'])} are gone; it goes on after ${String(event['to'])}\n`,
+      )
+    }
+  }
+
+  #print(event: Readonly<Record<string, unknown>>, text: string): void {
+    // Figures come by the dozen each minute: who wants them asks for them.
+    if (this.#options.namespace === undefined && event['namespace'] === METRICS) return
+    printLine(this.#options.output === 'json' ? text : eventLine(event))
+    this.#left -= 1
+    if (this.#left <= 0) this.#stop.abort()
+  }
+
+  /** @throws {CommandFailure} when the session, and not the controller, has come to its end. */
+  #judgeEnd(): void {
+    if (this.#closed.includes('session')) throw this.#notAllowed()
+    this.#closed = ''
+  }
+
+  #notAllowed(): CommandFailure {
+    const { name, context } = this.#context
+    return new CommandFailure(
+      EXIT_FAILED,
+      `the session has ended, or its identity may not see these events; log in again, or ask an administrator for ops.read: ${logInCommand(name, context)}`,
+    )
+  }
+}
+
+const METRICS: (typeof EVENT_NAMESPACES)[number] = 'metrics'

@@ -1,0 +1,51 @@
+import { InvalidArgumentError, Option } from 'commander'
+import type { Command } from 'commander'
+
+import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
+import type { EventVerbOptions } from './follow.ts'
+
+/** The verb `events`. What it does is loaded when needed. */
+export function addEvents(program: Command): void {
+  program
+    .command('events')
+    .description('follow what happens in the network, until it is stopped')
+    .option('--context <name>', 'work in this context (default: the one in use)')
+    .addOption(
+      new Option(
+        '--namespace <name...>',
+        'only these (default: all that may be seen but metrics)',
+      ).choices(EVENT_NAMESPACES),
+    )
+    .option('--entity-type <name...>', 'of entity changes, only these kinds, as services')
+    .option('--metric-filter <pattern>', 'of metrics, only these names, as raft.*')
+    .option('--source-filter <pattern>', 'of metrics, only of these controllers and routers')
+    .option('--after <id>', 'go on after the event with this id')
+    .option('--count <number>', 'end after so many events', toCount)
+    .addOption(
+      new Option('-o, --output <format>', 'text or json, a line an event')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
+    .addHelpText(
+      'after',
+      `
+When its controller goes away, the next one is asked and goes on where the last one was: changes of records are neither lost
+nor doubled. Where events are gone all the same, a line on the standard error says so. docs/events.md tells of all fields.
+
+Examples:
+  flotilla events
+  flotilla events --namespace entityChange --entity-type services identities
+  flotilla events --namespace cluster alert -o json
+  flotilla events --namespace metrics --metric-filter 'raft.*'`,
+    )
+    .action(async (options: EventVerbOptions) => {
+      const { followEvents } = await import('./follow.ts')
+      await followEvents(options)
+    })
+}
+
+function toCount(text: string): number {
+  const count = Number(text)
+  if (/^[0-9]{1,9}$/.test(text) && count > 0) return count
+  throw new InvalidArgumentError('must be a number from 1 on')
+}

@@ -1,0 +1,227 @@
+import { isIP } from 'node:net'
+
+import type { CertificateKeeper } from '../../cluster/secrets/certificate-keeper.ts'
+import { recorded } from '../../cluster/action-recorder.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { fieldProblem, Problem } from '../../lib/problems.ts'
+import {
+  issueControllerCertificateFor,
+  issueLeafFor,
+  LEAF_LIFETIME_MS,
+} from '../../pki/authority.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { parseCertificateRequest } from '../../pki/certificate-request.ts'
+import {
+  ALTERNATIVE_NAMES_MAX,
+  CertificateError,
+  issuingPath,
+  isAmong,
+  leafControllerId,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { SecretFileError } from '../../pki/key-file.ts'
+import { hasIssuerName, validityWithin } from '../../pki/renewal.ts'
+import { checkSigner } from '../../pki/signer.ts'
+import { externalSpiffeId } from '../../pki/spiffe.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
+import type { Actor } from '../../ports/actor.ts'
+import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
+import type { IssuedCertificate, IssueRequest, PkiControl } from '../../ports/pki-control.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const COMMON_NAME = /^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}$/
+const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
+
+export interface PkiControlParts {
+  readonly keeper: CertificateKeeper
+  readonly trustDomain: string
+  readonly clock: Clock
+  /** The issuing authority of the cluster in force; null as long as it is not known here. */
+  readonly issuing: () => CertifiedKey | null
+  /** Makes another one the issuing authority of the whole cluster. @throws {Problem} */
+  readonly installIssuing: (authority: CertifiedKey) => Promise<void>
+  readonly actions: ActionRecorder
+  /** SHA-256 of the public key by which the cluster knows a member; null: no such member. */
+  readonly memberKeySha256: (id: string) => Uint8Array | null
+}
+
+/** What operators ask a running controller about certificates. */
+export function pkiControl(parts: PkiControlParts): PkiControl {
+  const { keeper, actions } = parts
+  return {
+    view: () => keeper.view(),
+    renew: noted(actions, 'certificate-renew', async () => {
+      await keeper.renew()
+      return keeper.view()
+    }),
+    reload: noted(actions, 'certificate-reload', async () => {
+      await keeper.reload()
+      return keeper.view()
+    }),
+    // Another authority: nothing is done before the log says who wants it.
+    installIssuing: (given, by) =>
+      recorded(actions, { action: 'issuing-install', target: null }, by, () =>
+        explained(() => installIssuing(parts, given)),
+      ),
+    issue: (request, by) => explained(() => issue(parts, request, by)),
+    renewMember: (certificatePem, by) =>
+      noted(actions, 'certificate-renew-member', () => renewMember(parts, certificatePem))(by),
+  }
+}
+
+/** What a cluster without a quorum may need to get one again: it waits for no log. */
+function noted<T>(
+  actions: ActionRecorder,
+  action: string,
+  run: () => Promise<T>,
+): (by: Actor) => Promise<T> {
+  return async (by) => {
+    const result = await explained(run)
+    void actions.note({ action, target: null, outcome: 'done' }, by)
+    return result
+  }
+}
+
+/** What is wrong with a certificate or file is a refusal like any other, not a mistake of this program. */
+async function explained<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
+    throw new Problem('CERTIFICATE_REFUSED', { detail: error.message, cause: error })
+  }
+}
+
+/** A certificate with its key, or a new certificate for the key that the authority has now. */
+async function installIssuing(
+  parts: PkiControlParts,
+  { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
+): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }> {
+  const { keeper, clock } = parts
+  const present = presentIssuing(parts)
+  const privateKeyPem = given.privateKeyPem ?? present.privateKeyPem
+  const signer = { certificatePem, privateKeyPem }
+  checkSigner({ signer, anchors: keeper.anchors, nowMs: clock.nowMs() })
+  const [next] = parseCertificates(certificatePem)
+  const [before] = parseCertificates(present.certificatePem)
+  if (next.native.subject !== before.native.subject) {
+    throw new CertificateError(
+      'wrong-identity',
+      'the name must equal that of the current issuing authority; controllers recognize the certificates they renew by it',
+    )
+  }
+  if (next.sha256 !== before.sha256) await parts.installIssuing(signer)
+  void keeper.look()
+  return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
+}
+
+/** A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its SPIFFE id is that of no controller and no identity. */
+async function issue(
+  parts: PkiControlParts,
+  request: IssueRequest,
+  by: Actor,
+): Promise<IssuedCertificate> {
+  const issuer = presentIssuing(parts)
+  const { commonName, publicKeySpki } = await parseCertificateRequest(request.requestPem)
+  if (commonName === null || !COMMON_NAME.test(commonName)) {
+    throw fieldProblem('name', 'must be 1 to 64 letters, digits, spaces or . _ @ -')
+  }
+  const validity = validityFor(parts, issuer, daysOf(request) * DAY_MS)
+  const content = {
+    ...{ issuer, commonName, validity, uris: [externalSpiffeId(parts.trustDomain)] },
+    hosts: hostsOf(request),
+    usages: usagesOf(request),
+  }
+  const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
+  const certificatePem = await recorded(parts.actions, wanted, by, async () => {
+    return await issueLeafFor(content, publicKeySpki)
+  })
+  return { certificatePem, notAfterMs: validity.notAfterMs }
+}
+
+/** For a member that has been away so long that its certificate ended, and that cannot get in to renew it. */
+async function renewMember(
+  parts: PkiControlParts,
+  givenPem: string,
+): Promise<IssuedCertificate & { readonly id: string }> {
+  const issuer = presentIssuing(parts)
+  const chain = parseCertificates(givenPem)
+  const [leaf] = chain
+  const id = leafControllerId(leaf, parts.trustDomain)
+  const pinned = parts.memberKeySha256(id)
+  if (pinned === null || Buffer.compare(pinned, leaf.publicKeySha256) !== 0) {
+    throw new CertificateError(
+      'wrong-identity',
+      `no member ${id} with this key; have it join with a ticket`,
+    )
+  }
+  checkOwnIssue(parts, chain, issuer)
+  const validity = validityFor(parts, issuer, LEAF_LIFETIME_MS)
+  const certificatePem = await issueControllerCertificateFor({
+    issuer,
+    trustDomain: parts.trustDomain,
+    id,
+    hosts: [...leaf.dnsNames, ...leaf.ipAddresses],
+    publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+    validity,
+  })
+  return { id, certificatePem, notAfterMs: validity.notAfterMs }
+}
+
+/** The names in it are signed again unseen, so they must have been signed by this cluster before. */
+function checkOwnIssue(
+  { keeper, clock }: PkiControlParts,
+  chain: readonly [Certificate, ...Certificate[]],
+  issuer: CertifiedKey,
+): void {
+  const { anchors } = keeper
+  const path = issuingPath(chain, anchors, clock.nowMs())
+  const isTrusted = path.some((certificate) => isAmong(anchors, certificate))
+  if (isTrusted && hasIssuerName(chain[0], issuer.certificatePem)) return
+  throw new CertificateError(
+    'untrusted',
+    'it was not issued by the authority of this cluster; have its issuer renew it, for the same key',
+  )
+}
+
+function presentIssuing({ issuing }: PkiControlParts): CertifiedKey {
+  const present = issuing()
+  if (present !== null) return present
+  throw new CertificateError(
+    'untrusted',
+    'the issuing authority of the cluster is not known here yet; retry once this controller has caught up',
+  )
+}
+
+function validityFor(
+  { clock }: PkiControlParts,
+  issuer: CertifiedKey,
+  lifetimeMs: number,
+): ReturnType<typeof validityWithin> {
+  const nowMs = clock.nowMs()
+  const [authority] = parseCertificates(issuer.certificatePem)
+  const validity = validityWithin(authority, nowMs, lifetimeMs)
+  if (validity.notAfterMs > nowMs) return validity
+  throw new CertificateError(
+    'expired',
+    "the issuing authority of the cluster has expired; run 'flotilla pki renew-issuing' with the root key",
+  )
+}
+
+function daysOf({ days }: IssueRequest): number {
+  if (Number.isSafeInteger(days) && days >= 1 && days <= ISSUED_DAYS_MAX) return days
+  throw fieldProblem('days', `must be an integer from 1 to ${ISSUED_DAYS_MAX}`)
+}
+
+function hostsOf({ hosts }: IssueRequest): string[] {
+  const isHost = (host: string): boolean => isIP(host) !== 0 || DNS_NAME.test(host)
+  if (hosts.length <= ALTERNATIVE_NAMES_MAX && hosts.every(isHost)) return [...new Set(hosts)]
+  throw fieldProblem('hosts', 'must be DNS names or IP addresses')
+}
+
+function usagesOf({ usages }: IssueRequest): ('server' | 'client')[] {
+  if (usages.length > 0) return [...new Set(usages)]
+  throw fieldProblem('usages', "must be 'server', 'client' or both")
+}

@@ -1,0 +1,96 @@
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import type { Server, Socket } from 'node:net'
+
+import type { Api } from '../../api/server.ts'
+import { actorAt, CALLER_HEADER, ownCaller } from './caller.ts'
+import { adminSocketAddress } from './socket-address.ts'
+import type { SocketAddress } from './socket-address.ts'
+
+export const adminSocketLimits = {
+  /** More are closed at once. */
+  socketConnectionsMax: 32,
+} as const
+
+const OPENING_BRACE = 0x7b
+
+/** The API at the admin socket of a data folder. */
+export class AdminSocket {
+  readonly #app: ReturnType<Api['listener']>
+  readonly #address: SocketAddress
+
+  private constructor(app: ReturnType<Api['listener']>, address: SocketAddress) {
+    this.#app = app
+    this.#address = address
+  }
+
+  /**
+   * The caller must own the data folder (hold its lock): a socket left by a process that was killed is removed.
+   * @param version of this program, for clients of another one.
+   * @throws the error of listening.
+   */
+  static async open(api: Api, dataFolder: string, version: string): Promise<AdminSocket> {
+    const own = ownCaller()
+    const app = api.listener({
+      apis: ['client', 'management', 'fabric', 'host'],
+      https: null,
+      socketCaller: ({ headers }) => actorAt(headers[CALLER_HEADER], own),
+      onClientError: (error, socket) => answerEarlierProgram(error, socket, version),
+    })
+    app.server.maxConnections = adminSocketLimits.socketConnectionsMax
+    await app.ready()
+    const address = adminSocketAddress(dataFolder)
+    try {
+      await listen(app.server, address.path)
+    } catch (error) {
+      address.release()
+      await app.close()
+      throw error
+    }
+    return new AdminSocket(app, address)
+  }
+
+  /** Ends what is being asked as well. */
+  async close(): Promise<void> {
+    const { server } = this.#app
+    const closed = new Promise((resolve) => server.close(resolve))
+    server.closeAllConnections()
+    await closed
+    this.#address.release()
+    await this.#app.close()
+  }
+}
+
+async function listen(server: Server, path: string): Promise<void> {
+  removeSocket(path)
+  // Bound under a narrow mask, so that nobody else can connect even before the mode is set.
+  const umask = process.umask(0o177)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(path, resolve)
+      process.umask(umask)
+    })
+    chmodSync(path, 0o600)
+  } finally {
+    process.umask(umask)
+  }
+}
+
+function removeSocket(path: string): void {
+  const status = lstatSync(path, { throwIfNoEntry: false })
+  if (status?.isSocket() === true) unlinkSync(path)
+}
+
+/** Programs before this protocol asked by a line of JSON, and understand such a line alone. */
+function answerEarlierProgram(
+  error: Error & { readonly rawPacket?: unknown },
+  socket: Socket,
+  version: string,
+): boolean {
+  const { rawPacket } = error
+  if (!Buffer.isBuffer(rawPacket) || rawPacket[0] !== OPENING_BRACE) return false
+  const message = `this controller runs version ${version}; use its own flotilla`
+  socket.end(`${JSON.stringify({ ok: false, code: 'OTHER_VERSION', message })}\n`)
+  socket.destroySoon()
+  return true
+}

@@ -1,0 +1,45 @@
+import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { Events } from '../../events/open-events.ts'
+import type { EventLines } from '../../events/sinks/stream-sink.ts'
+import type { StateMachine } from '../../fsm/machine.ts'
+import { systemClock } from '../../lib/clock.ts'
+
+export type { EventLines, Events }
+
+/** The events of a controller: made before its first entry is applied, so that none is missed. */
+export function openEvents(
+  parts: {
+    readonly config: Pick<ControllerConfig, 'events' | 'id'>
+    readonly eventLines?: EventLines | null
+  },
+  { generation }: { readonly generation: number },
+  state: StateMachine,
+  startedAtMs: number,
+): Events {
+  const { events: options, id: selfId } = parts.config
+  const lines = parts.eventLines ?? null
+  return new Events({
+    ...{ generation, startedAtMs, lines, selfId, options, state, clock: systemClock },
+  })
+}
+
+/** Tells of the cluster from here on, and writes to where the configuration says. @returns the way to end it. */
+export function startEvents(
+  events: Events,
+  clusterNode: ClusterNode,
+  { events: { file } }: Pick<ControllerConfig, 'events'>,
+): () => Promise<void> {
+  events.start({
+    cluster: clusterNode,
+    alarms: () => clusterNode.alarms.list(),
+    vitals: () => clusterNode.vitals,
+    onFileFault: (reason) => {
+      if (reason === null) clusterNode.alarms.clear('EVENTS_NOT_WRITTEN')
+      else {
+        clusterNode.alarms.raise('EVENTS_NOT_WRITTEN', { path: file.path ?? '', fault: reason })
+      }
+    },
+  })
+  return () => events.stop()
+}

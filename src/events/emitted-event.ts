@@ -1,0 +1,61 @@
+import { positionText } from '../ports/events.ts'
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+import type { EventFilter, EventPosition } from '../ports/events.ts'
+import type { NewEvent } from './field.ts'
+
+/** An event in its place. Its text is made when the first reader wants it: most events have none. */
+export class EmittedEvent {
+  readonly namespace: EventNamespace
+  readonly position: EventPosition
+  /** It follows from the log: every controller emits it under the same id. */
+  readonly isReplicated: boolean
+  readonly weight: number
+  readonly #sourceId: string
+  readonly #about: string
+  readonly #source: string
+  #event: NewEvent | null
+  #text: string | null = null
+
+  constructor(event: NewEvent, position: EventPosition, isReplicated: boolean, sourceId: string) {
+    this.namespace = event.namespace
+    this.position = position
+    this.isReplicated = isReplicated
+    this.weight = event.weight
+    this.#sourceId = sourceId
+    this.#about = event.about ?? ''
+    this.#source = event.source ?? ''
+    this.#event = event
+  }
+
+  get id(): string {
+    const text = positionText(this.position)
+    return this.isReplicated ? text : `${text}@${this.#sourceId}`
+  }
+
+  /** One line of JSON. */
+  get text(): string {
+    const event = this.#event
+    if (this.#text !== null || event === null) return this.#text ?? ''
+    this.#text = JSON.stringify({
+      namespace: event.namespace,
+      event_src_id: this.#sourceId,
+      timestamp: new Date(event.atMs).toISOString(),
+      ...event.fields(),
+      event_id: this.id,
+    })
+    // What it was made of may be large, and is not needed again.
+    this.#event = null
+    return this.#text
+  }
+
+  isFor({ namespaces, metrics, sources, entityTypes }: EventFilter): boolean {
+    if (!namespaces.has(this.namespace)) return false
+    if (this.namespace === 'metrics') {
+      return (
+        (metrics === null || metrics.matches(this.#about)) &&
+        (sources === null || sources.matches(this.#source))
+      )
+    }
+    return this.namespace !== 'entityChange' || entityTypes === null || entityTypes.has(this.#about)
+  }
+}

@@ -1,0 +1,121 @@
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+import type { EventPosition } from '../ports/events.ts'
+import { EmittedEvent } from './emitted-event.ts'
+import { EventRing } from './event-ring.ts'
+import type { RingLimits } from './event-ring.ts'
+import type { NewEvent } from './field.ts'
+
+export interface EventBusParts {
+  /** Of the controller. */
+  readonly selfId: string
+  readonly generation: number
+  readonly appliedIndex: () => number
+  /** UTC ms, of the start of the process: what was seen in an earlier one has a smaller sequence. */
+  readonly startedAtMs: number
+  readonly limits: RingLimits
+}
+
+/** A later process begins above all that an earlier one gave out, unless that saw more than a thousand a millisecond. */
+const SEQUENCES_PER_MS = 1000
+
+/**
+ * All events of a controller, each in its place. Nobody is called while an entry is applied: readers are told of what has
+ * come once the turn is over, and take from the ring at their own pace.
+ */
+export class EventBus {
+  readonly ring: EventRing
+  readonly #parts: EventBusParts
+  readonly #listeners = new Set<() => void>()
+  readonly #interest = new Map<EventNamespace, number>()
+  #liveSequence: number
+  #isTelling = false
+
+  constructor(parts: EventBusParts) {
+    this.#parts = parts
+    this.#liveSequence = parts.startedAtMs * SEQUENCES_PER_MS
+    this.ring = new EventRing(parts.limits, this.#here(0))
+  }
+
+  get selfId(): string {
+    return this.#parts.selfId
+  }
+
+  get generation(): number {
+    return this.#parts.generation
+  }
+
+  get appliedIndex(): number {
+    return this.#parts.appliedIndex()
+  }
+
+  /** After all that was emitted so far, and before all that comes. */
+  get position(): EventPosition {
+    return this.#here(this.#liveSequence)
+  }
+
+  /** A place of its own, after all that was emitted so far. */
+  nextPosition(): EventPosition {
+    this.#liveSequence += 1
+    return this.position
+  }
+
+  /** What an entry of the log comes to, in its order. */
+  emitEntry(index: number, events: readonly NewEvent[]): void {
+    const { generation, selfId } = this.#parts
+    for (const [at, event] of events.entries()) {
+      const position = { generation, index, sequence: at + 1 }
+      this.ring.push(new EmittedEvent(event, position, true, selfId))
+    }
+    this.#tellLater()
+  }
+
+  /** What this controller has seen. Never within apply: it would come before what the entry comes to. */
+  emitLive(event: NewEvent): void {
+    const position = this.nextPosition()
+    this.ring.push(new EmittedEvent(event, position, false, this.#parts.selfId))
+    this.#tellLater()
+  }
+
+  /** Entries have taken effect that nobody here has seen one by one. */
+  noteGap(): void {
+    this.ring.forget(this.#here(this.#liveSequence))
+    this.#tellLater()
+  }
+
+  /** Called after events have come, and not for each. @returns the way to end it. */
+  onEvents(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** Somebody reads these; figures are gathered for readers alone. @returns the way to end it. */
+  want(namespaces: Iterable<EventNamespace>): () => void {
+    const wanted = [...namespaces]
+    for (const one of wanted) this.#interest.set(one, (this.#interest.get(one) ?? 0) + 1)
+    return () => {
+      for (const one of wanted.splice(0)) {
+        this.#interest.set(one, (this.#interest.get(one) ?? 1) - 1)
+      }
+    }
+  }
+
+  isWanted(namespace: EventNamespace): boolean {
+    return (this.#interest.get(namespace) ?? 0) > 0
+  }
+
+  #here(sequence: number): EventPosition {
+    const { appliedIndex, generation } = this.#parts
+    return { generation, index: appliedIndex(), sequence }
+  }
+
+  #tellLater(): void {
+    if (this.#isTelling || this.#listeners.size === 0) return
+    this.#isTelling = true
+    setImmediate(() => {
+      this.#isTelling = false
+      for (const listener of [...this.#listeners]) listener()
+    })
+  }
+}

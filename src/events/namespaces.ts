@@ -1,0 +1,35 @@
+import { EVENT_NAMESPACES } from '../lib/event-namespaces.ts'
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+import type { EventSubject } from './field.ts'
+import { alert } from './subjects/alert.ts'
+import { apiSession } from './subjects/api-session.ts'
+import { authentication } from './subjects/authentication.ts'
+import { circuit } from './subjects/circuit.ts'
+import { cluster } from './subjects/cluster.ts'
+import { connect, sdk } from './subjects/connect.ts'
+import { entityChange } from './subjects/entity-change.ts'
+import { entityCount } from './subjects/entity-count.ts'
+import { link } from './subjects/link.ts'
+import { metrics } from './subjects/metrics.ts'
+import { router } from './subjects/router.ts'
+import { session } from './subjects/session.ts'
+import { terminator } from './subjects/terminator.ts'
+
+export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
+  ...{ alert, apiSession, authentication, circuit, cluster, connect, entityChange, entityCount },
+  ...{ link, metrics, router, sdk, session, terminator },
+}
+
+/** Namespaces of the API family that nothing is emitted for here: a subscription to one of them is taken, and stays quiet. */
+const quietNames: ReadonlySet<string> = new Set(['usage', 'fabric.usage', 'service', 'services'])
+
+const byName: ReadonlyMap<string, EventNamespace> = new Map(
+  EVENT_NAMESPACES.flatMap((namespace) =>
+    [namespace, ...eventSubjects[namespace].aliases].map((name) => [name, namespace] as const),
+  ),
+)
+
+/** @returns undefined for a name that is unknown, null for one of the family that is quiet here. */
+export function namespaceNamed(name: string): EventNamespace | null | undefined {
+  return byName.get(name) ?? (quietNames.has(name) ? null : undefined)
+}

@@ -1,0 +1,151 @@
+import type { Clock } from '../lib/clock.ts'
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+import { parsePattern } from '../lib/text-pattern.ts'
+import type { ChangeFeed } from '../ports/change-feed.ts'
+import type { ClusterView } from '../ports/cluster-view.ts'
+import type { EventFilter, EventStreams } from '../ports/events.ts'
+import type { TellFact } from '../ports/live-facts.ts'
+import type { StateView } from '../ports/state-view.ts'
+import type { HostVitals } from '../ports/vitals.ts'
+import { ClusterWatch } from './cluster-watch.ts'
+import type { RaisedAlarm } from './cluster-watch.ts'
+import { EventBus } from './event-bus.ts'
+import { eventLimits } from './limits.ts'
+import { LiveFollower } from './live-follower.ts'
+import { RecordFollower } from './record-follower.ts'
+import { Sampler } from './sampler.ts'
+import type { EventFileOptions } from './sinks/event-file.ts'
+import { FileSink } from './sinks/file-sink.ts'
+import type { EventLines } from './sinks/stream-sink.ts'
+import { StreamSink } from './sinks/stream-sink.ts'
+import { StreamRoom } from './streams/stream-room.ts'
+
+/** As the configuration says it. */
+export interface EventOptions {
+  readonly file: Omit<EventFileOptions, 'path' | 'isSynced'> & {
+    readonly path: string | null
+    readonly namespaces: readonly EventNamespace[]
+    readonly fsync: boolean
+  }
+  readonly stdout: { readonly namespaces: readonly EventNamespace[] }
+  readonly metricsIntervalMs: number
+  readonly entityCountIntervalMs: number
+  readonly metricFilter: string
+  readonly sourceFilter: string
+}
+
+export interface EventsParts {
+  readonly selfId: string
+  readonly generation: number
+  readonly startedAtMs: number
+  readonly options: EventOptions
+  readonly state: ChangeFeed &
+    Pick<StateView, 'appliedIndex' | 'count' | 'findAll' | 'get'> & {
+      readonly routers: { of(routerId: string): unknown }
+    }
+  readonly clock: Clock
+  /** The standard output; null: nothing is written to it. */
+  readonly lines: EventLines | null
+}
+
+/** What is there once the controller has joined its cluster. */
+export interface EventSources {
+  readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
+  readonly alarms: () => readonly RaisedAlarm[]
+  readonly vitals: () => HostVitals
+  /** That events cannot be written, or (null) can be again. */
+  readonly onFileFault: (reason: string | null) => void
+}
+
+/**
+ * The events of one controller: made before the first entry is applied, so that none is missed, and started once there is
+ * somebody to tell.
+ */
+export class Events {
+  readonly bus: EventBus
+  readonly streams: EventStreams
+  readonly tell: TellFact
+  readonly #parts: EventsParts
+  readonly #records: RecordFollower
+  readonly #live: LiveFollower
+  readonly #room: StreamRoom
+  #file: FileSink | null = null
+  #stdout: StreamSink | null = null
+  #watch: ClusterWatch | null = null
+  #sampler: Sampler | null = null
+
+  constructor(parts: EventsParts) {
+    const { selfId, generation, startedAtMs, state, clock } = parts
+    this.#parts = parts
+    this.bus = new EventBus({
+      ...{ selfId, generation, startedAtMs, limits: eventLimits },
+      appliedIndex: () => state.appliedIndex,
+    })
+    this.#records = new RecordFollower(this.bus, state)
+    const isConnected = (routerId: string): boolean => state.routers.of(routerId) !== null
+    this.#live = new LiveFollower({ bus: this.bus, clock, state, isConnected })
+    this.tell = this.#live.tell
+    this.#room = new StreamRoom({ bus: this.bus, clock, lost: () => this.lost })
+    this.streams = this.#room
+  }
+
+  /** Events that a file or the standard output did not get, and facts that came too fast. */
+  get lost(): number {
+    return (this.#file?.lost ?? 0) + (this.#stdout?.lost ?? 0) + this.#live.dropped
+  }
+
+  start(sources: EventSources): void {
+    const { bus } = this
+    const { clock, options, state } = this.#parts
+    const { cluster, vitals, alarms, onFileFault } = sources
+    const { metricsIntervalMs, entityCountIntervalMs } = options
+    this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, tell: this.tell })
+    this.#sampler = new Sampler({
+      ...{ bus, cluster, state, vitals, clock, metricsIntervalMs, entityCountIntervalMs },
+    })
+    this.#openSinks(onFileFault)
+    this.#watch.start()
+    this.#sampler.start()
+    this.#room.start()
+  }
+
+  /** Before the listeners close, which wait for their connections. */
+  closeStreams(): void {
+    this.#room.stop()
+  }
+
+  async stop(): Promise<void> {
+    this.closeStreams()
+    this.#watch?.stop()
+    this.#sampler?.stop()
+    this.#records.stop()
+    this.#stdout?.stop()
+    await this.#file?.stop()
+  }
+
+  #openSinks(onFault: EventSources['onFileFault']): void {
+    const { lines, options } = this.#parts
+    const { file, stdout } = options
+    if (lines !== null && stdout.namespaces.length > 0) {
+      this.#stdout = new StreamSink(this.bus, this.#filter(stdout.namespaces), lines)
+    }
+    if (file.path === null) return
+    const { path, bytesMax, keep, fsync: isSynced } = file
+    this.#file = new FileSink({
+      ...{ bus: this.bus, filter: this.#filter(file.namespaces), onFault },
+      options: { path, bytesMax, keep, isSynced },
+    })
+    this.#file.start()
+  }
+
+  #filter(namespaces: readonly EventNamespace[]): EventFilter {
+    const { metricFilter, sourceFilter } = this.#parts.options
+    const patternOf = (text: string) => (text === '' ? null : parsePattern(text))
+    return {
+      namespaces: new Set(namespaces),
+      metrics: patternOf(metricFilter),
+      sources: patternOf(sourceFilter),
+      entityTypes: null,
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import type { EventFilter } from '../../ports/events.ts'
+import type { EventBus } from '../event-bus.ts'
+import { eventLimits } from '../limits.ts'
+import { EventFile } from './event-file.ts'
+import type { EventFileOptions } from './event-file.ts'
+import { gapLine, SinkReader, stoppedLine } from './sink-reader.ts'
+
+export interface FileSinkParts {
+  readonly bus: EventBus
+  readonly filter: EventFilter
+  readonly options: EventFileOptions
+  /** Told once when the file cannot be written, and once when it can be again (null). */
+  readonly onFault: (reason: string | null) => void
+}
+
+/**
+ * Writes events to a file. While that is not possible, as on a full disk, it tries again and again; nothing else waits for
+ * it, and what leaves the ring meanwhile is counted and marked in the file.
+ */
+export class FileSink {
+  readonly #parts: FileSinkParts
+  #file: EventFile | null = null
+  #reader: SinkReader | null = null
+  /** Taken from the ring and not written yet. */
+  #left: Buffer = Buffer.alloc(0)
+  #written = 0
+  #hasFault = false
+  #isStopping = false
+  #working: Promise<void> | null = null
+  #timer: NodeJS.Timeout | null = null
+  #unlisten: () => void = () => undefined
+
+  constructor(parts: FileSinkParts) {
+    this.#parts = parts
+  }
+
+  /** Lost, as they left the ring before they could be written. */
+  get lost(): number {
+    return this.#reader?.lost ?? 0
+  }
+
+  get written(): number {
+    return this.#written
+  }
+
+  /** A file that cannot be opened is tried again, like one that cannot be written. */
+  start(): void {
+    this.#unlisten = this.#parts.bus.onEvents(() => this.#work())
+    this.#work()
+  }
+
+  /** Writes what there is, as far as that is possible at once. */
+  async stop(): Promise<void> {
+    this.#unlisten()
+    this.#work()
+    this.#isStopping = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#working
+    if (!this.#hasFault) await this.#writeEnd().catch(() => undefined)
+    this.#reader?.close()
+    await this.#file?.close().catch(() => undefined)
+  }
+
+  /** So that the next process knows that nothing is missing in between. */
+  async #writeEnd(): Promise<void> {
+    const { bus } = this.#parts
+    await this.#file?.write(Buffer.from(`${stoppedLine(bus.selfId, bus.nextPosition())}\n`))
+  }
+
+  #work(): void {
+    if (this.#working !== null || this.#timer !== null || this.#isStopping) return
+    this.#working = this.#writeAll()
+      .then(
+        () => this.#tell(null),
+        (error: unknown) => this.#retryLater(error),
+      )
+      .finally(() => {
+        this.#working = null
+      })
+  }
+
+  async #writeAll(): Promise<void> {
+    const file = this.#file ?? (await this.#open())
+    const reader = this.#reader ?? (await this.#begin(file))
+    for (;;) {
+      if (this.#left.length === 0) {
+        const batch = reader.take(eventLimits.eventFileBatchBytes)
+        if (batch === null) return
+        this.#left = Buffer.from(batch.lines, 'utf8')
+        this.#written += batch.events
+      }
+      while (this.#left.length > 0) {
+        this.#left = this.#left.subarray(await file.write(this.#left))
+      }
+    }
+  }
+
+  async #open(): Promise<EventFile> {
+    this.#file = await EventFile.open(this.#parts.options)
+    return this.#file
+  }
+
+  /** After what an earlier process has written; entries that it applied and did not write are gone. */
+  async #begin(file: EventFile): Promise<SinkReader> {
+    const { bus, filter } = this.#parts
+    const last = await file.lastPosition()
+    this.#reader = new SinkReader(bus, filter, last)
+    const { floor } = bus.ring
+    const isBehind =
+      last !== null && (last.generation !== floor.generation || last.index < floor.index)
+    if (isBehind) this.#left = Buffer.from(`${gapLine(bus.selfId, { from: last, to: floor })}\n`)
+    return this.#reader
+  }
+
+  #retryLater(error: unknown): void {
+    this.#tell(error instanceof Error ? error.message : String(error))
+    if (this.#isStopping) return
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      this.#work()
+    }, eventLimits.eventFileRetryMs)
+    this.#timer.unref()
+  }
+
+  #tell(fault: string | null): void {
+    const hasFault = fault !== null
+    if (hasFault === this.#hasFault) return
+    this.#hasFault = hasFault
+    this.#parts.onFault(fault)
+  }
+}

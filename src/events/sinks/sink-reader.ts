@@ -1,0 +1,96 @@
+import type { EventFilter, EventPosition } from '../../ports/events.ts'
+import { comparePositions, positionText } from '../../ports/events.ts'
+import type { EmittedEvent } from '../emitted-event.ts'
+import type { EventBus } from '../event-bus.ts'
+
+/** Lines for a sink, and how many events were lost before the first of them. */
+export interface SinkBatch {
+  readonly lines: string
+  readonly events: number
+}
+
+/**
+ * What a file or stream is to be given: taken from the ring batch by batch, so that one that is slow holds up nobody and takes no
+ * more memory than the ring. What has left the ring by then is counted, and a line says so in its place.
+ */
+export class SinkReader {
+  readonly #bus: EventBus
+  readonly #filter: EventFilter
+  readonly #unwant: () => void
+  #next: number
+  #written: EventPosition | null
+  #lost = 0
+
+  /** @param written what an earlier process wrote last; entries that are applied again are not written again. */
+  constructor(bus: EventBus, filter: EventFilter, written: EventPosition | null = null) {
+    this.#bus = bus
+    this.#filter = filter
+    this.#next = bus.ring.first
+    this.#written = written
+    this.#unwant = bus.want(filter.namespaces)
+  }
+
+  get lost(): number {
+    return this.#lost
+  }
+
+  close(): void {
+    this.#unwant()
+  }
+
+  /** Null when there is nothing. */
+  take(bytesMax: number): SinkBatch | null {
+    const { ring } = this.#bus
+    let [lines, events] = [this.#gapLine(), 0]
+    while (this.#next < ring.end && lines.length < bytesMax) {
+      const event = ring.at(this.#next)
+      if (event === undefined) break
+      this.#next += 1
+      if (!event.isFor(this.#filter) || this.#isWritten(event)) continue
+      lines += `${event.text}\n`
+      events += 1
+    }
+    return lines === '' ? null : { lines, events }
+  }
+
+  /** What was seen live has not been seen before, however far the log had come then. */
+  #isWritten({ isReplicated, position }: EmittedEvent): boolean {
+    if (this.#written === null || !isReplicated) return false
+    return comparePositions(position, this.#written) <= 0
+  }
+
+  #gapLine(): string {
+    const { ring, selfId } = this.#bus
+    const missed = ring.first - this.#next
+    if (missed <= 0) return ''
+    this.#next = ring.first
+    this.#lost += missed
+    return `${gapLine(selfId, { to: ring.floor, count: missed })}\n`
+  }
+}
+
+/** Says in a file up to where it is complete, as its writer stops. */
+export function stoppedLine(selfId: string, at: EventPosition): string {
+  return JSON.stringify({
+    ...{ namespace: 'events', event_src_id: selfId, timestamp: new Date().toISOString() },
+    ...{ event_type: 'stopped', event_id: `${positionText(at)}@${selfId}` },
+  })
+}
+
+/** Says in a file that events are missing in it. @param count at most so many of all namespaces; undefined: not known. */
+export function gapLine(
+  selfId: string,
+  {
+    from,
+    to,
+    count,
+  }: { readonly from?: EventPosition; readonly to: EventPosition; readonly count?: number },
+): string {
+  return JSON.stringify({
+    ...{ namespace: 'events', event_src_id: selfId, timestamp: new Date().toISOString() },
+    event_type: 'gap',
+    ...(from === undefined ? {} : { from: positionText(from) }),
+    to: positionText(to),
+    ...(count === undefined ? {} : { count }),
+  })
+}

@@ -1,0 +1,55 @@
+import type { EventFilter } from '../../ports/events.ts'
+import type { EventBus } from '../event-bus.ts'
+import { eventLimits } from '../limits.ts'
+import { SinkReader } from './sink-reader.ts'
+
+/** Where lines go that share an output with those of the log. */
+export interface EventLines {
+  /** A line with its end, or several. */
+  write(lines: string): void
+  /** What was written waits for whoever reads: more should come later. */
+  readonly isCrowded: boolean
+}
+
+/** Writes events to the standard output, no faster than it is read. */
+export class StreamSink {
+  readonly #lines: EventLines
+  readonly #reader: SinkReader
+  readonly #unlisten: () => void
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(bus: EventBus, filter: EventFilter, lines: EventLines) {
+    this.#lines = lines
+    this.#reader = new SinkReader(bus, filter)
+    this.#unlisten = bus.onEvents(() => this.#work())
+    this.#work()
+  }
+
+  get lost(): number {
+    return this.#reader.lost
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#work()
+    this.#unlisten()
+    this.#reader.close()
+  }
+
+  #work(): void {
+    while (this.#timer === null) {
+      if (this.#lines.isCrowded) {
+        this.#timer = setTimeout(() => {
+          this.#timer = null
+          this.#work()
+        }, eventLimits.eventLinesRetryMs)
+        this.#timer.unref()
+        return
+      }
+      const batch = this.#reader.take(eventLimits.eventBatchBytes)
+      if (batch === null) return
+      this.#lines.write(batch.lines)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { EventPosition, EventReader } from '../../ports/events.ts'
+import type { EmittedEvent } from '../emitted-event.ts'
+import type { EventBus } from '../event-bus.ts'
+import { eventLimits } from '../limits.ts'
+
+/** Why a stream was closed, as its client is told. */
+export const closeReasons = {
+  slow: 'the client reads more slowly than events come; resume from the last event that was read',
+  stopping: 'the controller stops; go on at another one',
+} as const
+
+/** The way to the client of a stream. It writes each at once, and says when its client should read first. */
+export interface StreamOutput {
+  /** @returns false when nothing more should be written before `onDrain`. */
+  event(event: EmittedEvent): boolean
+  /** Events after `from` may be gone; what follows is complete after `to`. */
+  gap(from: EventPosition, to: EventPosition): boolean
+  /** All is told so far. */
+  heartbeat(at: EventPosition): boolean
+  /** Says why, and closes; whoever does not read that is cut off after a while. */
+  close(reason: string): void
+}
+
+/** What one reader gets: it takes from the ring at its own pace, and nothing is kept for it beside what the ring keeps. */
+export class EventStream {
+  readonly reader: EventReader
+  readonly #bus: EventBus
+  readonly #output: StreamOutput
+  readonly #clock: Clock
+  readonly #unwant: () => void
+  #next: number
+  #after: EventPosition | null
+  #blockedSinceMs: number | null = null
+  #isClosed = false
+  #heartbeatAtMs: number
+
+  constructor(bus: EventBus, clock: Clock, reader: EventReader, output: StreamOutput) {
+    this.#bus = bus
+    this.#clock = clock
+    this.reader = reader
+    this.#output = output
+    this.#after = reader.after
+    this.#unwant = bus.want(reader.filter.namespaces)
+    this.#heartbeatAtMs = clock.monotonicMs()
+    this.#next = bus.ring.end
+    if (reader.after !== null) this.#resume(reader.after)
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Its client has gone. */
+  gone(): void {
+    this.#isClosed = true
+    this.#unwant()
+  }
+
+  drained(): void {
+    this.#blockedSinceMs = null
+    this.pump()
+  }
+
+  /** Writes what there is, until there is no more or its client should read first. */
+  pump(): void {
+    const { ring } = this.#bus
+    if (this.#isClosed || this.#blockedSinceMs !== null || this.#next >= ring.end) return
+    // Before anything is shown: a session may have ended with one of these very events.
+    const refusal = this.reader.refusal()
+    if (refusal !== null) {
+      this.close(refusal)
+      return
+    }
+    while (this.#next < ring.end) {
+      const event = ring.at(this.#next)
+      if (event === undefined) {
+        this.close(closeReasons.slow)
+        return
+      }
+      this.#next += 1
+      if (this.#isSeen(event) || !event.isFor(this.reader.filter)) continue
+      if (!this.#note(this.#output.event(event))) return
+    }
+  }
+
+  /** Each second: whether its caller may go on, whether its client reads, and whether it should hear something. */
+  look(): void {
+    if (this.#isClosed) return
+    const nowMs = this.#clock.monotonicMs()
+    const refusal = this.reader.refusal()
+    if (refusal !== null) this.close(refusal)
+    else if (this.#blockedSinceMs !== null) {
+      if (nowMs - this.#blockedSinceMs > eventLimits.eventStallMs) this.close(closeReasons.slow)
+    } else if (nowMs - this.#heartbeatAtMs >= eventLimits.eventHeartbeatMs) {
+      this.#heartbeatAtMs = nowMs
+      if (this.#next >= this.#bus.ring.end) this.#note(this.#output.heartbeat(this.#bus.position))
+    }
+  }
+
+  close(reason: string): void {
+    if (this.#isClosed) return
+    this.gone()
+    this.#output.close(reason)
+  }
+
+  /** A position of another generation, or one that has left the ring, leaves a gap. */
+  #resume(after: EventPosition): void {
+    const { ring, generation } = this.#bus
+    const isOther = after.generation !== generation
+    const found = isOther ? { number: ring.first, isGap: true } : ring.after(after)
+    this.#next = found.number
+    if (!found.isGap) return
+    this.#next = ring.first
+    this.#after = null
+    this.#note(this.#output.gap(after, ring.floor))
+  }
+
+  /** Of what was read at a controller that is further than this one. */
+  #isSeen({ position }: EmittedEvent): boolean {
+    const after = this.#after
+    if (after === null) return false
+    if (
+      position.index < after.index ||
+      (position.index === after.index && position.sequence <= after.sequence)
+    ) {
+      return true
+    }
+    this.#after = null
+    return false
+  }
+
+  #note(isWritable: boolean): boolean {
+    if (!isWritable) this.#blockedSinceMs ??= this.#clock.monotonicMs()
+    return isWritable
+  }
+}

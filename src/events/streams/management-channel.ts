@@ -1,0 +1,119 @@
+import type { Duplex } from 'node:stream'
+
+import { encodeFrame, FrameDecoder } from '../../channel/frame.ts'
+import type { Message } from '../../channel/frame.ts'
+import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
+import { contentType, headerKey } from '../../channel/numbers.ts'
+import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import type { EventFilter, EventPosition } from '../../ports/events.ts'
+import type { EmittedEvent } from '../emitted-event.ts'
+import { eventLimits } from '../limits.ts'
+import type { StreamOutput } from './event-stream.ts'
+import { filterOfSubscriptions, SubscriptionFault } from './subscriptions.ts'
+import { closeCode, WebSocket } from './web-socket.ts'
+
+/** Of the management protocol of the API family. */
+const messages = { streamEvents: 10_040, event: 10_041 } as const
+const EVENT_TYPE_HEADER = 10
+const REQUEST_WAIT_MS = 10_000
+
+const frameLimits = {
+  frameHeadersBytesMax: 4096,
+  frameHeadersMax: 32,
+  frameBodyBytesMax: eventLimits.webSocketMessageBytesMax,
+}
+
+export interface ManagementChannelParts {
+  readonly permits: (namespace: EventNamespace) => boolean
+  /** Its client has said what it wants. */
+  readonly onRequest: (filter: EventFilter) => void
+  readonly onDrain: () => void
+  readonly onClose: () => void
+}
+
+/**
+ * The channel that the CLI of the API family opens for events: a frame of the channel protocol in each message of a web socket,
+ * without a hello. One request for events is taken; all else is answered as it must be, or passed over.
+ */
+export class ManagementChannel implements StreamOutput {
+  readonly #parts: ManagementChannelParts
+  readonly #socket: WebSocket
+  readonly #deadline: NodeJS.Timeout
+  #sequence = 0
+  #hasAsked = false
+
+  constructor(socket: Duplex, head: Buffer, parts: ManagementChannelParts) {
+    this.#parts = parts
+    this.#deadline = setTimeout(() => this.close('nothing was asked for in time'), REQUEST_WAIT_MS)
+    this.#socket = new WebSocket(socket, head, {
+      onMessage: (data) => this.#onMessage(data),
+      onDrain: parts.onDrain,
+      onClose: () => {
+        clearTimeout(this.#deadline)
+        parts.onClose()
+      },
+    })
+  }
+
+  event({ namespace, text }: EmittedEvent): boolean {
+    const headers = new Map([[EVENT_TYPE_HEADER, textValue(namespace)]])
+    return this.#send(messages.event, headers, textValue(text))
+  }
+
+  /** It begins with what comes, so there is none. */
+  gap(_from: EventPosition, _to: EventPosition): boolean {
+    return true
+  }
+
+  heartbeat(): boolean {
+    return this.#socket.ping()
+  }
+
+  close(reason: string): void {
+    this.#socket.close(closeCode.goingAway, reason)
+  }
+
+  #onMessage(data: Buffer): void {
+    const { messages: read, fault } = new FrameDecoder(frameLimits).push(data)
+    const [message] = read
+    if (fault !== null || message === undefined || read.length > 1) {
+      this.#socket.close(closeCode.protocol, 'a message is not one frame of the channel')
+    } else if (message.contentType === messages.streamEvents) this.#onRequest(message)
+    else if (message.contentType === contentType.ping) this.#reply(message, true, 'ok')
+    else if (!message.headers.has(headerKey.replyFor)) {
+      this.#reply(message, false, `content type ${message.contentType} is not offered here`)
+    }
+  }
+
+  #onRequest(message: Message): void {
+    if (this.#hasAsked) {
+      this.#reply(message, false, 'events are streamed already; open another connection')
+      return
+    }
+    try {
+      const filter = filterOfSubscriptions(message.body, this.#parts.permits)
+      this.#hasAsked = true
+      clearTimeout(this.#deadline)
+      this.#reply(message, true, 'success')
+      this.#parts.onRequest(filter)
+    } catch (error) {
+      if (!(error instanceof SubscriptionFault)) throw error
+      this.#reply(message, false, error.message)
+    }
+  }
+
+  #reply({ sequence }: Message, isSuccess: boolean, text: string): void {
+    const headers = new Map([
+      [headerKey.replyFor, int32Value(sequence)],
+      [headerKey.resultSuccess, flagValue(isSuccess)],
+    ])
+    this.#send(contentType.result, headers, textValue(text))
+  }
+
+  #send(kind: number, headers: ReadonlyMap<number, Uint8Array>, body: Uint8Array): boolean {
+    this.#sequence = (this.#sequence + 1) % 0x7fff_ffff
+    return this.#socket.send(
+      encodeFrame({ contentType: kind, sequence: this.#sequence, headers, body }),
+    )
+  }
+}

@@ -1,0 +1,130 @@
+import type { ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+import type { Clock } from '../../lib/clock.ts'
+import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import type { EventReader, EventStreams } from '../../ports/events.ts'
+import type { EventBus } from '../event-bus.ts'
+import { eventLimits } from '../limits.ts'
+import { entityTypeNames } from '../published-records.ts'
+import { closeReasons, EventStream } from './event-stream.ts'
+import { ManagementChannel } from './management-channel.ts'
+import { ServerSentEvents } from './server-sent.ts'
+import { upgradeAnswer } from './web-socket.ts'
+
+export interface StreamRoomParts {
+  readonly bus: EventBus
+  readonly clock: Clock
+  /** Of all sinks and streams of this controller. */
+  readonly lost: () => number
+}
+
+const LOOK_MS = 1000
+const nothingWanted = {
+  namespaces: new Set<EventNamespace>(),
+  metrics: null,
+  sources: null,
+  entityTypes: null,
+} as const
+
+/** The readers over HTTP of one controller, bounded for each caller and in all. */
+export class StreamRoom implements EventStreams {
+  readonly #parts: StreamRoomParts
+  readonly entityTypes = entityTypeNames
+  readonly #streams = new Set<EventStream>()
+  #stop: (() => void)[] = []
+
+  constructor(parts: StreamRoomParts) {
+    this.#parts = parts
+  }
+
+  get lost(): number {
+    return this.#parts.lost()
+  }
+
+  /** Streams that stand. */
+  get size(): number {
+    return this.#streams.size
+  }
+
+  start(): void {
+    const timer = setInterval(() => this.#each((stream) => stream.look()), LOOK_MS)
+    timer.unref()
+    const unlisten = this.#parts.bus.onEvents(() => this.#each((stream) => stream.pump()))
+    this.#stop = [() => clearInterval(timer), unlisten]
+  }
+
+  stop(): void {
+    for (const stop of this.#stop.splice(0)) stop()
+    this.#each((stream) => stream.close(closeReasons.stopping))
+  }
+
+  hasRoomFor(identityId: string): boolean {
+    const { eventStreamsMax, eventStreamsPerCallerMax } = eventLimits
+    if (this.#streams.size >= eventStreamsMax) return false
+    let own = 0
+    for (const { reader } of this.#streams) if (reader.identityId === identityId) own += 1
+    return own < eventStreamsPerCallerMax
+  }
+
+  sendTo(
+    response: ServerResponse,
+    reader: EventReader,
+    head: Readonly<Record<string, string | number>>,
+  ): void {
+    const { bus, clock } = this.#parts
+    // Each event goes out at once, and the connection stays open however quiet it is.
+    response.socket?.setNoDelay(true)
+    response.socket?.setTimeout(0)
+    response.writeHead(200, { ...head, 'x-accel-buffering': 'no' })
+    const output = new ServerSentEvents(response)
+    if (reader.after === null) output.ready(bus.selfId, bus.position)
+    const stream = this.#add(new EventStream(bus, clock, reader, output))
+    response.on('drain', () => stream.drained())
+    response.once('close', () => this.#gone(stream))
+    stream.pump()
+  }
+
+  upgrade(
+    socket: Duplex,
+    head: Buffer,
+    key: string,
+    reader: Omit<EventReader, 'after' | 'filter'>,
+    permits: (namespace: EventNamespace) => boolean,
+  ): void {
+    const { bus, clock } = this.#parts
+    socket.write(upgradeAnswer(key))
+    // It takes its place before it has asked: whoever never asks could have any number of them.
+    let stream: EventStream | null = null
+    const channel: ManagementChannel = new ManagementChannel(socket, head, {
+      permits,
+      onRequest: (filter) => {
+        if (stream !== null) this.#gone(stream)
+        stream = this.#add(new EventStream(bus, clock, { ...reader, filter, after: null }, channel))
+      },
+      onDrain: () => stream?.drained(),
+      onClose: () => {
+        if (stream !== null) this.#gone(stream)
+      },
+    })
+    const waiting = { ...reader, filter: nothingWanted, after: null }
+    stream ??= this.#add(new EventStream(bus, clock, waiting, channel))
+  }
+
+  #add(stream: EventStream): EventStream {
+    this.#streams.add(stream)
+    return stream
+  }
+
+  #gone(stream: EventStream): void {
+    stream.gone()
+    this.#streams.delete(stream)
+  }
+
+  #each(run: (stream: EventStream) => void): void {
+    for (const stream of [...this.#streams]) {
+      run(stream)
+      if (stream.isClosed) this.#streams.delete(stream)
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import type { LiveFact } from '../../ports/live-facts.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+type AlarmFact = Extract<LiveFact, { readonly kind: 'alarm' }>
+
+export const alert: EventSubject = {
+  namespace: 'alert',
+  aliases: [],
+  about:
+    'Something that an operator must know of has begun or is over: see the alarms in operating.md.',
+  typeField: null,
+  types: [{ name: 'alert', emitter: 'seer', when: 'an alarm was raised or cleared' }],
+  fields: [
+    { name: 'alert_source_type', type: 'string', meaning: 'Always `controller`.' },
+    { name: 'alert_source_id', type: 'string', meaning: 'The controller whose alarm it is.' },
+    { name: 'severity', type: 'string', meaning: '`error`, `warning`, or `info` when it is over.' },
+    { name: 'message', type: 'string', meaning: 'One sentence.' },
+    { name: 'details', type: 'strings', meaning: 'The code of the alarm.' },
+    { name: 'related_entities', type: 'object', meaning: 'Always empty.' },
+  ],
+}
+
+export function alertEvent(fact: AlarmFact, controllerId: string, atMs: number): NewEvent {
+  const { code, text, severity, isOn } = fact
+  return {
+    namespace: 'alert',
+    atMs,
+    weight: 256 + text.length,
+    fields: () => ({
+      ...{ alert_source_type: 'controller', alert_source_id: controllerId },
+      severity: !isOn ? 'info' : severity === 'critical' ? 'error' : 'warning',
+      message: isOn ? text : `cleared: ${text}`,
+      ...{ details: [code], related_entities: {} },
+    }),
+  }
+}

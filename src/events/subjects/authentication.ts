@@ -1,0 +1,80 @@
+import type { ApiSession } from '../../entities/api-session.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+export const authentication: EventSubject = {
+  namespace: 'authentication',
+  aliases: ['edge.authentications'],
+  about: 'Somebody has tried to log in.',
+  typeField: 'event_type',
+  types: [
+    { name: 'success', emitter: 'every', when: 'a session was opened' },
+    { name: 'fail', emitter: 'seer', when: 'a log-in was refused; limited in number' },
+  ],
+  fields: [
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'type', type: 'string', meaning: 'The method: `password`, `cert` or `ext-jwt`.' },
+    {
+      name: 'authenticator_id',
+      type: 'string',
+      meaning: 'The credential; empty where none was right.',
+    },
+    {
+      name: 'external_jwt_signer_id',
+      type: 'string',
+      meaning: 'The signer of the token; empty without one.',
+    },
+    {
+      name: 'identity_id',
+      type: 'string',
+      meaning: 'Who it was; empty where nobody has proven it.',
+    },
+    { name: 'auth_policy_id', type: 'string', meaning: 'Of that identity.' },
+    { name: 'remote_address', type: 'string', meaning: 'Where it came from.' },
+    { name: 'success', type: 'boolean', meaning: 'Whether a session was opened.' },
+    { name: 'reason', type: 'string', meaning: 'The code of the refusal; empty at a success.' },
+    {
+      name: 'improper_client_cert_chain',
+      type: 'boolean',
+      meaning: 'The certificate came without those above it.',
+    },
+  ],
+}
+
+/** @param authPolicyId of its identity, as the entry found it. */
+export function loggedIn(session: ApiSession, authPolicyId: string, atMs: number): NewEvent {
+  const { authenticatorId, signerId, certFingerprint } = session
+  return {
+    namespace: 'authentication',
+    atMs,
+    weight: 384,
+    fields: () => ({
+      event_type: 'success',
+      type: signerId !== '' ? 'ext-jwt' : certFingerprint === null ? 'password' : 'cert',
+      authenticator_id: authenticatorId,
+      external_jwt_signer_id: signerId,
+      identity_id: session.identityId,
+      auth_policy_id: authPolicyId,
+      remote_address: session.ipAddress,
+      success: true,
+      reason: '',
+      improper_client_cert_chain: session.hasImproperChain,
+    }),
+  }
+}
+
+export function logInFailed(
+  failure: { readonly method: string; readonly address: string; readonly reason: string },
+  atMs: number,
+): NewEvent {
+  return {
+    namespace: 'authentication',
+    atMs,
+    weight: 384,
+    fields: () => ({
+      ...{ event_type: 'fail', type: failure.method, authenticator_id: '' },
+      ...{ external_jwt_signer_id: '', identity_id: '', auth_policy_id: '' },
+      ...{ remote_address: failure.address, success: false, reason: failure.reason },
+      improper_client_cert_chain: false,
+    }),
+  }
+}

@@ -1,0 +1,88 @@
+import type { LiveFact } from '../../ports/live-facts.ts'
+import type { EventFields, EventSubject, NewEvent } from '../field.ts'
+
+type CircuitFact = Extract<LiveFact, { readonly kind: 'circuit' }>
+type FailedFact = Extract<LiveFact, { readonly kind: 'circuitFailed' }>
+
+const VERSION = 2
+const NS_PER_MS = 1_000_000
+
+export const circuit: EventSubject = {
+  namespace: 'circuit',
+  aliases: ['fabric.circuits'],
+  about: 'A way for the data of a client was laid, changed or ended, or could not be laid.',
+  typeField: 'event_type',
+  types: [
+    { name: 'created', emitter: 'seer', when: 'this controller has laid a circuit' },
+    { name: 'pathUpdated', emitter: 'seer', when: 'it goes another way' },
+    { name: 'deleted', emitter: 'seer', when: 'it has ended' },
+    { name: 'failed', emitter: 'seer', when: 'it could not be laid' },
+  ],
+  fields: [
+    { name: 'version', type: 'number', meaning: 'Of the shape: 2.' },
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'circuit_id', type: 'string', meaning: 'Of the circuit.' },
+    { name: 'client_id', type: 'string', meaning: 'The identity that dials.' },
+    { name: 'service_id', type: 'string', meaning: 'What it dials.' },
+    { name: 'terminator_id', type: 'string', meaning: 'Where it leads; empty at a failure.' },
+    { name: 'instance_id', type: 'string', meaning: 'The instance that was asked for.' },
+    {
+      name: 'creation_timespan',
+      type: 'number',
+      meaning: 'How long it took to lay it, ns.',
+      isOptional: true,
+    },
+    {
+      name: 'path',
+      type: 'object',
+      meaning: '`nodes` (routers), `links`, `ingress_id`, `egress_id`.',
+    },
+    { name: 'link_count', type: 'number', meaning: 'Links on its way.' },
+    { name: 'path_cost', type: 'number', meaning: 'Of its way.', isOptional: true },
+    { name: 'failure_cause', type: 'string', meaning: 'Why it failed.', isOptional: true },
+    { name: 'duration', type: 'number', meaning: 'How long it stood, ns.', isOptional: true },
+    {
+      name: 'tags',
+      type: 'object',
+      meaning: '`clientId`, `serviceId` and, where it leads to one, `hostId`.',
+    },
+  ],
+}
+
+export function circuitEvent(fact: CircuitFact, atMs: number): NewEvent {
+  const { type, circuit: of, cost, hostId, instanceId, layMs } = fact
+  const path = { nodes: of.routerIds, links: of.linkIds, ingress_id: '', egress_id: '' }
+  return {
+    namespace: 'circuit',
+    atMs,
+    weight: 640 + 64 * (of.routerIds.length + of.linkIds.length),
+    fields: () => ({
+      ...{ version: VERSION, event_type: type, circuit_id: of.id, client_id: of.clientId },
+      ...{ service_id: of.serviceId, terminator_id: of.terminatorId, instance_id: instanceId },
+      ...optional('creation_timespan', layMs),
+      ...{ path, link_count: of.linkIds.length, path_cost: cost },
+      ...optional('duration', type === 'deleted' ? Math.max(0, atMs - of.createdAt) : undefined),
+      tags: { clientId: of.clientId, hostId, serviceId: of.serviceId },
+    }),
+  }
+}
+
+export function circuitFailed(fact: FailedFact, atMs: number): NewEvent {
+  const { circuitId, clientId, serviceId, instanceId, cause, layMs } = fact
+  return {
+    namespace: 'circuit',
+    atMs,
+    weight: 512 + cause.length,
+    fields: () => ({
+      ...{ version: VERSION, event_type: 'failed', circuit_id: circuitId, client_id: clientId },
+      ...{ service_id: serviceId, terminator_id: '', instance_id: instanceId },
+      ...optional('creation_timespan', layMs),
+      path: { nodes: [], links: [], ingress_id: '', egress_id: '' },
+      ...{ link_count: 0, failure_cause: cause, tags: { clientId, serviceId } },
+    }),
+  }
+}
+
+function optional(name: string, ms: number | undefined): EventFields {
+  return ms === undefined ? {} : { [name]: Math.round(ms * NS_PER_MS) }
+}

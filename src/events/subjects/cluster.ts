@@ -1,0 +1,68 @@
+import type { MemberView } from '../../ports/cluster-view.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+export const cluster: EventSubject = {
+  namespace: 'cluster',
+  aliases: ['fabric.cluster'],
+  about: 'Members, leadership and connections among controllers, as one of them sees them.',
+  typeField: 'eventType',
+  types: [
+    { name: 'peer.connected', emitter: 'seer', when: 'another controller is in contact' },
+    { name: 'peer.disconnected', emitter: 'seer', when: 'it is not any longer' },
+    { name: 'members.changed', emitter: 'seer', when: 'other members, or other votes' },
+    { name: 'leadership.gained', emitter: 'seer', when: 'this controller leads' },
+    { name: 'leadership.lost', emitter: 'seer', when: 'this controller leads no longer' },
+    { name: 'state.has_leader', emitter: 'seer', when: 'a leader is known after there was none' },
+    { name: 'state.is_leaderless', emitter: 'seer', when: 'no leader is known' },
+    { name: 'state.ro', emitter: 'seer', when: 'writes through this controller fail' },
+    { name: 'state.rw', emitter: 'seer', when: 'they succeed again' },
+  ],
+  fields: [
+    { name: 'eventType', type: 'string', meaning: 'The type.' },
+    { name: 'index', type: 'number', meaning: 'Applied here.', isOptional: true },
+    {
+      name: 'peers',
+      type: 'objects',
+      meaning:
+        'Of `members.*` all members, of `peer.*` the one: `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
+      isOptional: true,
+    },
+    { name: 'leaderId', type: 'string', meaning: 'Who leads, where one does.', isOptional: true },
+  ],
+}
+
+export interface ClusterFact {
+  readonly type: string
+  readonly index: number
+  readonly members: readonly MemberView[]
+  readonly leaderId: string | null
+}
+
+export function clusterEvent(
+  { type, index, members, leaderId }: ClusterFact,
+  atMs: number,
+): NewEvent {
+  return {
+    namespace: 'cluster',
+    atMs,
+    weight: 256 + members.length * 512,
+    fields: () => ({
+      eventType: type,
+      index,
+      ...(members.length === 0 ? {} : { peers: members.map(peerOf) }),
+      ...(leaderId === null ? {} : { leaderId }),
+    }),
+  }
+}
+
+function peerOf({
+  id,
+  address,
+  version,
+  apiAddresses,
+}: MemberView): Readonly<Record<string, unknown>> {
+  const byApi: Record<string, { url: string; version: string }[]> = {}
+  for (const { api, url, version: of } of apiAddresses)
+    (byApi[api] ??= []).push({ url, version: of })
+  return { id, addr: `tls:${address}`, version, apiAddresses: byApi, isPreferredLeader: false }
+}

@@ -1,0 +1,63 @@
+import type { LiveFact } from '../../ports/live-facts.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+type ConnectFact = Extract<LiveFact, { readonly kind: 'connect' }>
+type SdkFact = Extract<LiveFact, { readonly kind: 'sdk' }>
+
+export const connect: EventSubject = {
+  namespace: 'connect',
+  aliases: [],
+  about:
+    'A router or another controller has connected to this controller, or an identity to an edge router that is connected here.',
+  typeField: null,
+  types: [{ name: 'connect', emitter: 'seer', when: 'a connection was made' }],
+  fields: [
+    { name: 'src_type', type: 'string', meaning: '`router`, `peer` or `identity`.' },
+    { name: 'src_id', type: 'string', meaning: 'Who has connected.' },
+    { name: 'src_addr', type: 'string', meaning: 'From where.' },
+    { name: 'dst_type', type: 'string', meaning: '`ctrl` or `router`.' },
+    { name: 'dst_id', type: 'string', meaning: 'To whom.' },
+    { name: 'dst_addr', type: 'string', meaning: 'At which address.' },
+  ],
+}
+
+export const sdk: EventSubject = {
+  namespace: 'sdk',
+  aliases: [],
+  about: 'An identity has its first connection to an edge router, or has lost its last one.',
+  typeField: 'event_type',
+  types: [
+    {
+      name: 'sdk-online',
+      emitter: 'seer',
+      when: 'an edge router that is connected here reports its first connection',
+    },
+    { name: 'sdk-offline', emitter: 'seer', when: 'the last one that was reported here is gone' },
+  ],
+  fields: [
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'identity_id', type: 'string', meaning: 'Whose connections they are.' },
+  ],
+}
+
+export function connectEvent(fact: ConnectFact, nowMs: number): NewEvent {
+  const { source, sourceAddress, target, targetAddress } = fact
+  return {
+    namespace: 'connect',
+    atMs: fact.atMs ?? nowMs,
+    weight: 320,
+    fields: () => ({
+      ...{ src_type: source.type, src_id: source.id, src_addr: sourceAddress },
+      ...{ dst_type: target.type, dst_id: target.id, dst_addr: targetAddress },
+    }),
+  }
+}
+
+export function sdkEvent({ identityId, status }: SdkFact, atMs: number): NewEvent {
+  return {
+    namespace: 'sdk',
+    atMs,
+    weight: 160,
+    fields: () => ({ event_type: `sdk-${status}`, identity_id: identityId }),
+  }
+}

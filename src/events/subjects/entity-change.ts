@@ -1,0 +1,113 @@
+import type { AuditRecord } from '../../ports/audit.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import { shownRecord, typeNameOf, weightOf } from '../published-records.ts'
+import type { EventFields, EventSubject, NewEvent } from '../field.ts'
+
+export const entityChange: EventSubject = {
+  namespace: 'entityChange',
+  aliases: [],
+  about: 'A record was created, changed or deleted.',
+  typeField: 'eventType',
+  types: [
+    { name: 'created', emitter: 'every', when: 'a record was created' },
+    { name: 'updated', emitter: 'every', when: 'a record was changed' },
+    { name: 'deleted', emitter: 'every', when: 'a record was deleted' },
+    { name: 'committed', emitter: 'every', when: 'after all changes of an entry, once for each' },
+  ],
+  fields: [
+    { name: 'eventType', type: 'string', meaning: 'The type.' },
+    { name: 'eventId', type: 'string', meaning: 'Of the change; `committed` repeats it.' },
+    {
+      name: 'entityType',
+      type: 'string',
+      meaning: 'The kind of the record, in the plural.',
+      isOptional: true,
+    },
+    {
+      name: 'isParentEvent',
+      type: 'boolean',
+      meaning: 'Always false: a record is told of once.',
+      isOptional: true,
+    },
+    {
+      name: 'initialState',
+      type: 'object',
+      meaning: 'The record as it was before; its secrets are left out.',
+      isOptional: true,
+    },
+    {
+      name: 'finalState',
+      type: 'object',
+      meaning: 'The record as it is now; its secrets are left out.',
+      isOptional: true,
+    },
+    {
+      name: 'metadata',
+      type: 'object',
+      meaning:
+        '`author` {`type`, `id`, `name`}, `source` {`type`, `auth`, `localAddr`, `remoteAddr`, `method`}, `raft_index`.',
+      isOptional: true,
+    },
+  ],
+}
+
+/** What an entry has changed, as the state machine tells it. */
+export interface ChangedEntry {
+  readonly index: number
+  readonly timeMs: number
+  readonly audit: AuditRecord | null
+}
+
+/** Two events: the change, and that it is committed. @param eventId of the change. */
+export function entityChanged(
+  change: RecordChange,
+  entry: ChangedEntry,
+  eventId: string,
+): { readonly changed: NewEvent; readonly committed: NewEvent } {
+  const { kind, before, after } = change
+  const about = typeNameOf(kind)
+  const common = { namespace: 'entityChange', atMs: entry.timeMs, about } as const
+  return {
+    changed: {
+      ...common,
+      weight: weightOf(before) + weightOf(after),
+      fields: () => fieldsOf(change, entry, eventId),
+    },
+    committed: { ...common, weight: 0, fields: () => ({ eventType: 'committed', eventId }) },
+  }
+}
+
+function fieldsOf(change: RecordChange, entry: ChangedEntry, eventId: string): EventFields {
+  const { kind, before, after } = change
+  return {
+    eventType: before === undefined ? 'created' : after === undefined ? 'deleted' : 'updated',
+    eventId,
+    entityType: typeNameOf(kind),
+    isParentEvent: false,
+    ...(before === undefined ? {} : { initialState: shownRecord(kind, before) }),
+    ...(after === undefined ? {} : { finalState: shownRecord(kind, after) }),
+    metadata: metadataOf(entry),
+  }
+}
+
+function metadataOf({ audit, index }: ChangedEntry): EventFields {
+  const actor = audit?.actor ?? ''
+  const name = audit?.actorName ?? ''
+  const type = actor === '' ? 'unattributed' : authorType(actor)
+  return {
+    author: { type, id: actor.replace(/^controller:/, ''), name },
+    source: {
+      type: audit?.session === '' || audit === null ? 'ctrl.channel' : 'rest',
+      auth: '',
+      localAddr: '',
+      remoteAddr: audit?.address ?? '',
+      method: audit?.action ?? '',
+    },
+    raft_index: index,
+  }
+}
+
+function authorType(actor: string): string {
+  if (actor.startsWith('controller:')) return 'controller'
+  return actor.startsWith('router:') ? 'router' : 'identity'
+}

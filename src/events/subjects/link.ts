@@ -1,0 +1,62 @@
+import type { LiveFact } from '../../ports/live-facts.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+type LinkFact = Extract<LiveFact, { readonly kind: 'link' }>
+
+export const link: EventSubject = {
+  namespace: 'link',
+  aliases: ['fabric.links'],
+  about: 'A link between two routers has come, changed or gone, as routers report it.',
+  typeField: 'event_type',
+  types: [
+    { name: 'routerLinkNew', emitter: 'seer', when: 'a router reports a link for the first time' },
+    {
+      name: 'routerLinkDisconnectedDest',
+      emitter: 'seer',
+      when: 'the same, while the other router is not connected to this controller',
+    },
+    { name: 'routerLinkKnown', emitter: 'seer', when: 'a router reports a known link again' },
+    { name: 'connectionsChanged', emitter: 'seer', when: 'its sockets are others' },
+    { name: 'fault', emitter: 'seer', when: 'it is lost, or was removed' },
+  ],
+  fields: [
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'link_id', type: 'string', meaning: 'Of the link.' },
+    { name: 'src_router_id', type: 'string', meaning: 'The router that has dialed.' },
+    { name: 'dst_router_id', type: 'string', meaning: 'The router that was dialed.' },
+    { name: 'protocol', type: 'string', meaning: 'Of the link, as `tls`.' },
+    { name: 'dial_address', type: 'string', meaning: 'That was dialed.' },
+    { name: 'cost', type: 'number', meaning: 'Static cost and latencies.' },
+    {
+      name: 'connections',
+      type: 'objects',
+      meaning: 'Its sockets: `id`, `local_addr`, `remote_addr`.',
+      isOptional: true,
+    },
+  ],
+}
+
+const types = {
+  new: 'routerLinkNew',
+  known: 'routerLinkKnown',
+  disconnectedDest: 'routerLinkDisconnectedDest',
+  connectionsChanged: 'connectionsChanged',
+  fault: 'fault',
+} as const
+
+export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent {
+  const connections = of.connections.map(({ type: id, sourceAddress, destAddress }) => ({
+    ...{ id, local_addr: sourceAddress, remote_addr: destAddress },
+  }))
+  return {
+    namespace: 'link',
+    atMs,
+    weight: 384 + connections.length * 128,
+    fields: () => ({
+      ...{ event_type: types[type], link_id: of.id, src_router_id: of.sourceRouterId },
+      ...{ dst_router_id: of.destRouterId, protocol: of.protocol, dial_address: of.dialAddress },
+      cost: of.cost,
+      ...(connections.length === 0 ? {} : { connections }),
+    }),
+  }
+}

@@ -1,0 +1,69 @@
+import type { MetricFigure } from '../../ports/live-facts.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+const VERSION = 3
+
+export const metrics: EventSubject = {
+  namespace: 'metrics',
+  aliases: [],
+  about: 'Figures of a controller or a router over one interval, an event each.',
+  typeField: null,
+  types: [
+    {
+      name: 'metrics',
+      emitter: 'itself',
+      when: 'each `events.metricsIntervalMs` while somebody reads them, of the controller; of a router when it reports, at the one controller that it tells to pass them on',
+    },
+  ],
+  fields: [
+    {
+      name: 'metric_type',
+      type: 'string',
+      meaning: '`intValue`, `floatValue`, `histogram`, `meter` or `timer`.',
+    },
+    { name: 'source_id', type: 'string', meaning: 'Controller or router that they are of.' },
+    {
+      name: 'source_entity_id',
+      type: 'string',
+      meaning: 'Of a link: its id, which is then no part of the name.',
+      isOptional: true,
+    },
+    { name: 'version', type: 'number', meaning: 'Of the shape: 3.' },
+    { name: 'metric', type: 'string', meaning: 'The name.' },
+    {
+      name: 'metrics',
+      type: 'object',
+      meaning: '`value`, or the parts of a histogram, meter or timer.',
+    },
+    { name: 'tags', type: 'object', meaning: 'As the source sends them.', isOptional: true },
+    { name: 'source_event_id', type: 'string', meaning: 'The same for all of one report.' },
+  ],
+}
+
+export interface MetricSource {
+  readonly id: string
+  readonly eventId: string
+  readonly atMs: number
+  readonly tags: Readonly<Record<string, string>>
+}
+
+const OF_LINK = /^link\.(.{1,128})\.(latency|queue_time)$/
+
+export function metricEvent(figure: MetricFigure, source: MetricSource): NewEvent {
+  const [, entityId, part] = OF_LINK.exec(figure.name) ?? []
+  const name = entityId === undefined ? figure.name : `link.${part ?? ''}`
+  return {
+    namespace: 'metrics',
+    atMs: source.atMs,
+    about: name,
+    source: source.id,
+    weight: 320 + Object.keys(figure.values).length * 32,
+    fields: () => ({
+      ...{ metric_type: figure.type, source_id: source.id },
+      ...(entityId === undefined ? {} : { source_entity_id: entityId }),
+      ...{ version: VERSION, metric: name, metrics: figure.values },
+      ...(Object.keys(source.tags).length === 0 ? {} : { tags: source.tags }),
+      source_event_id: source.eventId,
+    }),
+  }
+}

@@ -1,0 +1,29 @@
+import type { EventSubject, NewEvent } from '../field.ts'
+
+export const router: EventSubject = {
+  namespace: 'router',
+  aliases: ['fabric.routers'],
+  about: 'A router has connected to a controller, or has left it.',
+  typeField: 'event_type',
+  types: [
+    { name: 'router-online', emitter: 'seer', when: 'its channel to this controller is open' },
+    { name: 'router-offline', emitter: 'seer', when: 'that channel is closed' },
+  ],
+  fields: [
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'router_id', type: 'string', meaning: 'Of the router.' },
+    { name: 'router_online', type: 'boolean', meaning: 'The same as the type says.' },
+  ],
+}
+
+export function routerEvent(routerId: string, isOnline: boolean, atMs: number): NewEvent {
+  return {
+    namespace: 'router',
+    atMs,
+    weight: 192,
+    fields: () => ({
+      event_type: isOnline ? 'router-online' : 'router-offline',
+      ...{ router_id: routerId, router_online: isOnline },
+    }),
+  }
+}

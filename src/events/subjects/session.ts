@@ -1,0 +1,38 @@
+import type { Session } from '../../entities/session.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+export const session: EventSubject = {
+  namespace: 'session',
+  aliases: ['edge.sessions'],
+  about: 'An identity was let to dial or host a service, or is no longer.',
+  typeField: 'event_type',
+  types: [
+    { name: 'created', emitter: 'every', when: 'a service session was opened' },
+    { name: 'deleted', emitter: 'every', when: 'it ended' },
+  ],
+  fields: [
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'session_type', type: 'string', meaning: '`Dial` or `Bind`.' },
+    {
+      name: 'provider',
+      type: 'string',
+      meaning: 'Always `legacy`: the session is kept in the state.',
+    },
+    { name: 'id', type: 'string', meaning: 'Of the session; it is no token.' },
+    { name: 'api_session_id', type: 'string', meaning: 'The session it was opened in.' },
+    { name: 'identity_id', type: 'string', meaning: 'Whose it is.' },
+    { name: 'service_id', type: 'string', meaning: 'What it is for.' },
+  ],
+}
+
+export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
+  return {
+    namespace: 'session',
+    atMs,
+    weight: 256,
+    fields: () => ({
+      ...{ event_type: type, session_type: of.type, provider: 'legacy', id: of.id },
+      ...{ api_session_id: of.apiSessionId, identity_id: of.identityId, service_id: of.serviceId },
+    }),
+  }
+}

@@ -1,0 +1,18 @@
+/** What events are about; one subject each, in `src/events/subjects`. */
+export const EVENT_NAMESPACES = [
+  'alert',
+  'apiSession',
+  'authentication',
+  'circuit',
+  'cluster',
+  'connect',
+  'entityChange',
+  'entityCount',
+  'link',
+  'metrics',
+  'router',
+  'sdk',
+  'session',
+  'terminator',
+] as const
+export type EventNamespace = (typeof EVENT_NAMESPACES)[number]

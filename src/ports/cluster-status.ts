@@ -1,0 +1,63 @@
+/** What `cluster status` and `cluster list` tell; the JSON that scripts read. */
+
+export interface MemberStatus {
+  readonly id: string
+  /** host:port of the mesh. */
+  readonly address: string
+  /** Of the program it runs; '' when it was never heard of. */
+  readonly version: string
+  /** leader, follower, candidate, preCandidate, learner; unknown when it was never heard of. */
+  readonly role: string
+  readonly term: number
+  readonly commit: number
+  /** In memory. */
+  readonly applied: number
+  /** On disk. */
+  readonly persisted: number
+  /** Index at which `digest` was taken; members are compared at equal ones. */
+  readonly digestIndex: number
+  /** Hex, of the whole state. */
+  readonly digest: string
+  /** Since the asked controller last heard from it; 0 for itself, null when never. */
+  readonly lastContactMs: number | null
+  /** It says that it does not answer from its state, or is about to stop. */
+  readonly isFailing: boolean
+  /** The newest feature level that it knows; 0 when it was not heard. */
+  readonly featureLevel: number
+}
+
+export interface ClusterStatus {
+  readonly clusterId: string
+  readonly generation: number
+  /** The controller that was asked. */
+  readonly selfId: string
+  readonly leaderId: string | null
+  /** Sorted by id. */
+  readonly members: readonly MemberStatus[]
+  /** Voters that may be lost while writes go on; -1: there is no quorum. */
+  readonly failureTolerance: number
+  /** One sentence: what the next loss would do. */
+  readonly nextRisk: string
+  /** In force: what needs a higher one is not written. */
+  readonly featureLevel: number
+  /** A higher one that some voter knows, and the voters that do not, or are not connected; absent when there is none. */
+  readonly nextFeatureLevel?: { readonly level: number; readonly waitsFor: readonly string[] }
+  /** What is wrong now, as the asked controller sees it. */
+  readonly alarms: readonly {
+    readonly code: string
+    readonly text: string
+    /** UTC ms. */
+    readonly sinceMs: number
+    readonly isCritical: boolean
+  }[]
+}
+
+export interface ListedMember {
+  readonly id: string
+  /** host:port of the mesh. */
+  readonly address: string
+  readonly voter: boolean
+  readonly leader: boolean
+  readonly connected: boolean
+  readonly version: string
+}

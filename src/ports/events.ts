@@ -1,0 +1,93 @@
+import type { ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+import type { TextPattern } from '../lib/text-pattern.ts'
+
+/** Namespaces that show records and people: they are for administrators, as the records are. */
+export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set([
+  'apiSession',
+  'authentication',
+  'entityChange',
+  'entityCount',
+  'session',
+])
+
+/**
+ * Where an event stands among all events of a controller. What follows from the log has the index of its entry and counts
+ * from 1 within it, and so is the same on every controller; what one controller has seen has the index that was applied
+ * there, and a sequence that is greater than any of those and is never given twice.
+ */
+export interface EventPosition {
+  readonly generation: number
+  readonly index: number
+  readonly sequence: number
+}
+
+const POSITION = /^([0-9]{1,15}):([0-9]{1,15}):([0-9]{1,16})(?:@[A-Za-z0-9._-]{1,64})?$/
+
+export function positionText({ generation, index, sequence }: EventPosition): string {
+  return `${generation}:${index}:${sequence}`
+}
+
+/** Of `<generation>:<index>:<sequence>`, perhaps with `@` and the name of a controller; null when it is none. */
+export function parsePosition(text: string): EventPosition | null {
+  const match = POSITION.exec(text)
+  if (match === null) return null
+  const [generation = 0, index = 0, sequence = 0] = match.slice(1, 4).map(Number)
+  return { generation, index, sequence }
+}
+
+/** Negative when `a` comes first. */
+export function comparePositions(a: EventPosition, b: EventPosition): number {
+  return a.generation - b.generation || a.index - b.index || a.sequence - b.sequence
+}
+
+/** Which events a reader wants. */
+export interface EventFilter {
+  readonly namespaces: ReadonlySet<EventNamespace>
+  /** Names of metrics, and of what they are of; null: all. */
+  readonly metrics: TextPattern | null
+  readonly sources: TextPattern | null
+  /** Of entity changes; null: all. */
+  readonly entityTypes: ReadonlySet<string> | null
+}
+
+/** Somebody who reads events over HTTP. */
+export interface EventReader {
+  /** Streams are counted by it: the id of an identity. */
+  readonly identityId: string
+  readonly filter: EventFilter
+  /** What it has seen last; null: it begins with what comes. */
+  readonly after: EventPosition | null
+  /** Asked now and then: why it may read no further, or null. */
+  readonly refusal: () => string | null
+}
+
+/** The streams of events of this controller. */
+export interface EventStreams {
+  /** @returns false when there are as many as there may be, of that identity or in all. */
+  hasRoomFor(identityId: string): boolean
+  /** Server-sent events over an answer whose head is not written yet. */
+  sendTo(
+    response: ServerResponse,
+    reader: EventReader,
+    head: Readonly<Record<string, string | number>>,
+  ): void
+  /**
+   * A web socket whose request was admitted: the management channel of the API family, over which its client names what it
+   * wants.
+   * @param permits which of the namespaces asked for its caller may see.
+   */
+  upgrade(
+    socket: Duplex,
+    head: Buffer,
+    key: string,
+    reader: Omit<EventReader, 'after' | 'filter'>,
+    permits: (namespace: EventNamespace) => boolean,
+  ): void
+  /** Names of the kinds of records that entity changes tell of. */
+  readonly entityTypes: readonly string[]
+  /** Dropped because a file or a reader was too slow. */
+  readonly lost: number
+}

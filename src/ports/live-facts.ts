@@ -1,0 +1,84 @@
+import type { LiveCircuit } from './live-circuits.ts'
+import type { LiveLink } from './live-links.ts'
+
+/** Something that one controller has seen, and that no entry of the log tells. */
+export type LiveFact =
+  | {
+      readonly kind: 'router'
+      readonly routerId: string
+      readonly isOnline: boolean
+    }
+  | {
+      readonly kind: 'connect'
+      readonly source: { readonly type: 'router' | 'peer' | 'identity'; readonly id: string }
+      readonly sourceAddress: string
+      readonly target: { readonly type: 'ctrl' | 'router'; readonly id: string }
+      readonly targetAddress: string
+      /** UTC ms, where whoever reports it says when it was. */
+      readonly atMs?: number
+    }
+  | {
+      readonly kind: 'sdk'
+      readonly identityId: string
+      readonly status: 'online' | 'offline'
+    }
+  | {
+      readonly kind: 'link'
+      readonly type: 'new' | 'known' | 'connectionsChanged' | 'fault' | 'disconnectedDest'
+      readonly link: LiveLink
+    }
+  | {
+      readonly kind: 'circuit'
+      readonly type: 'created' | 'pathUpdated' | 'deleted'
+      readonly circuit: LiveCircuit
+      readonly cost: number
+      readonly hostId: string
+      readonly instanceId: string
+      /** From the request to the last answer of a router; ms. */
+      readonly layMs?: number
+    }
+  | {
+      readonly kind: 'circuitFailed'
+      readonly circuitId: string
+      readonly clientId: string
+      readonly serviceId: string
+      readonly instanceId: string
+      readonly cause: string
+      readonly layMs: number
+    }
+  | { readonly kind: 'routerMetrics'; readonly metrics: RouterMetrics }
+  | {
+      readonly kind: 'logInFailed'
+      readonly method: string
+      readonly address: string
+      readonly reason: string
+    }
+  | {
+      readonly kind: 'alarm'
+      readonly code: string
+      readonly text: string
+      readonly severity: 'warning' | 'critical'
+      /** False: it is over. */
+      readonly isOn: boolean
+    }
+
+/** Figures of one router over one interval. */
+export interface RouterMetrics {
+  readonly routerId: string
+  readonly eventId: string
+  readonly atMs: number
+  readonly tags: Readonly<Record<string, string>>
+  readonly figures: readonly MetricFigure[]
+}
+
+/** One metric and its values, as the API family names them. */
+export interface MetricFigure {
+  readonly name: string
+  readonly type: 'intValue' | 'floatValue' | 'histogram' | 'meter' | 'timer'
+  readonly values: Readonly<Record<string, number>>
+}
+
+/** Takes what was seen. Never throws and never waits. */
+export type TellFact = (fact: LiveFact) => void
+
+export const tellNobody: TellFact = () => undefined

@@ -1,0 +1,156 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { allOperations } from '../../src/api/operations/all.ts'
+import type { Operation } from '../../src/api/operation.ts'
+import { createServices } from '../../src/api/records/services.ts'
+import { socketOnly } from '../../src/api/auth/system-caller.ts'
+import { createApi } from '../../src/api/server.ts'
+import { systemActor } from '../../src/ports/actor.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import { CallerOf, fabric, management } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { bases } from '../support/served-answers.ts'
+
+// Goal: at the admin socket the user of the host may ask for everything that needs no session, and nobody else gains by it.
+
+const { controller, root } = await controllerForFile()
+const operator = new CallerOf(controller)
+operator.isAtSocket = true
+const operations = allOperations(controller.parts, createServices(controller.parts))
+
+beforeEach(() => {
+  root.token = controller.openSession('admin-id')
+})
+afterEach(() => {
+  controller.refusal = null
+})
+
+interface Asked {
+  readonly url: string
+  readonly operation: Operation
+}
+
+/** Each read that needs neither an id nor a query. */
+const reads: Asked[] = operations.flatMap((operation) => {
+  const { method, path, apis, query = [] } = operation
+  if (method !== 'GET' || path.includes('{') || query.some(({ isRequired }) => isRequired))
+    return []
+  return apis.flatMap((api) => (api === 'host' ? [] : [{ url: bases[api] + path, operation }]))
+})
+
+test.each(reads)(
+  'GET $url is answered there, or says that it is about a session',
+  async (asked) => {
+    const { url, operation } = asked
+    const isAboutSession = ['session', 'partial'].includes(operation.permission)
+    const reply = await operator.get(url, { accept: '*/*' })
+    if (isAboutSession) {
+      expect([reply.status, reply.body.error?.code]).toEqual([400, 'INVALID_BACKING_TOKEN_TYPE'])
+    } else {
+      expect([200, 400], reply.text).toContain(reply.status)
+      if (reply.status === 400) expect(reply.text).toContain('required')
+    }
+  },
+)
+
+test('health tells all that administrators see', async () => {
+  const { payload } = await controller.socket.inject('/health-checks')
+  expect(JSON.parse(payload)).toHaveProperty('data.node')
+  const { payload: bare } = await controller.app.inject('/health-checks')
+  expect(JSON.parse(bare)).not.toHaveProperty('data.node')
+})
+
+test('a write there is the doing of the user of the host', async () => {
+  const body = { name: 'by the host', encryptionRequired: true }
+  const made = await operator.call('POST', `${management}/services`, body)
+  expect(made.status, made.text).toBe(201)
+  expect(made.headers['expires-at']).toBeUndefined()
+  const { id } = made.body.data as { readonly id: string }
+  const filter = encodeURIComponent(`entityId = "${id}"`)
+  const rows = (await root.get(`${fabric}/audit?filter=${filter}`)).body.data
+  expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, session: '' }])
+})
+
+describe('What is asked at the socket alone', () => {
+  const only = operations.filter(({ operationId }) => Object.hasOwn(socketOnly, operationId))
+
+  test('is what the list says', () => {
+    expect(only.map(({ operationId }) => operationId).sort()).toEqual(
+      Object.keys(socketOnly).sort(),
+    )
+    expect(only.every(({ refusals }) => refusals.includes(403))).toBe(true)
+  })
+
+  test.each(only)('is refused to an administrator elsewhere: $operationId', async (operation) => {
+    const asked = controller.pki.asked.length + controller.backups.asked.length
+    const reply = await root.call(operation.method, `${fabric}${operation.path}`, {})
+    expect([reply.status, reply.body.error?.code]).toEqual([403, 'ADMIN_SOCKET_ONLY'])
+    expect(controller.pki.asked.length + controller.backups.asked.length).toBe(asked)
+  })
+})
+
+test('certificates are looked at and renewed over HTTP too, with who asked', async () => {
+  expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
+  expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
+  expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)
+  expect(controller.pki.asked.slice(-2)).toEqual([
+    ['renew', 'admin-id'],
+    ['reload', 'uid:1000 (op)'],
+  ])
+})
+
+test('a backup is handed out as it was asked for, and the scheduled ones are listed', async () => {
+  const body = { recipientPem: 'a key', hasSecrets: true, isStale: null }
+  const reply = await operator.call('POST', `${fabric}/cluster/backup`, body)
+  expect([reply.status, reply.text]).toEqual([200, 'the first half, the second half'])
+  expect(controller.backups.asked.at(-1)).toEqual([
+    { recipientPem: 'a key', hasSecrets: true, isPlaintext: false, isStale: false },
+    'uid:1000 (op)',
+  ])
+  const listed = await root.get(`${fabric}/cluster/backups`)
+  expect(listed.body.data).toEqual({
+    isScheduled: true,
+    backups: [{ name: 'a.backup', takenAtMs: 5 }],
+  })
+})
+
+test('while the state is wrong, the host still sees and changes the members, and nobody else does', async () => {
+  const nobody = new CallerOf(controller)
+  for (const caller of [nobody, root, operator]) await caller.served('fabric')
+  controller.refusal = 'NODE_QUARANTINED'
+  expect((await operator.get(`${fabric}/cluster/status`)).status).toBe(200)
+  const moved = { newLeaderId: 'ctrl2' }
+  const path = `${fabric}/cluster/transfer-leadership`
+  expect((await operator.call('POST', path, moved)).status).toBe(200)
+  expect((await operator.get(`${management}/services`)).status).toBe(503)
+  expect((await root.get(`${fabric}/cluster/status`)).status).toBe(503)
+  expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
+})
+
+test('what the members take their time for is waited for longer than other answers', async () => {
+  const changed = Promise.withResolvers<undefined>()
+  const slow = {
+    ...controller.members,
+    change: async (change: Parameters<typeof controller.members.plan>[0]) => {
+      await changed.promise
+      return await controller.members.plan(change)
+    },
+  }
+  const limits = { ...controller.parts.limits, handlerTimeoutMs: 20 }
+  const app = createApi({ ...controller.parts, limits, membership: slow as never }).listener({
+    ...{ apis: ['fabric'], https: null, socketCaller: () => systemActor({ name: 'uid:0' }) },
+  })
+  const url = `${fabric}/cluster/promote-member`
+  const asked = app.inject({ method: 'POST', url, payload: { id: 'ctrl2' } })
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  changed.resolve(undefined)
+  expect((await asked).statusCode).toBe(200)
+  await app.close()
+})
+
+test('a refusal of the cluster reaches the socket as it reaches everybody', async () => {
+  controller.members.refusal = new Problem('MEMBERSHIP_BUSY')
+  const reply = await operator.call('POST', `${fabric}/cluster/promote-member`, { id: 'ctrl2' })
+  controller.members.refusal = null
+  expect([reply.status, reply.body.error?.code]).toEqual([409, 'MEMBERSHIP_BUSY'])
+})

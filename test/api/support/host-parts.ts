@@ -1,0 +1,77 @@
+import type { BackupControl, BackupRequest } from '../../../src/ports/backup-control.ts'
+import type {
+  CertificatesInForce,
+  IssuedCertificate,
+  PkiControl,
+} from '../../../src/ports/pki-control.ts'
+import { actorName } from '../../../src/ports/actor.ts'
+import type { Actor } from '../../../src/ports/actor.ts'
+
+const issued: IssuedCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }
+const inForce: CertificatesInForce = {
+  certificates: [],
+  issuingPem: null,
+  isRenewedHere: true,
+  renewAtMs: 1,
+  refused: null,
+  alarm: null,
+}
+
+/** Notes who asked for what; certificates are tested where they are made. */
+export class LocalPki implements PkiControl {
+  readonly asked: (readonly [string, string])[] = []
+
+  view(): CertificatesInForce {
+    return inForce
+  }
+
+  renew(by: Actor): Promise<CertificatesInForce> {
+    return this.#note('renew', by, inForce)
+  }
+
+  reload(by: Actor): Promise<CertificatesInForce> {
+    return this.#note('reload', by, inForce)
+  }
+
+  installIssuing(
+    _given: unknown,
+    by: Actor,
+  ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }> {
+    return this.#note('install', by, { notAfterMs: 2, formerNotAfterMs: 1 })
+  }
+
+  issue(_request: unknown, by: Actor): Promise<IssuedCertificate> {
+    return this.#note('issue', by, issued)
+  }
+
+  renewMember(_pem: string, by: Actor): Promise<IssuedCertificate & { readonly id: string }> {
+    return this.#note('renew-member', by, { id: 'ctrl2', ...issued })
+  }
+
+  #note<T>(what: string, by: Actor, answer: T): Promise<T> {
+    this.asked.push([what, actorName(by)])
+    return Promise.resolve(answer)
+  }
+}
+
+/** Hands out the same few bytes each time. */
+export class LocalBackups implements BackupControl {
+  readonly asked: (readonly [BackupRequest, string])[] = []
+  /** Thrown after the first piece. */
+  failure: Error | null = null
+
+  take(request: BackupRequest, by: Actor): Promise<AsyncIterable<Uint8Array>> {
+    this.asked.push([request, actorName(by)])
+    return Promise.resolve(this.#bytes())
+  }
+
+  list(): ReturnType<BackupControl['list']> {
+    return Promise.resolve({ isScheduled: true, backups: [{ name: 'a.backup', takenAtMs: 5 }] })
+  }
+
+  async *#bytes(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from('the first half, ')
+    if (this.failure !== null) throw this.failure
+    yield Buffer.from('the second half')
+  }
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+
+import { fabric, management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { newIdentity, newService } from '../api/support/network.ts'
+import { EventTap } from '../events/tap.ts'
+import { eventually } from '../support/eventually.ts'
+
+// The attack: somebody who may watch routers, or whose session has ended, reads on what administrators write.
+
+const { controller, root, sessionOf } = await controllerForFile()
+const url = await controller.app.listen({ host: '127.0.0.1', port: 0 })
+
+function tap(token: string | null, query = ''): Promise<EventTap> {
+  return EventTap.open(`${url}${fabric}/events${query}`, { 'net-session': token ?? '' })
+}
+
+test('whoever may watch routers is told of no record, whether it asks for them or for all', async () => {
+  const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
+  for (const one of ['entityChange', 'apiSession', 'session', 'authentication', 'entityCount']) {
+    const refused = await tap(watcher.token, `?namespaces=router,${one}`)
+    refused.close()
+    expect(refused.status, one).toBe(401)
+  }
+  const stream = await tap(watcher.token)
+  await eventually(() => expect(stream.of('ready')).toHaveLength(1))
+  await newService(root, 'of-somebody-else')
+  controller.events.tell({ kind: 'router', routerId: 'r1', isOnline: true })
+  await eventually(() => expect(stream.events).toHaveLength(1))
+  expect(stream.raw).not.toContain('of-somebody-else')
+  stream.close()
+})
+
+test('whose session has ended is told of nothing that comes after', async () => {
+  const id = await newIdentity(root, 'leaver', { isAdmin: true })
+  const leaver = sessionOf(id)
+  const stream = await tap(leaver.token)
+  await eventually(() => expect(stream.of('ready')).toHaveLength(1))
+  expect((await root.call('DELETE', `${management}/identities/${id}`)).status).toBe(200)
+  await newService(root, 'after-the-end')
+  await eventually(() => expect(stream.isEnded).toBe(true))
+  expect(stream.events).toEqual([])
+})

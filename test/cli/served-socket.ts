@@ -1,0 +1,30 @@
+import { createApi } from '../../src/api/server.ts'
+import type { ApiParts } from '../../src/api/parts.ts'
+import { AdminSocket } from '../../src/controller/admin/socket.ts'
+import { startController } from '../api/support/controller.ts'
+import type { TestController } from '../api/support/controller.ts'
+
+export interface ServedSocket {
+  readonly controller: TestController
+  close(): Promise<void>
+}
+
+/** A controller in this process at the admin socket of a data folder, with some of its parts in place of its own. */
+export async function serveSocket(
+  dataFolder: string,
+  parts: Partial<ApiParts> = {},
+): Promise<ServedSocket> {
+  const controller = await startController()
+  const socket = await AdminSocket.open(
+    createApi({ ...controller.parts, ...parts }),
+    dataFolder,
+    'v1.2.3',
+  )
+  return {
+    controller,
+    close: async () => {
+      await socket.close()
+      await controller.close()
+    },
+  }
+}

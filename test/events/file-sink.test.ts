@@ -1,0 +1,148 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { EventBus } from '../../src/events/event-bus.ts'
+import type { NewEvent } from '../../src/events/field.ts'
+import { eventLimits } from '../../src/events/limits.ts'
+import { FileSink } from '../../src/events/sinks/file-sink.ts'
+import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
+import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
+import { eventually } from '../support/eventually.ts'
+
+const dir = await mkdtemp(join(tmpdir(), 'flotilla-events-'))
+afterAll(() => rm(dir, { recursive: true, force: true }))
+const filter = {
+  ...{ namespaces: new Set(EVENT_NAMESPACES), metrics: null, sources: null, entityTypes: null },
+} as const
+
+/** @param persisted index that its state begins at; entries move it on. */
+function busAt(persisted: number, startedAtMs = 1, limits: object = eventLimits): EventBus {
+  let applied = persisted
+  const identity = { selfId: 'ctrl1', generation: 1, appliedIndex: () => applied }
+  const bus = new EventBus({ ...identity, startedAtMs, limits: limits as typeof eventLimits })
+  const { emitEntry } = bus
+  bus.emitEntry = (index, events) => {
+    applied = index
+    emitEntry.call(bus, index, events)
+  }
+  return bus
+}
+
+function sinkOf(bus: EventBus, name: string, options: object = {}, faults: unknown[] = []) {
+  const path = join(dir, name)
+  const sink = new FileSink({
+    ...{ bus, filter, onFault: (fault) => faults.push(fault) },
+    options: { ...{ path, bytesMax: 1e9, keep: 3, isSynced: true }, ...options },
+  })
+  sink.start()
+  return { sink, path }
+}
+
+function event(name: string): NewEvent {
+  return { namespace: 'router', atMs: 1, weight: 100, fields: () => ({ router_id: name }) }
+}
+
+async function linesOf(path: string): Promise<Readonly<Record<string, unknown>>[]> {
+  const text = await readFile(path, 'utf8')
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+}
+
+describe('A file of events', () => {
+  test('holds a line each, and is for its owner alone', async () => {
+    const bus = busAt(4)
+    const { sink, path } = sinkOf(bus, 'plain.log')
+    bus.emitEntry(5, [event('a'), event('b')])
+    await sink.stop()
+    expect((await linesOf(path)).map((line) => line['router_id'])).toEqual(['a', 'b', undefined])
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  })
+
+  test('is rotated by size, and so many earlier ones are kept', async () => {
+    const bus = busAt(4)
+    const { sink, path } = sinkOf(bus, 'rotated.log', { bytesMax: 300, keep: 2 })
+    for (let index = 5; index < 25; index += 1) {
+      bus.emitEntry(index, [event(`r${index}`)])
+      await eventually(() => expect(sink.written).toBe(index - 4))
+    }
+    await sink.stop()
+    const names = (await readdir(dir)).filter((name) => name.startsWith('rotated.log'))
+    expect(names.toSorted()).toEqual(['rotated.log', 'rotated.log.1', 'rotated.log.2'])
+    for (const name of names) expect((await stat(join(dir, name))).size).toBeLessThan(450)
+    const all = await Promise.all([`${path}.1`, path].map(linesOf))
+    expect(all.flat().at(-2)?.['router_id']).toBe('r24')
+  })
+
+  test('goes on after what an earlier process wrote: nothing twice, and a mark where it ended badly', async () => {
+    const first = busAt(4)
+    const one = sinkOf(first, 'again.log')
+    first.emitEntry(5, [event('a')])
+    first.emitEntry(6, [event('b')])
+    await one.sink.stop()
+    // The state was last persisted before both entries: they are applied again.
+    const second = busAt(4, 2)
+    second.emitEntry(5, [event('a')])
+    second.emitEntry(6, [event('b')])
+    second.emitEntry(7, [event('c')])
+    second.emitLive(event('d'))
+    const two = sinkOf(second, 'again.log')
+    await two.sink.stop()
+    const names = (await linesOf(two.path)).flatMap((line) => line['router_id'] ?? [])
+    expect(names).toEqual(['a', 'b', 'c', 'd'])
+    // Here entries came and went that nobody wrote.
+    const third = busAt(40, 3)
+    third.emitEntry(41, [event('e')])
+    const three = sinkOf(third, 'again.log')
+    await three.sink.stop()
+    expect((await linesOf(three.path)).at(-3)).toMatchObject({
+      ...{ namespace: 'events', event_type: 'gap', to: '1:40:0' },
+    })
+  })
+
+  test('that cannot be written holds up nobody, and tells what was lost once it can be', async () => {
+    const faults: unknown[] = []
+    const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
+    // Its folder is not there.
+    const { sink, path } = sinkOf(bus, 'missing/events.log', {}, faults)
+    for (let index = 5; index < 15; index += 1) bus.emitEntry(index, [event(`r${index}`)])
+    await eventually(() => expect(faults).toHaveLength(1))
+    await mkdir(join(dir, 'missing'))
+    await eventually(() => expect(faults).toEqual([expect.any(String), null]))
+    await sink.stop()
+    const names = (await linesOf(path)).flatMap((line) => line['router_id'] ?? [])
+    expect(names).toEqual(['r11', 'r12', 'r13', 'r14'])
+  })
+})
+
+describe('A standard output', () => {
+  test('that is crowded is given nothing, and all of it later', async () => {
+    const bus = busAt(4)
+    let text = ''
+    const lines = { isCrowded: true, write: (more: string) => void (text += more) }
+    const sink = new StreamSink(bus, filter, lines)
+    bus.emitEntry(5, [event('a')])
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(text).toBe('')
+    lines.isCrowded = false
+    await eventually(() => expect(text).toContain('"router_id":"a"'))
+    sink.stop()
+    expect(sink.lost).toBe(0)
+  })
+
+  test('that is not read at all costs the events that have left memory, and they are counted', async () => {
+    const bus = busAt(4, 1, { eventsKeptMax: 2, eventBytesKeptMax: 1e6 })
+    let text = ''
+    const lines = { isCrowded: true, write: (more: string) => void (text += more) }
+    const sink = new StreamSink(bus, filter, lines)
+    for (let index = 5; index < 10; index += 1) bus.emitEntry(index, [event(`r${index}`)])
+    lines.isCrowded = false
+    await eventually(() => expect(text).toContain('r9'))
+    expect(text).toContain('"event_type":"gap"')
+    expect(sink.lost).toBe(3)
+    sink.stop()
+  })
+})

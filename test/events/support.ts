@@ -1,0 +1,46 @@
+import { controllerOptions } from '../../src/config/options.ts'
+import { Events } from '../../src/events/open-events.ts'
+import type { EventOptions, EventsParts } from '../../src/events/open-events.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import type { ClusterView } from '../../src/ports/cluster-view.ts'
+import { NO_VITALS } from '../../src/ports/vitals.ts'
+
+const { fields } = controllerOptions.events
+const { file, stdout } = fields
+
+/** What the configuration says when it says nothing of events. */
+export const eventDefaults: EventOptions = {
+  file: {
+    path: null,
+    namespaces: file.fields.namespaces.default,
+    bytesMax: file.fields.bytesMax.default,
+    keep: file.fields.keep.default,
+    fsync: file.fields.fsync.default,
+  } as EventOptions['file'],
+  stdout: { namespaces: stdout.fields.namespaces.default as readonly [] },
+  metricsIntervalMs: 60_000,
+  entityCountIntervalMs: 300_000,
+  metricFilter: '',
+  sourceFilter: '',
+}
+
+type Sources = Pick<
+  ClusterView,
+  'selfId' | 'generation' | 'members' | 'leaderId' | 'leaderContactMs'
+>
+
+/** The events of a controller that has joined its cluster. */
+export function eventsOf(
+  state: EventsParts['state'],
+  cluster: Sources,
+  clock: Clock,
+  options: Partial<EventOptions> = {},
+): Events {
+  const { selfId, generation } = cluster
+  const events = new Events({
+    ...{ state, clock, selfId, generation, startedAtMs: clock.nowMs(), lines: null },
+    options: { ...eventDefaults, ...options },
+  })
+  events.start({ cluster, alarms: () => [], vitals: () => NO_VITALS, onFileFault: () => undefined })
+  return events
+}
