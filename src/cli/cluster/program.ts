@@ -271,7 +271,7 @@ function withAsked(command: Command, example?: string): Command {
 Examples:
   flotilla cluster ${example} --config /etc/flotilla/config.yml
   flotilla cluster ${example} --url https://ctrl1.example.net:1280
-The second asks in the session of: flotilla login https://ctrl1.example.net:1280`,
+The second uses the session of: flotilla login https://ctrl1.example.net:1280`,
   )
 }
 
