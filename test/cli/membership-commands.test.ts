@@ -280,7 +280,7 @@ describe('Asked through the public API with a session', () => {
     const loggedOut = await run(words, env)
     expect([loggedOut.code, loggedOut.stderr]).toEqual([
       1,
-      expect.stringContaining('nobody is logged in to here; log in with: flotilla login'),
+      expect.stringContaining('not logged in to here; log in with: flotilla login'),
     ])
     const elsewhere = await run(['cluster', 'list', '--url', 'https://127.0.0.1:9'], env)
     expect([elsewhere.code, elsewhere.stderr]).toEqual([

@@ -51,7 +51,6 @@ function addRenew(pki: Command): void {
     )
     .option('--json')
     .description('renew the controller certificate now, keeping its key')
-    .description('renew the controller certificate now, keeping its key')
     .addHelpText(
       'after',
       `
