@@ -20,14 +20,14 @@ export function parseMinIndex(text: string, generation: number): number {
   const asked = Number(match[1])
   if (asked > generation) {
     throw new Problem('INDEX_NOT_REACHED', {
-      detail: `generation ${asked} is not known here yet; this controller is in generation ${generation}`,
+      detail: `generation ${asked} is unknown; this controller is in generation ${generation}`,
       retryAfterSeconds: 1,
     })
   }
   if (asked < generation) {
     throw fieldProblem(
       'net-min-index',
-      `generation ${asked} has ended; the cluster is in generation ${generation}, read again without it`,
+      `generation ${asked} has ended; the cluster is in generation ${generation}, read again without net-min-index`,
       text,
     )
   }

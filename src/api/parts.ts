@@ -6,6 +6,7 @@ import type { ClusterView } from '../ports/cluster-view.ts'
 import type { BackupControl } from '../ports/backup-control.ts'
 import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
 import type { Admission, MembershipControl } from '../ports/membership.ts'
+import type { LogLevelControl } from '../ports/log-level.ts'
 import type { JwtSigner } from '../ports/jwt-signer.ts'
 import type { NetworkAuthorities } from '../ports/network-authorities.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
@@ -112,6 +113,7 @@ export interface ApiParts {
   /** Fresh in each process: clients notice a restart by it. */
   readonly instanceId: string
   readonly logger: ApiLogger
+  readonly logLevel: LogLevelControl
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Of this controller, for those who read them over HTTP. */

@@ -272,7 +272,7 @@ export class Pipeline {
     if (ifMatch !== undefined && operation.method !== 'GET') {
       // Passed over, it would let a write through that its caller wanted held back.
       if (operation.isTagged !== true) {
-        throw fieldProblem('If-Match', 'this operation changes nothing that has an ETag')
+        throw fieldProblem('If-Match', 'this operation supports no If-Match')
       }
       call.precondition = parseIfMatch(ifMatch)
     }

@@ -124,7 +124,7 @@ export class ProcessorShare {
     }
     if (!this.#waiting.push(caller, own)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', {
-        detail: 'too many requests of this caller wait for the processor',
+        detail: 'too many queued requests of this caller',
         retryAfterSeconds: 1,
       })
     }

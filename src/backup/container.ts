@@ -248,7 +248,7 @@ function checkMagic(bytes: Buffer): void {
 function notABackup(): BackupFault {
   return new BackupFault(
     'NOT_A_BACKUP',
-    'this is no backup of flotilla; name a file that cluster snapshot save has written',
+    'not a backup of flotilla; name a file written by cluster snapshot save',
   )
 }
 

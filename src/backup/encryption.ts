@@ -34,7 +34,7 @@ export function parseRecipient(pem: string): BackupRecipient {
   try {
     der = createPublicKey(pem).export({ type: 'spki', format: 'der' })
   } catch (error) {
-    throw new CertificateError('unreadable', 'it is no public key in PEM', error)
+    throw new CertificateError('unreadable', 'not a public key in PEM', error)
   }
   const publicKeySpki = Uint8Array.from(der)
   parsePublicKey(publicKeySpki)

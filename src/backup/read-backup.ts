@@ -45,7 +45,7 @@ export async function readBackup(
   const summary = container.finish()
   const { manifest } = container
   if (manifest === null || manifest.hasSecrets !== (content.secrets !== null)) {
-    throw damaged('the secrets of the backup are not what its head says')
+    throw damaged('the secrets of the backup do not match its header')
   }
   return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
 }

@@ -90,7 +90,7 @@ function restoredEntry(
   { nodeId }: FirstController,
 ): Entry {
   const { clusterId, index, takenAtMs } = manifest
-  const reason = `from a backup of cluster ${clusterId} at index ${index}, taken ${new Date(takenAtMs).toISOString()}`
+  const reason = `backup of cluster ${clusterId} at index ${index}, taken ${new Date(takenAtMs).toISOString()}`
   const message = { action: 'cluster-restore', target: nodeId, outcome: 'done', reason }
   const command = create(CommandSchema, {
     kind: CommandKind.CLUSTER_ACTION,

@@ -30,7 +30,7 @@ export function issuingAuthorityOf(
   }
   throw new BackupFault(
     'NO_SECRETS',
-    'the backup was taken without secrets, and no cluster can begin without the authority that signed its certificates; use one that was taken with --recipient or --plaintext',
+    'the backup has no secrets, which a new cluster needs; use a backup taken with --recipient or --plaintext',
   )
 }
 

@@ -196,7 +196,7 @@ export class Channel {
     // One message may be larger than all that may wait: a whole data model is.
     const waitingBytes = socket.writableLength
     if (waitingBytes > 0 && waitingBytes + frame.length > limits.unsentBytesMax) {
-      this.close('the peer does not read what it is sent')
+      this.close('the peer does not read')
       return false
     }
     this.#parts.onFrame?.('out', message)

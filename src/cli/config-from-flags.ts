@@ -72,7 +72,7 @@ function settingsOf(
   const id = flags.id ?? hostname().split('.')[0] ?? ''
   if (!isControllerId(id)) {
     throw usage(
-      `--id: ${JSON.stringify(id)} names no controller; use letters, digits, '.', '_', '-'`,
+      `--id: ${JSON.stringify(id)} is not a controller id; use letters, digits, '.', '_', '-'`,
     )
   }
   return {
@@ -121,7 +121,7 @@ function refuseContradictions(path: string, config: ControllerConfig, flags: Con
   for (const [flag, given, found] of pairs) {
     if (given === undefined || given === found) continue
     throw usage(
-      `${path} is there already and says ${found ?? 'nothing'} where ${flag} says ${given}; leave the flag out, or edit the file`,
+      `${path} exists with ${found ?? 'nothing'}, but ${flag} is ${given}; omit the flag, or edit the file`,
     )
   }
 }

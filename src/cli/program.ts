@@ -1,63 +1,60 @@
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError } from 'commander'
 
+import { EXIT_DONE } from '../controller/failure.ts'
+import { programVersion } from '../controller/version.ts'
 import { addCluster } from './cluster/program.ts'
 import { addCompletion } from './completion/program.ts'
 import { addDebug } from './debug/program.ts'
+import { applyConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions.ts'
 import { addEnrollment } from './enroll/enroll-program.ts'
 import { addEvents } from './events/program.ts'
-import {
-  CommandFailure,
-  EXIT_DONE,
-  EXIT_FAILED,
-  EXIT_USAGE,
-  operatorFailure,
-} from '../controller/failure.ts'
-import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
-import { printJson, printLine } from './terminal/output.ts'
-import { addPki } from './pki/program.ts'
+import { verbsFirst } from './help.ts'
+import { addLog } from './log/program.ts'
 import { addNetwork } from './network/program.ts'
+import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
 import { addSession } from './session/program.ts'
-import { programVersion } from '../controller/version.ts'
+import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
+import { asksForJson, reportFailure } from './terminal/failure-report.ts'
+import { printJson, printLine } from './terminal/output.ts'
 
 /** Runs the program on a command line (as `process.argv`) and sets the process's exit code. */
 export async function run(argv: readonly string[]): Promise<void> {
   stopOnBrokenPipe()
+  const isJson = asksForJson(argv)
   try {
-    await buildProgram().parseAsync(argv)
+    await buildProgram(isJson).parseAsync(argv)
     process.exitCode ??= EXIT_DONE
   } catch (error) {
-    process.exitCode = reportFailure(error)
+    process.exitCode = reportFailure(error, isJson)
   }
 }
 
-function reportFailure(thrown: unknown): number {
-  const error = operatorFailure(thrown)
-  // Commander has printed its own message; help and version count as done.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE
-  if (error instanceof CommandFailure) {
-    process.stderr.write(`flotilla: ${error.message}\n`)
-    return error.exitCode
-  }
-  // A mistake of this program: the stack is what a report of it needs.
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.stderr.write(`flotilla: ${text}\n`)
-  return EXIT_FAILED
-}
-
-function buildProgram(): Command {
+/**
+ * All verbs, with their options and help.
+ * @param isJson mistakes in the command line are told as JSON, by `reportFailure`.
+ */
+export function buildProgram(isJson = false): Command {
   const program = new Command('flotilla')
     .description('The control plane of a zero-trust overlay network, run as a cluster of equals.')
     .exitOverride()
-    .version(
-      `flotilla ${programVersion()} (node ${process.version})`,
-      '--version',
-      'print the version',
+    .configureHelp(verbsFirst)
+    .version(versionLine(), '--version', 'print the version')
+    .showHelpAfterError('(--help lists options and arguments)')
+    .addHelpText(
+      'after',
+      `
+A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}.
+Verbs that print data take -o json or -o yaml; with -o json, errors are JSON on stderr as well.
+Exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+
+Examples:
+  flotilla quickstart
+  flotilla cluster status
+  flotilla help cluster init`,
     )
-    .showHelpAfterError('(add --help for what it takes)')
-    .configureHelp({ showGlobalOptions: false })
-    .addHelpText('after', '\nExit code: 0 done, 1 failed, 2 wrong usage or configuration.')
+  if (isJson) program.configureOutput({ outputError: () => undefined, writeErr: () => undefined })
   addQuickstart(program)
   addController(program)
   addCluster(program)
@@ -67,35 +64,45 @@ function buildProgram(): Command {
   addSession(program)
   addRecords(program)
   addNetwork(program)
+  addLog(program)
   addEvents(program)
   addDebug(program)
   addCompletion(program)
+  addVersion(program)
+  applyConventions(program)
+  return program
+}
+
+function versionLine(): string {
+  return `flotilla ${programVersion()} (node ${process.version})`
+}
+
+function addVersion(program: Command): void {
   program
     .command('version')
     .description('print the version')
-    .option('--json', 'print JSON')
+    .option('--json')
+    .addHelpText('after', '\nExamples:\n  flotilla version\n  flotilla version -o json')
     .action(({ json }: { json?: boolean }) => {
-      const version = programVersion()
-      if (json === true) printJson({ version, node: process.version })
-      else printLine(`flotilla ${version} (node ${process.version})`)
+      if (json === true) printJson({ version: programVersion(), node: process.version })
+      else printLine(versionLine())
     })
-  return program
 }
 
 function addQuickstart(program: Command): void {
   program
     .command('quickstart')
-    .description('run a real cluster on loopback in the foreground; the same folder resumes')
-    .option('--dir <folder>', 'everything is kept here', '.flotilla')
-    .option('--nodes <count>', 'controllers: 1 to 9', integerBetween(1, 9), 3)
-    .option('--port <port>', 'HTTPS of the first controller', integerBetween(1, 65_535), 1280)
-    .option('--routers <count>', 'routers beside them: 0 to 9', integerBetween(0, 9), 0)
+    .description('run a local cluster for evaluation')
+    .option('--dir <folder>', 'folder of all files; an existing one resumes', '.flotilla')
+    .option('--nodes <count>', 'number of controllers, 1 to 9', integerBetween(1, 9), 3)
+    .option('--port <port>', 'HTTPS port of the first controller', integerBetween(1, 65_535), 1280)
+    .option('--routers <count>', 'number of routers, 0 to 9', integerBetween(0, 9), 0)
     .addHelpText(
       'after',
       `
-Controller K serves HTTPS on PORT+K-1, keeps PORT+100+K-1 for routers and speaks to its peers on PORT+200+K-1.
-Routers have a folder each, are enrolled when there are no files of theirs, and connect to every controller.
-FOLDER/admin.json holds the administrator's password and the addresses; ^C stops all.
+Controller K listens on PORT+K-1 for HTTPS, on PORT+100+K-1 for routers and on PORT+200+K-1 for its peers. Each router
+has a folder of its own and is enrolled on the first start. FOLDER/admin.json holds the administrator's password and
+the addresses. ^C stops all processes.
 
 Examples:
   flotilla quickstart
@@ -112,24 +119,25 @@ function addController(program: Command): void {
   const controller = program.command('controller').description('run or check one controller')
   controller
     .command('run')
-    .argument('<config>', 'its configuration, a YAML file')
-    .description('run a controller in the foreground; SIGTERM stops it cleanly within 10 s')
-    .addHelpText('after', '\nExample:\n  flotilla controller run /etc/flotilla/config.yml')
+    .argument('[config]', 'configuration file, YAML')
+    .description('run a controller in the foreground; SIGTERM stops it within 10 s')
+    .addHelpText('after', '\nExamples:\n  flotilla controller run /etc/flotilla/config.yml')
     .action(async (config: string) => {
       const { runController } = await import('./controller/run.ts')
       await runController(config)
     })
   controller
     .command('check')
-    .argument('<config>', 'its configuration, a YAML file')
-    .option('--json', 'print JSON')
-    .description('judge configuration, certificates, ports and data folder; start nothing')
+    .argument('[config]', 'configuration file, YAML')
+    .option('--json')
+    .description('validate configuration, certificates, ports and data folder')
     .addHelpText(
       'after',
       `
-Exit code 2 lists every fault of the configuration with its line, 1 what else stands in the way and the remedy.
+Starts nothing. Exit code 2 lists every fault of the configuration with its line; exit code 1 lists every other obstacle
+with its remedy.
 
-Example:
+Examples:
   flotilla controller check /etc/flotilla/config.yml`,
     )
     .action(async (config: string, options: { json?: boolean }) => {
@@ -149,6 +157,8 @@ Example:
   controller
     .command('options')
     .description('print every option of the configuration, as Markdown')
+    .addHelpText('after', '\nExamples:\n  flotilla controller options')
+    .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .action(async () => {
       const { configurationDocument } = await import('../config/document.ts')
       printLine(configurationDocument().trimEnd())

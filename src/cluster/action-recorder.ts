@@ -35,7 +35,7 @@ export class ActionLog implements ActionRecorder {
       const { target } = action
       this.#log.warn(
         { ...action, actor: actorName(by), code },
-        `cannot write to the audit that ${action.action} ${target ?? ''} ended as ${action.outcome}: ${code}`,
+        `cannot record ${action.action} ${target ?? ''} (${action.outcome}) in the audit log: ${code}`,
       )
     }
   }

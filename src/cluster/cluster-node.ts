@@ -141,7 +141,7 @@ export class ClusterNode implements Proposer, ClusterView {
     if (this.#hasFailed || !hasHeir) return
     if (this.#observer.status.role === 'leader') {
       const because = await this.#requests.transferLeadership(null)
-      if (because !== null) this.#parts.log.warn({}, `leadership was not handed over: ${because}`)
+      if (because !== null) this.#parts.log.warn({}, `leadership transfer failed: ${because}`)
     }
     const endMs = this.#parts.clock.monotonicMs() + this.#options.drainMsMax
     while (this.#proposals.count > 0 && this.#parts.clock.monotonicMs() < endMs) {
@@ -320,7 +320,7 @@ export class ClusterNode implements Proposer, ClusterView {
       { term: status.term, leader: status.leader, role: status.role },
       status.leader === null
         ? `no leader in term ${status.term}`
-        : `${status.leader} leads term ${status.term}`,
+        : `new leader ${status.leader} (term ${status.term})`,
     )
     if (status.leader === null) return
     this.#proposals.proposeAgain()

@@ -70,7 +70,7 @@ export class ClusterObserver {
     this.#presence = new PresenceTopic(parts.soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
     this.#known = new KnownMembers(parts.memory, clock, (err) =>
-      log.warn({ err }, 'what is known of the members could not be saved'),
+      log.warn({ err }, 'cannot write known-members.json'),
     )
     this.#alarmWatch = new AlarmWatch(parts.alarms, clock, parts.lowSpaceBytes)
     this.#configuration = parts.machine.persistedMark().configuration

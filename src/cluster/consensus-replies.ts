@@ -23,11 +23,11 @@ export class ConsensusReplies {
   async transferLeadership(id: number, target: NodeId | null): Promise<void> {
     const { role, leader } = this.#status()
     if (role !== 'leader') {
-      this.#answer(id, `this controller does not lead; ${leader ?? 'nobody'} does`)
+      this.#answer(id, `this controller is not the leader; ${leader ?? 'no other'} is`)
       return
     }
     const isDone = await this.#node.transferLeadership(target)
-    this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not take over in time`)
+    this.#answer(id, isDone ? null : `${target ?? 'no other voter'} did not become leader in time`)
   }
 
   async changeConfiguration({ id, configuration, basedOn }: ChangeConfiguration): Promise<void> {

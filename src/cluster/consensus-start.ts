@@ -40,7 +40,9 @@ function configurationAtStart(options: ConsensusOptions, restored: RestoredLog):
   // A copy: the entry is a view of the whole log as it was read, which would travel along with every status.
   if (first !== undefined) return Uint8Array.from(first.data)
   if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
-  throw new Error('neither the state nor the log holds a configuration: this member was not formed')
+  throw new Error(
+    'neither state nor log holds a configuration; this controller was never initialized',
+  )
 }
 
 /** Seeds differ by disk, by start and by what is drawn. */

@@ -118,7 +118,7 @@ export class StateFollower {
       this.reportProgress()
       this.#parts.onRestored()
     } catch (error) {
-      this.#parts.onFatal(new Error(`a received snapshot cannot be installed: ${String(error)}`))
+      this.#parts.onFatal(new Error(`cannot install the received snapshot: ${String(error)}`))
     }
   }
 
@@ -151,7 +151,7 @@ export class StateFollower {
 
   #onQuarantine(): void {
     this.#parts.onQuarantine()
-    this.#snapshots.endSendings('the state of this controller is wrong')
+    this.#snapshots.endSendings('state differs from the majority')
     this.#parts.observer().announce()
   }
 

@@ -54,7 +54,7 @@ function sectionOf(key: string, node: Exclude<Node, Option<unknown>>): string {
 
 function tableOf(rows: readonly [string, Node][]): string {
   const head =
-    '| key | expected | default | scope | what for | variable |\n|---|---|---|---|---|---|\n'
+    '| key | expected | default | scope | purpose | variable |\n|---|---|---|---|---|---|\n'
   return head + rows.map(([key, node]) => rowOf(key, node)).join('')
 }
 

@@ -113,7 +113,7 @@ function readConfigFile(file: string): FileText {
     return { ok: true, text: readFileSync(file, 'utf8') }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
-    if (code === 'ENOENT') return { ok: false, problem: 'there is no such file' }
+    if (code === 'ENOENT') return { ok: false, problem: 'file not found' }
     if (code === 'EACCES') return { ok: false, problem: 'no permission to read it' }
     if (code === 'EISDIR') return { ok: false, problem: 'is a folder; name the file in it' }
     return { ok: false, problem: `cannot be read: ${String(error)}` }
@@ -238,7 +238,7 @@ class Reader {
       suggestion === null
         ? `known here are ${Object.keys(fields).join(', ')}`
         : `did you mean ${prefix}${suggestion}?`
-    this.addFault(prefix + shorten(name), `is no known key; ${hint}`)
+    this.addFault(prefix + shorten(name), `unknown key; ${hint}`)
   }
 
   /**
@@ -251,7 +251,7 @@ class Reader {
       if (!name.startsWith('FLOTILLA_') || known.has(name)) continue
       const suggestion = nearest(name, [...known])
       if (suggestion !== null) {
-        const problem = `is no known variable; did you mean ${suggestion}?`
+        const problem = `unknown variable; did you mean ${suggestion}?`
         this.faults.push(wholeFileFault(`environment ${name}`, problem))
       }
     }

@@ -38,7 +38,7 @@ export const controllerOptions = {
   id: option(controllerId(), {
     default: required,
     scope: node,
-    why: 'Names this controller in the cluster for good. Must be the one in its certificate.',
+    why: 'Permanent id of this controller in the cluster. Must match its certificate.',
   }),
   data: option(path(), {
     default: required,
@@ -50,7 +50,7 @@ export const controllerOptions = {
     scope: cluster,
     why: 'Trust domain of the SPIFFE ids of this cluster: spiffe://<trustDomain>/controller/<id>.',
   }),
-  identity: section('What this controller proves itself with, to peers and to clients alike.', {
+  identity: section('Certificate and key of this controller, for peers and clients.', {
     cert: option(path(), {
       default: required,
       scope: node,
@@ -96,7 +96,7 @@ export const controllerOptions = {
     seeds: option(hostPorts(32), {
       default: [],
       scope: node,
-      why: 'Where to look for peers that are not where they were; a name may stand for many addresses, and whoever answers is known by its certificate.',
+      why: 'Addresses to find moved peers; a name may resolve to several addresses. Peers are verified by certificate.',
     }),
     resolvers: option(addressPorts(8), {
       default: [],
@@ -128,7 +128,7 @@ export const controllerOptions = {
     bind: option(optionalHostPort(), {
       default: null,
       scope: node,
-      why: 'Where it listens; null: no router connects here. Routers are told the host of cluster.advertise with this port.',
+      why: 'Router listener; null: no routers connect here. Routers get the host of cluster.advertise with this port.',
     }),
   }),
   web: list(16, 'HTTPS listeners. One that serves every API is the usual case.', {
@@ -193,7 +193,7 @@ export const controllerOptions = {
       why: 'Free space below which writes are refused, while there is still room to recover in.',
     }),
   }),
-  audit: section('Who wrote what.', {
+  audit: section('Audit log.', {
     log: option(boolean(), {
       default: true,
       scope: node,
@@ -209,12 +209,12 @@ export const controllerOptions = {
     staleSessionMaxMs: option(integer(0, 24 * HOUR_MS), {
       default: 15 * MINUTE_MS,
       scope: cluster,
-      why: 'How long a controller without contact to a leader goes on honouring the sessions it knows.',
+      why: 'How long a controller without contact to a leader accepts known sessions.',
     }),
     requestTimeoutMs: option(integer(1000, 10 * MINUTE_MS), {
       default: 10_000,
       scope: node,
-      why: 'A request that takes longer is answered 503 TIMEOUT.',
+      why: 'Timeout of a request, answered with 503 TIMEOUT.',
     }),
     bodyBytesMax: option(integer(1024, 4 * MIB), {
       default: MIB,
@@ -224,7 +224,7 @@ export const controllerOptions = {
     reservedSignerHosts: option(boolean(), {
       default: false,
       scope: node,
-      why: 'Takes addresses of external JWT signers on loopback, link-local, unspecified and metadata addresses. Leave it off outside of tests: whoever may write signers could have this controller ask them.',
+      why: 'Allows loopback, link-local, unspecified and metadata addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call them.',
     }),
     refusedSignerNetworks: option(networks(64), {
       default: [],
@@ -234,7 +234,7 @@ export const controllerOptions = {
     httpSignerKeys: option(boolean(), {
       default: false,
       scope: node,
-      why: 'Fetches keys of external JWT signers without TLS, too. Leave it off outside of tests: whoever is on the way could give keys of their own.',
+      why: 'Allows fetching keys of external JWT signers without TLS. For tests only: an attacker on the path could supply keys.',
     }),
     signerCa: option(optionalPath(), {
       default: null,
@@ -246,7 +246,7 @@ export const controllerOptions = {
     identityMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
       scope: node,
-      why: 'How long the token is good that an identity is made with; who asks for an enrollment by itself says until when.',
+      why: 'Lifetime of the enrollment token created with an identity; an enrollment created separately names its own.',
     }),
     routerMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
@@ -264,11 +264,11 @@ export const controllerOptions = {
       why: 'The same for the certificate that an identity is issued for one API session.',
     }),
   }),
-  limits: section('What one controller takes on at a time.', {
+  limits: section('Limits of one controller.', {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,
       scope: node,
-      why: 'Writes under way through this controller; more are answered 429, and so is a caller that has its part of them.',
+      why: 'Concurrent writes through this controller; beyond it, and beyond the share of one caller, 429.',
     }),
     waitingRequestsMax: option(integer(16, 65_536), {
       default: 4096,
@@ -278,12 +278,12 @@ export const controllerOptions = {
     logInsMax: option(integer(2, 4096), {
       default: 64,
       scope: node,
-      why: 'Log-ins under way at a time, shared by where they come from; more are answered 429.',
+      why: 'Concurrent log-ins, shared among source addresses; beyond it 429.',
     }),
     writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
       default: 8000,
       scope: node,
-      why: 'How long a write is tried, through changes of leader, before its caller is told.',
+      why: 'How long a write is retried across leader changes before its caller gets an error.',
     }),
     connectionsMax: option(integer(1, 1_000_000), {
       default: 10_000,
@@ -318,11 +318,11 @@ export const controllerOptions = {
       why: 'So many earlier files are kept.',
     }),
   }),
-  backup: section('Backups that this controller takes by itself; see backup.md.', {
+  backup: section('Scheduled backups of this controller; see backup.md.', {
     folder: option(optionalPath(), {
       default: null,
       scope: node,
-      why: 'Folder that they are written to, outside of data. null: none are taken. Set it on more than one controller, on disks of their own.',
+      why: 'Folder of the backups, outside of data. null: no backups. Set it on several controllers, on separate disks.',
     }),
     recipient: option(optionalPath(), {
       default: null,
@@ -348,7 +348,7 @@ export const controllerOptions = {
     hookTimeoutMs: option(integer(1000, 24 * HOUR_MS), {
       default: 10 * MINUTE_MS,
       scope: node,
-      why: 'A hook that takes longer is killed, with all that it has started.',
+      why: 'Timeout of the hook; it is killed with its child processes.',
     }),
   }),
   events: eventOptions,

@@ -52,7 +52,7 @@ function timeoutFaults({ api, limits }: ControllerConfig): RelationFault[] {
   return [
     {
       key: 'limits.writeTimeoutMs',
-      problem: `must be below api.requestTimeoutMs (${api.requestTimeoutMs}), or callers never learn what became of a write`,
+      problem: `must be below api.requestTimeoutMs (${api.requestTimeoutMs}), or callers never learn the outcome of a write`,
     },
   ]
 }
@@ -126,7 +126,7 @@ function openFaults({ web }: ControllerConfig): RelationFault[] {
       return [{ key: `web[${at}].apis`, problem }]
     }
     if (!EVERY_HOST.has(parseHostPort(bind)?.host ?? '')) return []
-    const problem = `lets everybody who reaches any address of this host read the metrics (${bind}): bind one private address`
+    const problem = `exposes the metrics on every address of this host (${bind}); bind a private address`
     return [{ key: `web[${at}].bind`, problem }]
   })
 }

@@ -106,7 +106,10 @@ export class Controller {
     try {
       await this.#certificates?.reload()
     } catch (error) {
-      this.#parts.log.error({ err: error }, `certificate files are not taken: ${sentenceOf(error)}`)
+      this.#parts.log.error(
+        { err: error },
+        `certificate files rejected: ${sentenceOf(error)}; keeping the current ones`,
+      )
     }
   }
 
@@ -130,7 +133,10 @@ export class Controller {
     const events = openEvents(this.#parts, identity, machine, this.#startedAtMs)
     // The store's first jobs have started the pool.
     const threads = lowerPoolPriority()
-    if (threads === 0) this.#parts.log.warn('log-ins will compete with writes for the processor')
+    if (threads === 0)
+      this.#parts.log.warn(
+        'cannot lower the priority of the thread pool; password hashing may slow writes',
+      )
     const memberKey = this.#memberKeyParts(identity, machine)
     const isChecked = checkMemberKey(memberKey)
     const clusterNode = await this.#joinCluster(identity, machine)
@@ -156,7 +162,7 @@ export class Controller {
     if (dropped !== null) {
       this.#hasDroppedState = true
       const { finding, aside } = dropped
-      log.error({ aside }, `${finding}: it is given up, and filled again by the log or the peers`)
+      log.error({ aside }, `${finding}: discarded; will be rebuilt from the log or peers`)
     }
     return machine
   }
@@ -200,7 +206,7 @@ export class Controller {
     try {
       return readRosterFile(this.#parts.config.data)
     } catch (err) {
-      this.#parts.log.warn({ err }, 'the roster of members beside the log cannot be read')
+      this.#parts.log.warn({ err }, 'cannot read the membership cache (ROSTER)')
       return null
     }
   }

@@ -29,14 +29,14 @@ export function operatorFailure(error: unknown): unknown {
 }
 
 const remedies: Readonly<Record<string, string>> = {
-  EACCES: 'run this as a user who may, or name another place',
-  EPERM: 'run this as a user who may, or name another place',
-  EROFS: 'its file system is read-only; name another place',
-  ENOSPC: 'its disk is full; free some space',
-  EEXIST: 'there is a file of that name; name another place',
-  ENOTDIR: 'a part of the path is no folder; name another place',
+  EACCES: 'run it as a user with permission, or choose another location',
+  EPERM: 'run it as a user with permission, or choose another location',
+  EROFS: 'its file system is read-only; choose another location',
+  ENOSPC: 'the disk is full; free disk space',
+  EEXIST: 'a file of that name exists; choose another location',
+  ENOTDIR: 'a part of the path is not a folder; choose another location',
   // What Linux says where nothing can be made, as below /proc.
-  ENOENT: 'it is not there and cannot be made; name another place',
+  ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
 /** `EACCES: permission denied, mkdir '/x'`, and what to do about it. */

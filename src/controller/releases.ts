@@ -22,7 +22,7 @@ export class Releases {
       try {
         await step()
       } catch (error) {
-        this.#log.error({ err: error }, 'a part did not close in order')
+        this.#log.error({ err: error }, 'a component failed to stop')
       }
     }
   }

@@ -62,12 +62,12 @@ export const problems = {
   HEADER_NOT_ALLOWED: {
     http: 403,
     retry: 'never',
-    message: 'The preflight request asks for a header that clients of this API do not send',
+    message: 'The preflight request names a header that this API does not use',
   },
   EXPECTATION_FAILED: {
     http: 417,
     retry: 'never',
-    message: 'The request expects something that this controller can not do',
+    message: 'The expectation of the Expect header cannot be met',
   },
   INVALID_FILTER: { http: 400, retry: 'never', message: 'The filter query supplied is invalid' },
   INVALID_SORT_IDENTIFIER: {
@@ -118,7 +118,7 @@ export const problems = {
   INVALID_BACKING_TOKEN_TYPE: {
     http: 400,
     retry: 'never',
-    message: 'The session that was used is of a type that this operation does not support',
+    message: 'This operation does not support the type of the session',
   },
   MAX_AUTHENTICATOR_METHODS_REACHED: {
     http: 409,
@@ -128,13 +128,13 @@ export const problems = {
   CAN_NOT_UPDATE_AUTHENTICATOR: {
     http: 409,
     retry: 'never',
-    message: 'The authenticator can not be updated: it has no user name and password',
+    message: 'The authenticator cannot be updated: it has no user name and password',
   },
   FEATURE_LEVEL_NOT_RAISED: {
     http: 503,
     retry: 'later',
     message:
-      'The request needs a feature level that is not in force yet: it is raised once every voter runs a version that knows it',
+      'The request needs a higher feature level, which is activated once every voter runs a version that supports it',
   },
   INVALID_POSTURE: {
     http: 409,
@@ -149,7 +149,7 @@ export const problems = {
   CAN_NOT_UPDATE_ROUTER: {
     http: 409,
     retry: 'never',
-    message: 'The router can not be updated here: it was made by another API',
+    message: 'The router cannot be updated here: it was created by another API',
   },
   ENROLLMENT_EXISTS: {
     http: 409,
@@ -159,17 +159,17 @@ export const problems = {
   INVALID_ENROLLMENT_TOKEN: {
     http: 404,
     retry: 'never',
-    message: 'The enrollment token is unknown, was used, or is no longer valid',
+    message: 'The enrollment token is unknown, used or expired',
   },
   INVALID_ENROLLMENT_JWT: {
     http: 400,
     retry: 'never',
-    message: 'No external JWT signer vouches for the token of the enrollment',
+    message: 'The token of the enrollment was issued by no external JWT signer',
   },
   INVALID_ENROLL_METHOD: {
     http: 400,
     retry: 'never',
-    message: 'The enrollment token is for another method of enrollment',
+    message: 'The enrollment token is for another enrollment method',
   },
   ENROLLMENT_EXPIRED: {
     http: 400,
@@ -185,7 +185,7 @@ export const problems = {
   ENROLLMENT_NO_VALID_CAS: {
     http: 400,
     retry: 'never',
-    message: 'No CA is registered that could let clients enroll by its certificates',
+    message: 'No CA is registered for automatic enrollment',
   },
   ENROLLMENT_IDENTITY_ALREADY_ENROLLED: {
     http: 409,
@@ -195,12 +195,13 @@ export const problems = {
   INVALID_ENROLLMENT_NOT_ALLOWED: {
     http: 409,
     retry: 'never',
-    message: 'Nobody enrolls to that by tokens of this signer',
+    message: 'This signer does not allow enrollment by its tokens',
   },
   CERT_FAILED_VALIDATION: {
     http: 400,
     retry: 'never',
-    message: 'The client certificate is missing, or no CA that is enabled for enrollment issued it',
+    message:
+      'The client certificate is missing, or was not issued by a CA that is enabled for enrollment',
   },
   CERT_IN_USE: {
     http: 409,
@@ -210,7 +211,7 @@ export const problems = {
   MISSING_CERT_CLAIM: {
     http: 400,
     retry: 'never',
-    message: 'The client certificate lacks what the CA takes the external id from',
+    message: 'The client certificate lacks the field that the CA takes the external id from',
   },
   MISSING_OR_INVALID_CSR: {
     http: 400,
@@ -225,12 +226,12 @@ export const problems = {
   INVALID_CLIENT_CERT: {
     http: 400,
     retry: 'never',
-    message: 'The certificate is not the one that waits to be verified',
+    message: 'The certificate is not the one pending verification',
   },
   COULD_NOT_PARSE_PEM_BLOCK: {
     http: 400,
     retry: 'never',
-    message: 'The PEM text could not be parsed, or holds something else than one certificate',
+    message: 'The PEM text could not be parsed, or is not exactly one certificate',
   },
   COULD_NOT_PARSE_DER_BLOCK: {
     http: 400,
@@ -271,18 +272,17 @@ export const problems = {
   REQUEST_ID_EXPIRED: {
     http: 409,
     retry: 'never',
-    message:
-      'This net-request-id is older than the replay window; whether it took effect is no longer known',
+    message: 'This net-request-id is older than the replay window; its outcome is no longer known',
   },
   REVISION_MOVED: {
     http: 409,
     retry: 'later',
-    message: 'What this write was judged on has changed meanwhile; read again and retry',
+    message: 'A record this write depends on changed concurrently; read again and retry',
   },
   PRECONDITION_FAILED: {
     http: 412,
     retry: 'never',
-    message: 'The entity is not as If-Match wants it; nothing was changed',
+    message: 'If-Match precondition failed; nothing was changed',
   },
   RESTORE_UNDER_WAY: {
     http: 409,
@@ -319,18 +319,17 @@ export const problems = {
     http: 503,
     retry: 'same-request-id',
     message:
-      'The write was handed to the cluster and its outcome is not known; ask again with the same net-request-id',
+      'The write was submitted and its outcome is unknown; retry with the same net-request-id',
   },
   INDEX_NOT_REACHED: {
     http: 503,
     retry: 'later',
-    message: 'This controller has not reached the index asked for in net-min-index',
+    message: 'This controller has not reached the index of net-min-index',
   },
   NODE_QUARANTINED: {
     http: 503,
     retry: 'later',
-    message:
-      'This controller has stopped answering because its state can not be trusted; ask another one',
+    message: 'This controller is quarantined because its state diverged; use another one',
   },
   TRANSFER_LEADERSHIP_ERROR: {
     http: 500,
@@ -340,38 +339,38 @@ export const problems = {
   MEMBERSHIP_REFUSED: {
     http: 409,
     retry: 'never',
-    message: 'The members of the cluster can not be changed that way',
+    message: 'This membership change is not allowed',
   },
   MEMBERSHIP_BUSY: {
     http: 409,
     retry: 'later',
-    message: 'Another change of the members is under way; nothing was changed',
+    message: 'Another membership change is in progress; nothing was changed',
   },
   TOLERANCE_REFUSED: {
     http: 409,
     retry: 'never',
-    message: 'The change would leave the cluster able to lose fewer controllers than before',
+    message: 'The change would reduce failure tolerance',
   },
   ADMIN_SOCKET_ONLY: {
     http: 403,
     retry: 'never',
     message: 'The operation is offered at the admin socket of a controller alone',
   },
-  TICKET_REFUSED: { http: 403, retry: 'never', message: 'The ticket is not good for joining' },
+  TICKET_REFUSED: { http: 403, retry: 'never', message: 'Invalid, used or expired join ticket' },
   CERTIFICATE_REFUSED: {
     http: 409,
     retry: 'never',
-    message: 'The certificate can not be issued, renewed or taken',
+    message: 'The certificate cannot be issued, renewed or accepted',
   },
   PEER_UNREACHABLE: {
     http: 503,
     retry: 'later',
-    message: 'Another controller that this needs could not be reached',
+    message: 'Another controller that this request needs is unreachable',
   },
   INSUFFICIENT_STORAGE: {
     http: 507,
     retry: 'later',
-    message: 'The disk of this controller has too little room left for this; nothing was written',
+    message: 'Not enough disk space on this controller; nothing was written',
   },
   UNHANDLED: { http: 500, retry: 'later', message: 'An unhandled error occurred' },
 } as const satisfies Record<string, ProblemSpec>

@@ -77,7 +77,7 @@ const PEM_BLOCK =
  */
 export async function parseCertificateRequest(pem: string): Promise<CertificateRequest> {
   if (pem.length > CERTIFICATE_REQUEST_CHARACTERS_MAX || !PEM_BLOCK.test(pem)) {
-    throw new CertificateError('unreadable', 'it is no PEM text with one certificate request')
+    throw new CertificateError('unreadable', 'not one certificate request in PEM')
   }
   let request: Pkcs10CertificateRequest
   let publicKeySpki: Uint8Array
@@ -87,7 +87,7 @@ export async function parseCertificateRequest(pem: string): Promise<CertificateR
     publicKeySpki = new Uint8Array(request.publicKey.rawData)
     commonNames = request.subjectName.getField('CN')
   } catch (error) {
-    throw new CertificateError('unreadable', 'it is no certificate request that can be read', error)
+    throw new CertificateError('unreadable', 'not a readable certificate request', error)
   }
   parsePublicKey(publicKeySpki)
   const isSigned = await request.verify().catch(() => false)

@@ -83,7 +83,7 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
     }
   } catch (error) {
     // Whatever the libraries throw at a damaged one; what they say differs from release to release.
-    throw new CertificateError('unreadable', 'it is no X.509 certificate that can be read', error)
+    throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
   }
 }
 
@@ -147,7 +147,7 @@ export function parseCertificates(
   }
   const [first, ...rest] = blocks.map((block) => parseCertificate(block))
   if (first === undefined) {
-    throw new CertificateError('unreadable', 'there is no PEM certificate in it')
+    throw new CertificateError('unreadable', 'no PEM certificate found')
   }
   return [first, ...rest]
 }
@@ -185,7 +185,7 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
   if (id === null) {
     throw new CertificateError(
       'wrong-identity',
-      `spiffe://${spiffeId.trustDomain}${spiffeId.path} is no controller of spiffe://${trustDomain}`,
+      `spiffe://${spiffeId.trustDomain}${spiffeId.path} is not a controller of spiffe://${trustDomain}`,
     )
   }
   if (leaf.commonName !== null && leaf.commonName !== id) {

@@ -52,7 +52,7 @@ export function readCertsOnly(der: Uint8Array): Certificate[] {
     }
   } catch (error) {
     if (!(error instanceof DerError)) throw error
-    throw new CertificateError('unreadable', 'it is no PKCS #7 text of certificates', error)
+    throw new CertificateError('unreadable', 'not a PKCS #7 text of certificates', error)
   }
   return certificates
 }

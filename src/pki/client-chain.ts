@@ -125,7 +125,7 @@ function commonFault(
 
 function authorityFault(authority: Certificate, question: ClientChainQuestion): string | null {
   const { extensions } = authority.contents
-  if (!basicConstraintsOf(extensions).isAuthority) return 'is no CA certificate'
+  if (!basicConstraintsOf(extensions).isAuthority) return 'is not a CA certificate'
   if (keyUsesOf(extensions)?.has(keyUsageBit.keyCertSign) === false) {
     return 'may not sign certificates (key usage without keyCertSign)'
   }

@@ -55,7 +55,7 @@ export function readEnrollmentRequest(pem: string): EnrollmentRequest {
     return readRequest(der)
   } catch (error) {
     if (!(error instanceof DerError)) throw error
-    throw new CertificateError('unreadable', 'it is no certificate request that can be read', error)
+    throw new CertificateError('unreadable', 'not a readable certificate request', error)
   }
 }
 
@@ -63,7 +63,7 @@ function requestDer(pem: string): Buffer {
   const isBounded = pem.length <= CERTIFICATE_REQUEST_CHARACTERS_MAX
   const base64 = (isBounded ? PEM_BLOCK.exec(pem)?.[2] : undefined)?.replace(/\s+/g, '') ?? ''
   if (!BASE64.test(base64) || base64.length % 4 !== 0) {
-    throw new CertificateError('unreadable', 'it is no PEM text of exactly one certificate request')
+    throw new CertificateError('unreadable', 'not exactly one certificate request in PEM')
   }
   return Buffer.from(base64, 'base64')
 }

@@ -115,7 +115,7 @@ function naming<T>(path: string, step: () => T): T {
 
 function faultOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null
-  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'ENOENT') return 'file not found'
   if (code === 'EACCES') return 'the user running this program has no permission to read it'
   return error instanceof Error ? error.message : String(error)
 }

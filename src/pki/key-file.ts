@@ -86,7 +86,7 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
   try {
     // Judged on the open file, so that it cannot be exchanged between the check and the read.
     const status = fstatSync(file)
-    if (!status.isFile()) throw new SecretFileError(`${path} is no regular file`)
+    if (!status.isFile()) throw new SecretFileError(`${path} is not a regular file`)
     if (status.size > bytesMax) {
       throw new SecretFileError(`${path} is larger than ${bytesMax} bytes`)
     }
@@ -119,7 +119,7 @@ function readAll(file: number, size: number): string {
 
 function openFaultOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null
-  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'ENOENT') return 'file not found'
   if (code === 'EACCES') return 'the user running this program has no permission to'
   return error instanceof Error ? error.message : String(error)
 }

@@ -211,7 +211,7 @@ export function constraintFault(
       work.left -= outside.length + inside.length
       if (work.left < 0) return 'has too many names and constraints to compare'
       if (!isAllowed(name, inside, outside)) {
-        return `names ${printed(name)}, which an authority above it may not name`
+        return `names ${printed(name)}, which the name constraints of an authority above it exclude`
       }
     }
   }

@@ -19,7 +19,7 @@ export function parsePublicKey(spki: Uint8Array): KeyObject {
   try {
     key = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
   } catch (error) {
-    throw new CertificateError('unreadable', 'it is no public key that can be read', error)
+    throw new CertificateError('unreadable', 'not a readable public key', error)
   }
   if (!isAllowedKey(key)) {
     throw new CertificateError(

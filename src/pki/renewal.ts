@@ -134,7 +134,7 @@ function remedyOf({ kind, level }: CertificateLife, isRenewedHere: boolean): str
     case 'leaf':
       return isRenewedHere
         ? "it should have renewed itself: look for 'was not renewed' in the log of this controller, mend that, and run 'flotilla pki renew'"
-        : 'let whoever issued it issue it anew for the same key, and put it in place of the files that identity names'
+        : 'have its issuer renew it for the same key, and replace the files of the section identity'
     case 'issuing':
       return level === 'expired'
         ? "nothing that it issued is accepted any more: run 'flotilla pki renew-issuing' with the root key"

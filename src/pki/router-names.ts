@@ -20,13 +20,14 @@ export function checkRouterNames(
   routerId: string,
 ): void {
   for (const name of names.dnsNames) {
-    if (name.length > DNS_CHARACTERS_MAX || !DNS_NAME.test(name)) refuse(name, 'is no DNS name')
+    if (name.length > DNS_CHARACTERS_MAX || !DNS_NAME.test(name)) refuse(name, 'is not a DNS name')
   }
   for (const name of names.emails) {
-    if (name.length > EMAIL_CHARACTERS_MAX || !EMAIL.test(name)) refuse(name, 'is no mail address')
+    if (name.length > EMAIL_CHARACTERS_MAX || !EMAIL.test(name))
+      refuse(name, 'is not a mail address')
   }
   for (const name of names.uris) {
-    if (name.length > URI_CHARACTERS_MAX || !URI.test(name)) refuse(name, 'is no URI')
+    if (name.length > URI_CHARACTERS_MAX || !URI.test(name)) refuse(name, 'is not a URI')
     if (/^spiffe:/i.test(name)) checkSpiffeId(name, trustDomain, routerId)
   }
 }

@@ -29,7 +29,7 @@ export function checkSigner(options: {
   if (!own.isAuthority || !maySignCertificates(own)) {
     throw new CertificateError(
       'wrong-identity',
-      'it is no CA certificate that may sign others (basic constraints CA, key usage keyCertSign)',
+      'not a CA certificate that may sign others (basic constraints CA, key usage keyCertSign)',
     )
   }
   signingAlgorithmOf(parsePrivateKey(options.signer.privateKeyPem))

@@ -81,7 +81,7 @@ export function parseTicket(text: string): Ticket {
   if (format === null) {
     throw new TicketError(
       'no-ticket',
-      "this is no ticket: give the one line that 'flotilla cluster invite' printed",
+      "not a ticket; pass the line printed by 'flotilla cluster invite'",
     )
   }
   if (!trimmed.startsWith(PREFIX)) {

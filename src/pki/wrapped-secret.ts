@@ -60,13 +60,13 @@ export async function openSecret(
   try {
     opened = await decrypt(jwe, key)
   } catch (error) {
-    throw new WrappedSecretError(`${what} can not be opened with the key of ${context.nodeId}`, {
+    throw new WrappedSecretError(`cannot decrypt ${what} with the key of ${context.nodeId}`, {
       cause: error,
     })
   }
   const found = opened.protectedHeader[CONTEXT_MEMBER]
   if (canonicalJson(found) === canonicalJson(membersOf(context))) return opened.plaintext
-  throw new WrappedSecretError(`what stands for ${what} was wrapped for something else`)
+  throw new WrappedSecretError(`${what} was encrypted for another purpose`)
 }
 
 /** The algorithms follow from the recipient's key and never from the text, so that a forged header can select nothing. */

@@ -37,18 +37,18 @@ export const alarmTable = {
   STATE_DIVERGED: row<OfMember & { readonly index: Index }>({
     severity: 'warning',
     text: ({ member, index }) =>
-      `the state of ${member} and of this controller differ at index ${index}`,
+      `state of ${member} differs from this controller's at index ${index}`,
     about: aboutMember,
     meaning: 'two members hold different states at one index',
     remedy:
-      'with three or more voters the odd one heals itself; of two, or with no majority, nobody can tell: keep a copy of both folders and report it',
+      'with three or more voters the odd one repairs itself; with two, or without a majority, keep a copy of both data folders and report it',
   }),
   STATE_QUARANTINED: row<{ readonly reason: string }>({
     severity: 'critical',
     text: ({ reason }) => reason,
     meaning:
-      'a majority holds another state than this controller, which answers nothing until it has theirs',
-    remedy: 'nothing, when it ends by itself: see below; report it with the log of that controller',
+      'the state differs from that of the majority; this controller refuses requests until it is rebuilt',
+    remedy: 'nothing, if it clears itself: see below; report it with the logs of that controller',
   }),
   APPLY_STOPPED: row<{ readonly fault: string }>({
     severity: 'critical',
@@ -61,7 +61,7 @@ export const alarmTable = {
     text: ({ member, offsetMs }) => {
       const where = offsetMs > 0 ? 'ahead of' : 'behind'
       const seconds = (Math.abs(offsetMs) / 1000).toFixed(1)
-      return `the clock of ${member} is ${seconds} s ${where} this one; set both by NTP`
+      return `the clock of ${member} is ${seconds} s ${where} this one; synchronize both by NTP`
     },
     about: aboutMember,
     meaning: 'the clock of a member was more than 2 s off for 5 s, seen from here',
@@ -71,7 +71,7 @@ export const alarmTable = {
     severity: 'warning',
     text: ({ freeBytes }) => {
       const mib = Math.floor(freeBytes / MIB)
-      return `the disk of the log has ${mib} MiB left; free disk space: below log.lowSpaceBytes the controller stops`
+      return `${mib} MiB left on the disk of the log; free disk space, below log.lowSpaceBytes the controller stops`
     },
     meaning: 'less than eight times `log.lowSpaceBytes` (64 MiB) is free where the log is',
     remedy: 'free disk space: below `log.lowSpaceBytes` the controller stops',
@@ -79,7 +79,7 @@ export const alarmTable = {
   SNAPSHOT_LAGGING: row<OfMember>({
     severity: 'warning',
     text: ({ member }) =>
-      `the log grows faster than ${member} receives its snapshot, so another one must follow; write less, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
+      `the log grows faster than ${member} installs its snapshot, so it needs another one; reduce the write load, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
     about: aboutMember,
     meaning:
       'a member is sent snapshot after snapshot, as the log grows past what is kept before it has received one',
@@ -88,7 +88,7 @@ export const alarmTable = {
   }),
   NO_QUORUM_SPARE: row<{ readonly nextRisk: string; readonly unreachable: readonly string[] }>({
     severity: 'warning',
-    text: (facts) => `${facts.nextRisk}; not reached from here: ${facts.unreachable.join(', ')}`,
+    text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
     meaning:
       'of three voters or more, so few are reached from here that no further one may be lost',
     remedy: 'start or repair those named',
@@ -100,19 +100,18 @@ export const alarmTable = {
         index === null ? `entries of term ${term}` : `entries up to ${index} of term ${term}`
       return `the log was damaged and may lack ${missing}; it is being re-replicated, and this controller cannot become leader until it is complete`
     },
-    meaning: 'the log was damaged and lacks what it may have acknowledged',
-    remedy: 'nothing while peers are up: they send it; look after the disk',
+    meaning: 'the log was damaged and may lack acknowledged entries',
+    remedy: 'nothing while peers are up: they re-replicate it; check the disk',
   }),
   CERTIFICATE_EXPIRES: row<{ readonly sentences: readonly string[] }>({
     severity: 'warning',
     text: ({ sentences }) => sentences.join('. '),
-    meaning: 'a certificate that this cluster rests on ends soon',
+    meaning: 'a certificate of this controller or cluster expires soon',
     remedy: 'the sentence says which one, and how to renew it',
   }),
   BACKUP_FAILED: row<{ readonly fault: string }>({
     severity: 'warning',
-    text: ({ fault }) =>
-      `cannot take a backup: ${fault}; it is tried again, and older ones are kept`,
+    text: ({ fault }) => `backup failed: ${fault}; will retry, older backups are kept`,
     meaning: 'a backup of the schedule (`backup.folder`) could not be taken; older ones are kept',
     remedy:
       'the sentence says why: folder, space, key or state; it is tried again within five minutes',
@@ -133,7 +132,7 @@ export const alarmTable = {
   }>({
     severity: 'warning',
     text: (facts) =>
-      `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand, the backup itself is there`,
+      `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
     meaning: '`backup.hook` failed or took too long; the backup itself is there',
     remedy: 'run the hook by hand with the path that the sentence names',
   }),

@@ -81,7 +81,7 @@ export class FeatureLevelUnknown extends Error {
   /** @param where what is of that level, at the head of a sentence. */
   constructor(where: string, level: number) {
     super(
-      `${where} is of feature level ${level}, and this version knows levels up to ${FEATURE_LEVEL}: install a version that knows level ${level}, such as the one that the other controllers run`,
+      `${where} has feature level ${level}, this version supports up to ${FEATURE_LEVEL}; install the version that the other controllers run`,
     )
   }
 }

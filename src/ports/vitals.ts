@@ -45,7 +45,7 @@ export interface HostVitals {
   readonly leaderChanges: number
   readonly proposalsAccepted: number
   readonly proposalsRefused: number
-  /** For want of room in the queue of a peer. */
+  /** Messages dropped because the queue of a peer was full. */
   readonly droppedFrames: number
   /** Waiting for the peers' connections now. */
   readonly queuedBytes: number

@@ -228,7 +228,7 @@ export class PostureEnforcer {
       }
     } catch (error) {
       if (error instanceof Problem) return
-      logger.error({ err: error }, 'sessions of clients that fail checks could not be ended')
+      logger.error({ err: error }, 'cannot end sessions of clients that fail posture checks')
     }
     await new Promise((go) => setImmediate(go))
   }

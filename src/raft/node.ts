@@ -313,7 +313,9 @@ export class RaftNode {
         for (const operation of backlog) this.#toDisk(operation)
       },
       (error: unknown) => {
-        this.#fail(new Error(`snapshot of ${position.index} was not taken over`, { cause: error }))
+        this.#fail(
+          new Error(`snapshot at index ${position.index} was not installed`, { cause: error }),
+        )
       },
     )
   }

@@ -200,7 +200,7 @@ export class RouterChannels {
       return this.#onHello(channel, socket, message)
     } catch (err) {
       this.#logRefusal({ address: socket.remoteAddress ?? '', err })
-      channel.close('the hello could not be judged')
+      channel.close('the hello could not be verified')
       return null
     }
   }

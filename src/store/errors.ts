@@ -53,7 +53,7 @@ export function corrupt(path: string, what: string, offset: number | null = null
 
 export function voteLost(path: string): StoreError {
   const finding = `${path}: neither this slot nor meta.1 can be read, so the term and vote that this member promised are lost`
-  const message = `${finding}; nothing was changed on disk: with peers to be let in by (cluster.seeds), a start enters again with an empty data folder; without, bring the folder back from where it is whole.`
+  const message = `${finding}; nothing changed on disk. With cluster.seeds set, a start requests re-admission with an empty data folder; otherwise restore the folder from an intact copy.`
   return new StoreError('VOTE_LOST', path, message, undefined, finding)
 }
 

@@ -101,7 +101,7 @@ function requireEmpty(files: FileSystem, dir: string): void {
   throw new StoreError(
     'NOT_EMPTY',
     dir,
-    `${dir} is not empty and is left as it is: name a new folder, or move this one away if its data is no longer needed.`,
+    `${dir} is not empty: name a new folder, or move this one away if its data is no longer needed.`,
   )
 }
 

@@ -40,7 +40,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
     throw new StoreError(
       'MISSING',
       path,
-      `${dir} holds no IDENTITY and is no data folder: begin a cluster (flotilla cluster init) or join one (flotilla cluster join), or correct the path.`,
+      `${dir} is not a data folder (no IDENTITY file): create a cluster (flotilla cluster init), join one (flotilla cluster join), or correct the path.`,
     )
   }
   const found = parseObject(Buffer.from(files.read(path)).toString('utf8'))

@@ -118,7 +118,7 @@ function damagedOr(
   if (stateIndex >= log.base.index) return log
   const damage = corrupt(
     folder,
-    `the state reaches index ${stateIndex} and the log begins after ${log.base.index}, so what lies between is lost`,
+    `the state ends at index ${stateIndex} and the log begins after ${log.base.index}; the entries between are lost`,
   )
   const until = { sequence: log.segments.at(-1)?.sequence ?? 0, offset: log.end }
   return { damage, base: log.base, entries: log.entries, until }

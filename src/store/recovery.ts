@@ -283,7 +283,7 @@ class LogReader {
     const chains = this.#opened()
     const { index } = record
     if (index <= segment.header.previous.index || index > chains.last.index + 1) {
-      throw corrupt(segment.path, `a record of index ${index} stands out of order`, at)
+      throw corrupt(segment.path, `record of index ${index} is out of order`, at)
     }
     const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
     const chain = segment.bytes.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES)

@@ -102,7 +102,7 @@ export class SnapshotFiles implements DatabaseSnapshots {
     const leftMs = this.#doneMs + pauseMsMin - this.#parts.clock.monotonicMs()
     if (leftMs <= 0) return
     throw new Problem('RATE_LIMITED', {
-      detail: `a controller takes one snapshot in ${pauseMsMin / 1000} seconds`,
+      detail: `at most one snapshot in ${pauseMsMin / 1000} seconds`,
       retryAfterSeconds: Math.ceil(leftMs / 1000),
     })
   }
@@ -230,7 +230,7 @@ function problemOf(error: unknown, folder: string): unknown {
     return new Problem('INSUFFICIENT_STORAGE', { detail: cause.message, cause })
   }
   if (cause.code !== 'CLOSED') return cause
-  const detail = 'another state has taken the place of the one that was being written'
+  const detail = 'the state was replaced during the snapshot'
   return new Problem('INDEX_NOT_REACHED', { detail, cause })
 }
 

@@ -257,7 +257,7 @@ function tooMany(): Problem {
 
 function notHeld(): Problem {
   return new Problem('PEER_UNREACHABLE', {
-    detail: 'this controller does not hold the issuing authority; ask again, or another one',
+    detail: 'this controller does not have the issuing authority; retry, or use another controller',
     retryAfterSeconds: 1,
   })
 }

@@ -144,9 +144,9 @@ export class SchemaWorker implements SchemaJudge {
     const job = this.#end()
     worker.terminate().catch(() => undefined)
     if (error === null) {
-      job?.resolve(endless(job, `could not be judged within ${this.#limits.schemaMsMax} ms`))
+      job?.resolve(endless(job, `could not be validated within ${this.#limits.schemaMsMax} ms`))
     } else if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
-      job?.resolve(endless(job, `could not be judged within ${HEAP_MEGABYTES_MAX} MiB`))
+      job?.resolve(endless(job, `could not be validated within ${HEAP_MEGABYTES_MAX} MiB`))
     } else job?.reject(error)
     this.#next()
   }

@@ -86,7 +86,10 @@ describe('an inspection', () => {
   test('says which names it does not know, beside what it does', async () => {
     const { errors, success, values } = await told('ctrl1', 'constructor', 'runtime', 'stackdump')
     expect(success).toBe(false)
-    expect(errors).toEqual(['ctrl1 has no value "constructor"', 'ctrl1 has no value "stackdump"'])
+    expect(errors).toEqual([
+      'ctrl1: unknown value "constructor"',
+      'ctrl1: unknown value "stackdump"',
+    ])
     expect(values).toHaveLength(1)
     expect(await told('ctrl2', 'stackdump')).toEqual({ errors: [], success: true, values: [] })
   })

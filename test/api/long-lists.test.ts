@@ -51,8 +51,7 @@ describe('a list that is asked for whole', () => {
     expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
     expect(reply.body.error?.cause).toEqual({
       field: 'limit',
-      reason:
-        'the answer would take more than 65536 bytes: ask for pages, with limit and offset, or filter for less',
+      reason: 'the response would exceed 65536 bytes; use limit and offset, or a narrower filter',
     })
     expect((await other.get(`${url}?limit=10`)).status).toBe(200)
     expect((await root.get(`${url}?${made}`)).status).toBe(200)

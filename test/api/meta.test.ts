@@ -211,7 +211,7 @@ test('an administrator sees the whole of the health, and a bad token no more tha
   expect(full.status).toBe(200)
   expect(full.body.data).toMatchObject({
     checks: [{ id: 'store', detail: 'kept inside' }],
-    node: { id: 'ctrl1', nextRisk: 'one more voter lost stops writes' },
+    node: { id: 'ctrl1', nextRisk: 'losing one more voter stops writes' },
   })
   for (const caller of [alice, anonymous]) {
     const headers = caller === anonymous ? { 'net-session': 'nonsense' } : {}

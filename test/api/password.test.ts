@@ -152,7 +152,7 @@ test('whoever is asked to wait is told whether failed log-ins are the reason, an
   const held = Promise.withResolvers<null>()
   const other = throttle.attempt('bob', '10.0.0.1', () => held.promise)
   const more = throttle.attempt('carol', '10.0.0.1', () => held.promise)
-  expect(await told('dave')).toBe('too many log-ins are under way from this source; retry in 1 s')
+  expect(await told('dave')).toBe('too many concurrent log-ins from this source; retry in 1 s')
   held.resolve(null)
   await Promise.all([other, more.catch(() => null)])
 })

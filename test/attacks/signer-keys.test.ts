@@ -42,7 +42,7 @@ test('an endpoint that sends its answer byte by byte, or none, is not waited for
     }
     const startedAt = performance.now()
     const fetched = endpointBy({}, hasty).fetch(server.url)
-    await expect(fetched).rejects.toThrow('it took too long')
+    await expect(fetched).rejects.toThrow('timed out')
     expect(performance.now() - startedAt).toBeLessThan(4000)
   }
 }, 10_000)
@@ -62,7 +62,7 @@ test('an answer without end is not read to its end', async () => {
     response.on('drain', more)
     more()
   }
-  await expect(endpointBy({}).fetch(server.url)).rejects.toThrow('its answer is too large')
+  await expect(endpointBy({}).fetch(server.url)).rejects.toThrow('response too large')
   expect(sent).toBeLessThan(32 * 1024 * 1024)
 })
 
@@ -83,11 +83,11 @@ test('an address of this host is not asked, by whichever name', async () => {
   const closed = endpointBy({ allowsReserved: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
     const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
-    await expect(fetched).rejects.toThrow('an address that keys are not fetched from')
+    await expect(fetched).rejects.toThrow('an address that is not allowed')
   }
   // By its name alone this one would pass: what it leads to is refused.
   const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
-  await expect(own.fetch(server.url)).rejects.toThrow('an address that keys are not fetched from')
+  await expect(own.fetch(server.url)).rejects.toThrow('an address that is not allowed')
   expect(server.requests).toBe(before)
 })
 
@@ -120,7 +120,7 @@ test('one refused address among others is enough', async () => {
   ]
   const rules = { ...open, refusedNetworks: ['10.0.0.0/8'] }
   const endpoint = new KeyEndpoint(defaultLimits, rules, () => Promise.resolve(addresses))
-  await expect(endpoint.fetch(server.url)).rejects.toThrow('keys are not fetched from')
+  await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 
 test('keys do not come without TLS, nor from a server that nobody vouches for', async () => {
@@ -133,7 +133,7 @@ test('keys do not come without TLS, nor from a server that nobody vouches for', 
   await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
   const { port } = plain.address() as AddressInfo
   const url = `http://127.0.0.1:${port}/keys`
-  await expect(endpointBy({}).fetch(url)).rejects.toThrow('not https')
+  await expect(endpointBy({}).fetch(url)).rejects.toThrow('not an https URL')
   expect(requests).toBe(0)
   expect(await endpointBy({ allowsHttp: true }).fetch(url)).toBe('{"keys":[]}')
   plain.close()

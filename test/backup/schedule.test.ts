@@ -131,7 +131,7 @@ test('a folder that cannot be written raises an alarm and costs nothing; it is t
   pass(HOUR_MS)
   await schedule.look()
   expect(codes()).toEqual(['BACKUP_FAILED'])
-  expect(alarms.list()[0]?.text).toMatch(/cannot take a backup: .*older ones are kept$/)
+  expect(alarms.list()[0]?.text).toMatch(/backup failed: .*older backups are kept$/)
   rmSync(folder)
   renameSync(away, folder)
   expect(names()).toEqual(before)
@@ -147,7 +147,7 @@ test('a disk without room keeps its reserve', async () => {
   const schedule = scheduleWith({ folder: full })
   await schedule.look()
   expect(names()).toEqual([])
-  expect(alarms.list()[0]?.text).toMatch(/bytes left and \d+ are kept free/)
+  expect(alarms.list()[0]?.text).toMatch(/bytes left, \d+ must stay free/)
 })
 
 test('no key, a private one in its place, and a state that is not to be answered from', async () => {

@@ -15,7 +15,7 @@ const DEEDS = {
   'debt paid': /cleared: the log was damaged and may lack/g,
   'state given up': /it is given up, and filled again/g,
   'entered anew': /let in with an empty disk/g,
-  'torn end cut': /a torn write at the end of the log was cut off/g,
+  'torn end cut': /truncated a torn write at the tail of the log/g,
 } as const
 
 /**

@@ -50,7 +50,7 @@ test('a damaged log is told as what a start would repair, where there are others
   knowVoters('ctrl1', 'ctrl2')
   expect(check()).toEqual({
     faults: [],
-    warnings: [expect.stringMatching(/at byte 4096: .*: a start will repair it from the other/)],
+    warnings: [expect.stringMatching(/at byte 4096: .*: a start repairs it from the other/)],
   })
 })
 
@@ -59,7 +59,7 @@ test('a lost vote is told as what a start would enter anew for', () => {
   expect(check().faults).toEqual([expect.stringContaining('are lost; nothing was changed on disk')])
   knowVoters('ctrl1', 'ctrl2')
   expect(check().warnings).toEqual([
-    expect.stringContaining('a start will ask to be let in again with an empty data folder'),
+    expect.stringContaining('a start requests re-admission with an empty data folder'),
   ])
 })
 

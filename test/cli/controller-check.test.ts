@@ -105,7 +105,7 @@ describe('Preflight', () => {
     const server = createServer()
     await new Promise<void>((done) => server.listen(plan.port, '127.0.0.1', done))
     const fault = await onlyFault()
-    expect(fault).toContain(`web[0].bind: 127.0.0.1:${plan.port} is taken by another process`)
+    expect(fault).toContain(`web[0].bind: 127.0.0.1:${plan.port} is in use by another process`)
     await new Promise((done) => server.close(done))
   })
 
@@ -148,14 +148,14 @@ describe('Preflight', () => {
     await installLeaf({ validity: validityFrom(Date.now(), DAY_MS * 10.5) })
     const { faults, warnings } = await preflight(config(), Date.now())
     expect(faults).toEqual([])
-    expect(warnings.join()).toContain('it expires in 10 days')
+    expect(warnings.join()).toContain('expires in 10 days')
   })
 
   test('names a certificate of another controller, or with two identities', async () => {
     const { trustDomain } = config()
     const own = `spiffe://${trustDomain}/controller/ctrl1`
     await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
-    expect(await onlyFault()).toContain('it belongs to controller ctrl2, and id is ctrl1')
+    expect(await onlyFault()).toContain('it belongs to controller ctrl2, but id is ctrl1')
     await installLeaf({ uris: [own, `${own}b`] })
     expect(await onlyFault()).toContain('exactly one SPIFFE id')
     await installLeaf({ uris: [`spiffe://${trustDomain}/identity/ctrl1`] })
@@ -166,7 +166,7 @@ describe('Preflight', () => {
     await installLeaf({ hosts: ['other.example'] })
     const { faults, warnings } = await preflight(config(), Date.now())
     expect(faults).toEqual([])
-    expect(warnings.join()).toContain('it does not name 127.0.0.1 of web[0].advertise')
+    expect(warnings.join()).toContain('lacks 127.0.0.1 of web[0].advertise')
   })
 
   test('takes a certificate for the DNS name that is advertised', async () => {
@@ -213,7 +213,7 @@ describe('Preflight', () => {
 
   test('names files that hold something else', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
-    expect(await onlyFault()).toContain('there is no PEM certificate in it')
+    expect(await onlyFault()).toContain('no PEM certificate found')
   })
 
   test('takes an empty data folder for a lost disk, where there are seeds to get it back from', async () => {
@@ -221,7 +221,7 @@ describe('Preflight', () => {
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
     const { faults, warnings } = await preflight(config(environment), Date.now())
     expect(faults).toEqual([])
-    expect(warnings.join()).toContain('will ask its seeds to be let in again')
+    expect(warnings.join()).toContain('requests re-admission from the seeds')
     expect(await faultsOf()).toHaveLength(1)
   })
 
@@ -230,13 +230,13 @@ describe('Preflight', () => {
     rmSync(data, { recursive: true })
     expect(await onlyFault()).toContain(`${data} does not exist`)
     writeFileSync(data, '')
-    expect(await onlyFault()).toContain(`${data} is no folder`)
+    expect(await onlyFault()).toContain(`${data} is not a folder`)
     rmSync(data)
     mkdirSync(data)
     expect(await onlyFault()).toContain('IDENTITY')
     rmSync(data, { recursive: true })
     cpSync(join(plan.dir, 'ctrl2', 'data'), data, { recursive: true })
-    expect(await onlyFault()).toContain('belongs to controller ctrl2, and id is ctrl1')
+    expect(await onlyFault()).toContain('belongs to controller ctrl2, but id is ctrl1')
   })
 
   test('names a data folder that another process works on', async () => {
@@ -294,7 +294,7 @@ describe('flotilla controller check', () => {
     for (const verb of ['check', 'run']) {
       const done = await run(['controller', verb, join(ctrl1, 'config.yml')])
       expect(done.code, done.stderr).toBe(1)
-      expect(done.stderr).toContain('it belongs to controller b, and id is ctrl1')
+      expect(done.stderr).toContain('it belongs to controller b, but id is ctrl1')
       expect(readdirSync(ctrl1, { recursive: true }).sort()).toEqual(before)
     }
   })

@@ -59,9 +59,9 @@ test('A join is told from the door to the vote, each step once, and joined is th
     expect(progress.tell(seen(members, 'ctrl1'), whole)).toBe(true)
   })
   expect(lines).toEqual([
-    'ctrl2 asks to be let in',
+    'ctrl2 requests admission',
     'ctrl2 is a member of cluster c-1',
-    'connected with ctrl1',
+    'connected to ctrl1',
     'ctrl2 is 100000 entries behind',
     'ctrl2 is 10000 entries behind',
     'ctrl2 has caught up',
@@ -87,7 +87,9 @@ test('A refusal ends a controller only when it was removed, and its disk only wh
   expect(fateOfRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
   const fenced = fateOfRefusal('ctrl2', { ...from, reason: 'fenced' })
   expect(fenced).toMatchObject({ type: 'fenced', fence: { generation: 2, by: 'ctrl1' } })
-  expect(fenced?.sentence).toContain('recovered without ctrl2, into generation 2 (ctrl1 says so)')
+  expect(fenced?.sentence).toContain(
+    'recovered without ctrl2 into generation 2, according to ctrl1',
+  )
   const refused = { outcome: 'refused', because: 'so it is', configurationIndex: 9 } as const
   for (const reason of ['removed', 'not-admitted'] as const) {
     expect(fateOfAnswer({ ...refused, reason })).toEqual({ type: 'removed', sentence: 'so it is' })

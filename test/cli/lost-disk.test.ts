@@ -27,6 +27,6 @@ test('as long as nobody lets a controller in, nothing makes room for an empty da
     makeRoom: () => (hasRoom = true),
   })
   expect(outcome).toBe('stopped')
-  expect(said).toEqual([expect.stringContaining('not let in yet')])
+  expect(said).toEqual([expect.stringContaining('not admitted yet')])
   expect(hasRoom).toBe(false)
 })

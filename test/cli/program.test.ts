@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { Problem } from '../../src/lib/problems.ts'
@@ -54,7 +55,20 @@ describe('The command line', () => {
     const done = await run(words)
     expect([done.code, done.stdout]).toEqual([1, ''])
     expect(done.stderr.trimEnd().split('\n')).toHaveLength(1)
-    expect(done.stderr).toMatch(/; .*name another place/)
+    expect(done.stderr).toMatch(/; .*choose another location/)
+  })
+
+  test.each([
+    [2, 'USAGE', ['version', '--fast', '-o', 'json']],
+    [2, 'USAGE', ['cluster', '--json']],
+    [2, 'USAGE', ['cluster', 'status', '--config', '/nonexistent.yml', '-o', 'json']],
+    [1, 'EEXIST', ['cluster', 'init', '/etc/hostname/x/config.yml', '--json']],
+  ])('exits %i with a JSON error %s under -o json for %j', async (code, error, words) => {
+    const done = await run(words)
+    expect([done.code, done.stdout]).toEqual([code, ''])
+    expect(JSON.parse(done.stderr)).toEqual({
+      error: { code: error, message: expect.stringMatching(/^\S.+/) as string },
+    })
   })
 
   test('suggests the verb that was meant', async () => {
@@ -198,16 +212,18 @@ describe('The cluster verbs', () => {
         },
       ],
       failureTolerance: 0,
-      nextRisk: 'one more voter lost stops writes',
+      nextRisk: 'losing one more voter stops writes',
       alarms: [{ code: 'CLOCK_SKEW', text: 'a clock is off', sinceMs: 1, isCritical: false }],
     })
   })
 
   test('status gives a table to people', async () => {
     const { stdout } = await run(['cluster', 'status', '--config', config])
-    expect(stdout).toContain('ctrl1 is the leader')
-    expect(stdout).toMatch(/^ctrl1 +leader +3 +9 +8 +7 +6:001122334455 +0 ms ago$/m)
-    expect(stdout).toMatch(/^ctrl2 +unknown .* never$/m)
+    expect(stdout).toContain('leader: ctrl1')
+    expect(stdout).toMatch(
+      /^ctrl1 +leader +3 +9 +8 +7 +6:001122334455 +0 ms ago +v0\.1\.0 +127\.0\.0\.1:1480$/m,
+    )
+    expect(stdout).toMatch(/^ctrl2 +unknown .* never +- +127\.0\.0\.1:1480$/m)
   })
 
   test('status tells people which feature level is in force, and who holds the next one back', () => {
@@ -229,14 +245,40 @@ describe('The cluster verbs', () => {
       members: [of('a', 2), of('b', 1), of('c', 0)],
       ...{ failureTolerance: 1, nextRisk: '', alarms: [] },
     }
-    expect(statusText(status)).toMatch(/^feature level 1 is in force$/m)
+    expect(statusText(status)).toMatch(/^feature level: 1$/m)
     const nextFeatureLevel = { level: 2, waitsFor: ['b', 'c'] }
     expect(statusText({ ...status, nextFeatureLevel })).toMatch(
-      /^feature level 1 is in force; level 2 waits for b \(knows levels up to 1\), c \(not connected\)$/m,
+      /^feature level: 1; 2 waits for b \(supports up to 1\), c \(not connected\)$/m,
     )
     expect(statusText({ ...status, nextFeatureLevel: { level: 2, waitsFor: [] } })).toContain(
-      'level 2 is about to be raised',
+      '2 is about to be activated',
     )
+  })
+
+  test('status gives YAML with the same members', async () => {
+    const { code, stdout } = await run(['cluster', 'status', '--config', config, '-o', 'yaml'])
+    expect(code).toBe(0)
+    expect(parse(stdout)).toMatchObject({
+      selfId: 'ctrl1',
+      members: [{ id: 'ctrl1' }, { id: 'ctrl2' }],
+    })
+  })
+
+  test('the configuration is found in the environment', async () => {
+    const words = ['cluster', 'list', '-o', 'json']
+    expect((await run(words, { FLOTILLA_CONFIG: config })).code).toBe(0)
+    const named = await run([...words, '--config', config], { FLOTILLA_CONFIG: '/nonexistent.yml' })
+    expect(named.code).toBe(0)
+    const checked = await run(['controller', 'check'], { FLOTILLA_CONFIG: '/nonexistent.yml' })
+    expect(checked.stderr).toContain('/nonexistent.yml')
+  })
+
+  test('log level shows the level, and sets it', async () => {
+    const words = ['log', 'level', '--config', config, '-o', 'json']
+    expect(JSON.parse((await run(words)).stdout)).toEqual({ level: 'info', configured: 'info' })
+    const done = await run(['log', 'level', 'debug', '--config', config])
+    expect(done).toMatchObject({ code: 0, stdout: 'debug (after a restart: info)\n' })
+    expect((await run(['log', 'level', 'loud', '--config', config])).code).toBe(2)
   })
 
   test('list gives the members', async () => {

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/controller/failure.ts'
-import { beginForming, formFirst, isLaidDown } from '../../src/cli/quickstart/form.ts'
+import { beginForming, formFirst, isPrepared } from '../../src/cli/quickstart/form.ts'
 import { inspectFolder, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
@@ -140,13 +140,13 @@ test('A forming that was cut off goes on with what it had', async () => {
   const [first, second] = plan.controllers
   await formFirst(present(first, 'a first'), forming)
   expect(inspectFolder(plan)).toBe('half-made')
-  expect(plan.controllers.map(isLaidDown)).toEqual([true, false, false])
+  expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
   mkdirSync(present(second, 'a second').folder)
   writeFileSync(join(present(second, 'a second').folder, '.joining'), '')
-  expect(plan.controllers.map(isLaidDown)).toEqual([true, false, false])
+  expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
   expect(beginForming(plan)).toEqual(forming)
   const failure = failureOf(planQuickstart(plan.dir, 5, 1280))
-  expect(failure.message).toContain('that is not whole yet; run it with --nodes 3 --port 1280')
+  expect(failure.message).toContain('that is incomplete; run it with --nodes 3 --port 1280')
 })
 
 test('A folder with anything else in it is left alone', () => {

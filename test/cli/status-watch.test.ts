@@ -29,7 +29,7 @@ const status: ClusterStatus = {
   featureLevel: 1,
   members: [member, { ...member, id: 'ctrl2', role: 'unknown', lastContactMs: null }],
   failureTolerance: 0,
-  nextRisk: 'one more voter lost stops writes',
+  nextRisk: 'losing one more voter stops writes',
   alarms: [
     { code: 'NO_QUORUM_SPARE', text: 'ctrl2 is not reached', sinceMs: 1, isCritical: false },
   ],
@@ -60,11 +60,11 @@ async function watched(form: WatchParts['form']): Promise<string> {
 test('a terminal is drawn anew each second, and says when the controller is away', async () => {
   const screens = (await watched('screen')).split('\u001b[H')
   expect(screens[0]).toBe('\u001b[2J')
-  expect(screens[1]).toContain('one more voter lost stops writes')
+  expect(screens[1]).toContain('losing one more voter stops writes')
   expect(screens[1]).toContain('alarm NO_QUORUM_SPARE: ctrl2 is not reached')
   expect(screens[1]).toMatch(/\u001b\[J$/)
   expect(screens[2]).toContain('no controller is running')
-  expect(screens[3]).toContain('there is no leader')
+  expect(screens[3]).toContain('no leader')
 })
 
 test('elsewhere each look is one line, or one JSON document', async () => {

@@ -216,7 +216,7 @@ describe('A ticket', () => {
   })
 
   test.each([
-    ['no ticket at all', () => 'hello', 'no ticket'],
+    ['no ticket at all', () => 'hello', 'not a ticket'],
     ['one cut off', (ticket: string) => ticket.slice(0, -20), 'cut off'],
     [
       'one of another cluster',
@@ -227,27 +227,27 @@ describe('A ticket', () => {
     [
       'one of a generation before',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), generation: 0 }),
-      'restored',
+      'predates the recovery',
     ],
     [
       'one with another secret',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), secret: newTicketSecret() }),
-      'does not know',
+      'unknown or expired',
     ],
     [
       'one made from a learner ticket into one of a voter',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), isVoter: false }),
-      'does not know',
+      'unknown or expired',
     ],
     [
       'one whose expiry was edited',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), expiresAtMs: startMs * 2 }),
-      'does not know',
+      'unknown or expired',
     ],
     [
       'one of an id made up',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), id: 'madeUpIdentifier' }),
-      'does not know',
+      'unknown or expired',
     ],
   ])(
     'is refused when it is %s, before anything is signed or proposed',
@@ -362,7 +362,7 @@ describe('A join request', () => {
     const { request } = await joiner(await invite(), { featureLevel: 0 })
     const refusal = await refusalOf(request)
     expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
-    expect(refusal.message).toContain('feature level 1 is in force')
+    expect(refusal.message).toContain('the cluster is at feature level 1')
     expect(refusal.message).toContain('install the version')
   })
 

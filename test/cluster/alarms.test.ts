@@ -81,14 +81,14 @@ test('an alarm is logged once, keeps the time it began at, and its end is logged
   const [first] = alarms.list()
   clock.ms += 5000
   alarms.raise('CLOCK_SKEW', { member: 'b', offsetMs: 4000 })
-  const text = 'the clock of b is 4.0 s ahead of this one; set both by NTP'
+  const text = 'the clock of b is 4.0 s ahead of this one; synchronize both by NTP'
   expect(alarms.list()).toEqual([{ ...first, text }])
   alarms.clear('CLOCK_SKEW', 'another')
   expect(codes(alarms)).toEqual(['CLOCK_SKEW'])
   alarms.clear('CLOCK_SKEW', 'b')
   expect(codes(alarms)).toEqual([])
   expect(log.lines.map((line) => line.split(' {')[0])).toEqual([
-    'warn the clock of b is 3.0 s ahead of this one; set both by NTP',
+    'warn the clock of b is 3.0 s ahead of this one; synchronize both by NTP',
     `info cleared: ${text}`,
   ])
 })
@@ -97,7 +97,7 @@ test('one that comes and goes tells of its end no more often than of its beginni
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
     alarms.raise('NO_QUORUM_SPARE', {
-      nextRisk: 'one more voter lost stops writes',
+      nextRisk: 'losing one more voter stops writes',
       unreachable: [],
     })
     clock.ms += 100
@@ -198,13 +198,13 @@ test('nothing raises an alarm but by its row, and each row is raised somewhere',
 })
 
 test.each([
-  [[], [], -1, 'who the members are is not known here yet'],
-  [['a'], ['a'], 0, 'there is one voter only'],
-  [['a', 'b'], ['a', 'b'], 0, 'one more voter lost stops writes'],
-  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may be lost'],
-  [['a', 'b', 'c'], ['a', 'c'], 0, 'one more voter lost stops writes'],
-  [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 more of b, c can be reached'],
-  [['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e'], 2, '2 more voters may be lost'],
+  [[], [], -1, 'the members are not known here yet'],
+  [['a'], ['a'], 0, 'only one voter'],
+  [['a', 'b'], ['a', 'b'], 0, 'losing one more voter stops writes'],
+  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may fail'],
+  [['a', 'b', 'c'], ['a', 'c'], 0, 'losing one more voter stops writes'],
+  [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 more of b, c are reachable'],
+  [['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e'], 2, '2 more voters may fail'],
 ])('of %j with %j connected %i may be lost', (voters, connected, spare, sentence) => {
   const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
   expect(found.spare).toBe(spare)
@@ -230,7 +230,9 @@ test('a clock that is off for five seconds raises an alarm, a late message none'
   expect(codes(alarms)).toEqual([])
   clock.ms += 100
   watch.look(one, [view('a'), skewed('b', -2500)], null)
-  expect(alarms.list()[0]?.text).toBe('the clock of b is 2.5 s behind this one; set both by NTP')
+  expect(alarms.list()[0]?.text).toBe(
+    'the clock of b is 2.5 s behind this one; synchronize both by NTP',
+  )
   watch.look(one, [view('a'), skewed('b', 1000)], null)
   clock.ms += 30_000
   watch.look(one, [view('a'), skewed('b', 1000)], null)
@@ -250,7 +252,10 @@ test('a clock that is about two seconds off raises one alarm, which ends once it
     lookFor(60_000, 1900)
   }
   expect(alarms.list()).toMatchObject([
-    { code: 'CLOCK_SKEW', text: 'the clock of b is 1.9 s ahead of this one; set both by NTP' },
+    {
+      code: 'CLOCK_SKEW',
+      text: 'the clock of b is 1.9 s ahead of this one; synchronize both by NTP',
+    },
   ])
   expect(log.lines).toHaveLength(1)
   lookFor(29_000, 1400)
@@ -301,7 +306,7 @@ test('three voters that bear no further loss raise an alarm until they do again'
   watch.look(three, without, null)
   expect(alarms.list()[0]).toMatchObject({
     code: 'NO_QUORUM_SPARE',
-    text: 'one more voter lost stops writes; not reached from here: c',
+    text: 'losing one more voter stops writes; unreachable from here: c',
     severity: 'warning',
   })
   watch.look(three, all, null)

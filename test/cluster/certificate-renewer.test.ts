@@ -208,7 +208,7 @@ describe('A leaf of the cluster', () => {
     })
     await lookTwice(renewer)
     expect(errors).toHaveLength(1)
-    expect(errors[0]).toContain('was not renewed (new-authority): its chain does not lead to')
+    expect(errors[0]).toContain('renewal failed (new-authority): its chain does not lead to')
     expect(readFileSync(paths.cert, 'utf8')).toBe(leaf.certificatePem)
     monotonicMs = 60_000
     await renewer.look()
@@ -236,7 +236,7 @@ describe('A leaf of the cluster', () => {
     mkdirSync(`${paths.cert}.${process.pid}.partial`)
     await renewer.look()
     expect(taken).toEqual([])
-    expect(errors[0]).toContain('was not renewed (due): ')
+    expect(errors[0]).toContain('renewal failed (due): ')
   })
 })
 
@@ -257,10 +257,10 @@ describe('A leaf from elsewhere', () => {
     const renewer = renewerOf(['localhost', 'missing.example'])
     nowMs = at(299)
     await lookTwice(renewer)
-    await expect(renewer.renew()).rejects.toThrow('let whoever issued it issue the next one')
+    await expect(renewer.renew()).rejects.toThrow('have its issuer renew it')
     expect(taken).toEqual([])
     expect(renewer.view()).toMatchObject({ isRenewedHere: false, renewAtMs: null })
-    expect(alarms.at(-1)).toContain('let whoever issued it issue it anew for the same key')
+    expect(alarms.at(-1)).toContain('have its issuer renew it for the same key')
   })
 
   test('is exchanged for another in the same files, once they have settled', async () => {
@@ -291,8 +291,8 @@ describe('A leaf from elsewhere', () => {
     const next = await sameKey(days(0, 600))
     const broken: [string, () => void][] = [
       ['another key than the one by which the members know', () => layOut(other)],
-      ['there is no PEM certificate in it', () => writeFileSync(paths.cert, 'half a fil')],
-      ['there is no such file', () => rmSync(paths.cert)],
+      ['no PEM certificate found', () => writeFileSync(paths.cert, 'half a fil')],
+      ['file not found', () => rmSync(paths.cert)],
       ['it expired at', () => writeFileSync(paths.cert, pemBefore)],
       ['it belongs to ctrl2', () => writeFileSync(paths.cert, pemOfOther)],
       ['does not lead to any', () => writeFileSync(paths.ca, foreignRoot)],

@@ -215,7 +215,7 @@ describe('a write', () => {
     const desk = deskAt(() => inForce, sent)
     const refusal = await desk.propose({ ...input, level: 2 }).catch((error: unknown) => error)
     expect(refusal).toMatchObject({ code: 'FEATURE_LEVEL_NOT_RAISED' })
-    expect(String(refusal)).toContain('it needs feature level 2, and level 1 is in force')
+    expect(String(refusal)).toContain('it needs feature level 2 and the cluster is at 1')
     expect([desk.count, sent]).toEqual([0, []])
     inForce = 2
     void desk.propose({ ...input, level: 2 }).catch(() => undefined)

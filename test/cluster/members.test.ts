@@ -57,7 +57,7 @@ test('a member that is away is listed with what it said, also by a controller th
     failureTolerance: -1,
     voters: 2,
     votersConnected: 1,
-    nextRisk: 'there is no quorum: writes wait until 1 more of n2 can be reached',
+    nextRisk: 'no quorum: writes wait until 1 more of n2 are reachable',
   })
 })
 

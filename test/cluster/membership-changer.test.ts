@@ -124,7 +124,7 @@ test('A change that waits for another one names it, and is done after it when it
   const first = changer.run(without('n2'))
   await expect(changer.run(without('n3'))).rejects.toMatchObject({
     code: 'MEMBERSHIP_BUSY',
-    detail: 'remove n2 is under way: ask again when it is done',
+    detail: 'remove n2 is in progress; retry when it is done',
   })
   const second = changer.run(without('n3', { waitMs: 5_000 }))
   consensus.isCommitting = true
@@ -157,7 +157,7 @@ test('What no majority confirms in time is said to be open, and the next one may
   const changer = new MemberChanger(consensus, state, systemClock)
   await expect(changer.run(without('n2', { timeoutMs: 100 }))).rejects.toMatchObject({
     code: 'PEER_UNREACHABLE',
-    detail: expect.stringContaining('safe to ask for again') as string,
+    detail: expect.stringContaining('safe to repeat') as string,
   })
   consensus.commit()
   await changer.run(without('n2'))
@@ -271,9 +271,9 @@ test.each([
     steward.start()
     await until('it has tried twice', () => shares === 2)
     steward.stop()
-    expect(said.filter((line) => line.includes('were wrapped'))).toEqual([])
+    expect(said.filter((line) => line.includes('distributed shared secrets'))).toEqual([])
     expect(said, 'the same is said once').toHaveLength(1)
-    expect(said[0]).toContain('sharing secrets waits')
+    expect(said[0]).toContain('distributing shared secrets waits')
   },
 )
 

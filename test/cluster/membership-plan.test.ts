@@ -109,20 +109,20 @@ describe('A plan', () => {
   })
 
   const refusals: [string, string, Changes, string][] = [
-    ['C1 C2', 'promote c9', {}, 'c9 is no member of this cluster: see flotilla cluster list'],
-    ['C1 C2', 'demote c9', {}, 'c9 is no member'],
-    ['C1 c2', 'remove c1', {}, 'c1 is the last voter: promote another controller first'],
+    ['C1 C2', 'promote c9', {}, 'c9 is not a member of this cluster; see flotilla cluster list'],
+    ['C1 C2', 'demote c9', {}, 'c9 is not a member'],
+    ['C1 c2', 'remove c1', {}, 'c1 is the last voter; promote another controller first'],
     ['C1 c2', 'demote c1', {}, 'c1 is the last voter'],
-    ['C1 c2', 'promote c2', { out: ['c2'] }, 'c2 is out of contact with the leader c1'],
-    ['C1 c2', 'promote c2', { lag: { c2: 5000 } }, 'c2 lacks 5000 entries of the log: wait'],
-    ['C1 c2+', 'promote c2', { lag: { c2: 5000 } }, 'it becomes a voter by itself'],
-    ['C1 c2', 'promote c2', { lag: { c2: null } }, 'c2 has not begun to receive the log'],
-    ['C1 C2 C3', 'remove c2', { out: ['c3'] }, '2 must answer and c3 does not'],
-    ['C1 C2 C3 c4', 'replace c3 c4', { out: ['c4'] }, 'c4 is out of contact'],
-    ['C1 C2 C3', 'replace c2 c3', {}, 'c3 votes already: remove c2 instead'],
-    ['C1 c2 c3', 'replace c2 c3', {}, 'c2 does not vote: promote c3 and remove c2'],
-    ['C1 c2', 'replace c2 c2', {}, 'c2 cannot take its own place'],
-    ['C1 C2', 'replace c1 c9', {}, 'c9 is no member'],
+    ['C1 c2', 'promote c2', { out: ['c2'] }, 'c2 has no connection to the leader c1'],
+    ['C1 c2', 'promote c2', { lag: { c2: 5000 } }, 'c2 is 5000 log entries behind: wait'],
+    ['C1 c2+', 'promote c2', { lag: { c2: 5000 } }, 'it is promoted automatically'],
+    ['C1 c2', 'promote c2', { lag: { c2: null } }, 'c2 has not started to replicate the log'],
+    ['C1 C2 C3', 'remove c2', { out: ['c3'] }, '2 must respond and c3 does not'],
+    ['C1 C2 C3 c4', 'replace c3 c4', { out: ['c4'] }, 'c4 has no connection'],
+    ['C1 C2 C3', 'replace c2 c3', {}, 'c3 is a voter already; remove c2 instead'],
+    ['C1 c2 c3', 'replace c2 c3', {}, 'c2 is a learner; promote c3 and remove c2'],
+    ['C1 c2', 'replace c2 c2', {}, 'c2 cannot replace itself'],
+    ['C1 C2', 'replace c1 c9', {}, 'c9 is not a member'],
   ]
   test.each(refusals)('of %s, %s is refused (%o): %s', (members, change, changes, because) => {
     const planned = planChange(nowOf(members, changes), changeOf(change))
@@ -142,12 +142,14 @@ describe('A plan', () => {
       const planned = planChange(nowOf(members, changes), changeOf(change))
       return planned.ok ? planned.plan.warnings.join('; ') : planned.because
     }
-    expect(warningsOf('C1 C2 C3', 'remove c3')).toContain('an odd number is better')
-    expect(warningsOf('C1 C2 C3 C4', 'remove c1')).toContain('c1 leads: it hands leadership over')
-    expect(warningsOf('C1 C2 C3 C4', 'remove c4', { out: ['c3'] })).toContain(
-      'c3 is out of contact: until that is mended, losing one more voter stops writes',
+    expect(warningsOf('C1 C2 C3', 'remove c3')).toContain('prefer an odd number')
+    expect(warningsOf('C1 C2 C3 C4', 'remove c1')).toContain(
+      'c1 is the leader; it transfers leadership',
     )
-    expect(warningsOf('C1 C2', 'remove c3')).toContain('there is nothing to remove')
+    expect(warningsOf('C1 C2 C3 C4', 'remove c4', { out: ['c3'] })).toContain(
+      'c3 is unreachable; until that is repaired, losing one more voter stops writes',
+    )
+    expect(warningsOf('C1 C2', 'remove c3')).toContain('nothing to remove')
     expect(warningsOf('C1 C2 C3 C4', 'remove c4')).toBe('')
     for (const members of ['C1 C2 C3 C4', 'C1 C2 C3']) {
       expect(warningsOf(members, 'remove c4 compromised')).toContain('pki renew-issuing')
@@ -172,7 +174,7 @@ describe('A plan', () => {
     if (!planned.ok) throw new Error(planned.because)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
     expect(planned.plan.warnings).toEqual([
-      'c3 was admitted and never came: its admission is taken back',
+      'c3 was admitted and never connected; its admission is revoked',
     ])
   })
 })
@@ -278,7 +280,7 @@ describe('Entering', () => {
       const old = judgeEntry(caller(id), request(id, { storeId: otherStore }), seen)
       expect(old).toMatchObject({ verdict: 'refused', reason: 'too-old' })
       expect(old).toMatchObject({
-        because: expect.stringContaining('feature level 2 is in force') as string,
+        because: expect.stringContaining('the cluster is at feature level 2') as string,
       })
       const newer = request(id, { storeId: otherStore, featureLevel: 3 })
       expect('target' in judgeEntry(caller(id), newer, seen)).toBe(true)

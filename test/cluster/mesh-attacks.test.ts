@@ -178,7 +178,7 @@ test('members with other shared options work together, and each tells its operat
   ] as const) {
     const told = one.log.lines.filter((line) => line.includes('must be equal on every controller'))
     expect(told).toHaveLength(1)
-    expect(told[0]).toMatch(new RegExp(`^warn ${other} runs with`))
+    expect(told[0]).toMatch(new RegExp(`^warn ${other} has different values`))
   }
 })
 

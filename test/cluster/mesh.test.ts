@@ -125,7 +125,7 @@ const attacks: readonly Attack[] = [
     name: 'a member that calls itself by the id of another',
     frames: [hello({ nodeId: 'a' })],
     code: Status.FAILED_PRECONDITION,
-    because: /calls itself "a"/,
+    because: /identifies itself as "a"/,
   },
   {
     name: 'a member whose data folder was wiped',
@@ -173,7 +173,7 @@ const attacks: readonly Attack[] = [
     name: 'a leaf that names a controller who is no member',
     identity: () => controllerIdentity(authority, 'z'),
     code: Status.PERMISSION_DENIED,
-    because: /no longer, a member/,
+    because: /not a member of this cluster/,
   },
   {
     name: 'a roster of one who is no member',
@@ -184,7 +184,7 @@ const attacks: readonly Attack[] = [
     ],
     method: 'forward',
     code: Status.PERMISSION_DENIED,
-    because: /no longer, a member/,
+    because: /not a member of this cluster/,
   },
   {
     name: 'a leaf of our CA for the right member with a key that is not pinned',
@@ -215,7 +215,7 @@ const attacks: readonly Attack[] = [
     name: 'a member whose Hello carries more than a Hello may',
     frames: [hello({ version: 'x'.repeat(10_000) })],
     code: Status.INVALID_ARGUMENT,
-    because: /larger than any member/,
+    because: /Hello frame is too large/,
   },
 ]
 
@@ -246,7 +246,7 @@ test('a stream ends when a second Hello comes on it', async () => {
     const first =
       method === 'raft' ? hello() : encodeForward({ case: 'hello', value: helloOf('b') })
     const end = await attack(b, [first, first], method)
-    expect(end).toMatchObject({ code: Status.INVALID_ARGUMENT, details: 'it said Hello twice' })
+    expect(end).toMatchObject({ code: Status.INVALID_ARGUMENT, details: 'it sent Hello twice' })
   }
 })
 
@@ -314,7 +314,7 @@ test("a caller does not speak to a callee that answers under a member's address 
       caller.log.lines.some((line) => line.includes('key-not-pinned')),
     )
     await until('the wrong member is reported', () =>
-      astray.log.lines.some((line) => line.includes('b was expected at this address')),
+      astray.log.lines.some((line) => line.includes('expected b at this address')),
     )
     expect(caller.links).toEqual([])
     expect(astray.links).toEqual([])

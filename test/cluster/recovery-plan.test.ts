@@ -31,14 +31,14 @@ test('the one whose log goes furthest goes on alone, and the operator reads what
   })
   const warnings = planned.ok ? planned.plan.warnings.join('\n') : ''
   expect(warnings).toContain('after 2026-01-02T00:00:00.000Z (index 100 of term 5)')
-  expect(warnings).toContain('2 entries after index 98 are not known to be committed')
-  expect(warnings).toContain('nothing was read of c, d, e')
+  expect(warnings).toContain('2 entries after index 98 may be uncommitted')
+  expect(warnings).toContain('no data of c, d, e was inspected')
 })
 
 test('a survivor that holds less is refused, by term before index, unless the loss is accepted', () => {
   const longer = facts('b', { last: { term: 5, index: 101 } })
   expect(refusal(facts('a'), [longer])).toContain(
-    'b holds more: its log ends at index 101 of term 5',
+    'b has more entries: its log ends at index 101 of term 5',
   )
   const newer = facts('b', { last: { term: 6, index: 90 } })
   expect(refusal(facts('a'), [newer])).toContain('recover there')
@@ -53,23 +53,23 @@ test('a majority that is left is not recovered from, whatever is accepted, but d
   )
   const damaged = [facts('b'), facts('c', { finding: 'a record is damaged' })]
   expect(refusal(facts('a'), damaged)).toBe('planned')
-  expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member: start it')
+  expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member; start it')
 })
 
 test('facts of another cluster, another generation or the same controller are refused', () => {
   const own = facts('a')
   expect(refusal(own, [facts('b', { clusterId: 'cluster-2' })])).toContain(
-    'b is of cluster cluster-2',
+    'b belongs to cluster cluster-2',
   )
-  expect(refusal(own, [facts('b', { generation: 2 })])).toContain('was recovered there already')
-  expect(refusal(own, [facts('b', { generation: 0 })])).toContain('has left behind')
+  expect(refusal(own, [facts('b', { generation: 2 })])).toContain('was already recovered there')
+  expect(refusal(own, [facts('b', { generation: 0 })])).toContain('outdated generation')
   expect(refusal(own, [facts('a')])).toContain('a is given twice')
   expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
 })
 
 test('a folder that is fenced, removed, damaged or a learner’s is refused; the last two may be accepted', () => {
   expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
-  expect(refusal(facts('z'), [], true)).toContain('z was removed from the cluster')
+  expect(refusal(facts('z'), [], true)).toContain('z was removed in configuration')
   const damaged = facts('a', { finding: 'a record is damaged' })
   expect(refusal(damaged)).toContain('a is damaged (a record is damaged)')
   expect(refusal(damaged, [], true)).toBe('planned')

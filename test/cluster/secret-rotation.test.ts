@@ -72,7 +72,7 @@ describe('The secrets that a cluster is formed with', () => {
     await stranger.keyring.refresh()
     const told = cluster.recorded.lines
       .slice(before)
-      .filter((line) => line.includes('can not be opened'))
+      .filter((line) => line.includes('cannot decrypt'))
     expect(told, 'for the new version, not for those known').toHaveLength(1)
   })
 })

@@ -63,19 +63,19 @@ test('a snapshot is offered to the core only when whole, written and what it was
 
 test.each<[string, SnapshotChunk[], RegExp]>([
   ['a chunk whose checksum is wrong', [chunk(0, first, { crc32: 1 })], /chunk 0 is damaged/],
-  ['a whole that is not what was hashed', [chunk(0, second), chunk(1, first)], /its checksum/],
-  ['a chunk that skips one', [chunk(0, first), chunk(2, second)], /2 has come in place of 1/],
+  ['a whole that is not what was hashed', [chunk(0, second), chunk(1, first)], /checksum mismatch/],
+  ['a chunk that skips one', [chunk(0, first), chunk(2, second)], /received chunk 2, expected 1/],
   ['a chunk that is too large', [chunk(0, new Uint8Array(101))], /chunk 0 is too large/],
   ['a chunk without bytes', [chunk(0, first), chunk(1, bytes(''))], /chunk 1 is empty/],
   [
     'a chunk after the last one',
     [chunk(0, first), chunk(1, second), chunk(2, second)],
-    /after its last one/,
+    /after the last one/,
   ],
   [
     'more than was asked for',
     [chunk(0, new Uint8Array(100)), chunk(1, new Uint8Array(100), { last: false })],
-    /more has come/,
+    /received more than was requested/,
   ],
 ])('a snapshot is given up, and the sender told, at %s', (_name, chunks, because) => {
   const { made, acks, failures, events } = receiver()
@@ -131,7 +131,7 @@ test('a snapshot that holds another state than announced is not offered', () => 
   made.onWritten(1)
   made.onFinished(1, { term: 2, index: 51 }, configuration)
   expect(received).toEqual([])
-  expect(failures).toEqual([expect.stringContaining('announced')])
+  expect(failures).toEqual([expect.stringContaining('announcement')])
 })
 
 test('a snapshot of one who turns out not to lead its term is not offered', () => {
@@ -142,7 +142,7 @@ test('a snapshot of one who turns out not to lead its term is not offered', () =
   leadership.leader = 'leader'
   finish()
   expect(received).toEqual([])
-  expect(failures).toEqual(['its sender is not the leader'])
+  expect(failures).toEqual(['the sender is not the leader'])
 })
 
 test('a snapshot that the core passes over is dropped, and the sender is done', () => {
@@ -225,6 +225,6 @@ test('an unfinished snapshot whose sender is silent is kept for a while, then re
   expect(failures).toEqual([])
   clock.atMs = 1001
   made.sweep()
-  expect(failures).toEqual(['its sender has fallen silent'])
+  expect(failures).toEqual(['the sender timed out'])
   expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
 })

@@ -192,17 +192,21 @@ test('a transfer whose connection breaks over and over goes on where it was, and
 
 test.each<[string, (chunk: SnapshotChunk) => SnapshotChunk | null, RegExp]>([
   ['a flipped bit', (chunk) => flipped(chunk), /chunk 20 is damaged/],
-  ['a lost chunk', (chunk) => (chunk.number === 20 ? null : chunk), /in place of 20/],
+  [
+    'a lost chunk',
+    (chunk) => (chunk.number === 20 ? null : chunk),
+    /received chunk 21, expected 20/,
+  ],
   [
     'another position than that of the state',
     (chunk) =>
       Object.assign(chunk, chunk.position && { position: { ...chunk.position, index: 8n } }),
-    /not what was announced/,
+    /does not match its announcement/,
   ],
   [
     'a last chunk too early',
     (chunk) => (chunk.number === 20 ? { ...chunk, last: true } : chunk),
-    /does not match its checksum/,
+    /checksum mismatch/,
   ],
 ])('%s is refused: the state stays as it is, and nothing is left beside it', async (...row) => {
   const [, alter, because] = row
@@ -251,6 +255,6 @@ test('a snapshot that takes the place of an unfinished one needs no second attem
   sender.start('slow', 2)
   await until('the second is installed', () => done.length > 1)
   expect(done).toEqual(['failed', 'sent'])
-  expect(failures).toEqual(['another one has begun'])
+  expect(failures).toEqual(['superseded by another snapshot'])
   expect(await contents(to.store)).toEqual(whole)
 })

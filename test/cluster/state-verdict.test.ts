@@ -113,7 +113,7 @@ test('one that goes wrong after each of three rebuilds is rebuilt no more and sa
   expect([made.phase, made.isRebuildDue(clock.ms + 1e9)]).toEqual(['stuck', false])
   expect(made.agreed(500)).toBe(false)
   expect([made.isOut, mark.isSet()]).toEqual([true, true])
-  expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('started again') }])
+  expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('restarted') }])
 })
 
 test('rebuilds of long ago do not count', () => {

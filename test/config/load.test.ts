@@ -88,10 +88,10 @@ threads: yes
 colour: blue
 `
     expect(faultsOf(text)).toEqual([
-      `${FILE}:17: colour: is no known key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
+      `${FILE}:17: colour: unknown key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
       `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
       `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
-      `${FILE}:6: identity.kei: is no known key; did you mean identity.key?`,
+      `${FILE}:6: identity.kei: unknown key; did you mean identity.key?`,
       `${FILE}:4: identity.key: is missing; expected a path`,
       `${FILE}:7: identity.ca: expected a path, found 5`,
       `${FILE}:9: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
@@ -187,7 +187,7 @@ describe('Rules between options', () => {
     )
     for (const host of ['0.0.0.0', '[::]']) {
       expect(faultsOf(listener(`"${host}:1290"`, 'metrics'))[0]).toContain(
-        'web[1].bind: lets everybody',
+        'web[1].bind: exposes the metrics',
       )
     }
     expect(faultsOf(listener('127.0.0.1:1290', 'metrics'))).toEqual([])
@@ -227,7 +227,7 @@ describe('The environment', () => {
     const foreign = { FLOTILLA_PORT: 'tcp://10.0.0.1:1280', FLOTILLA_SERVICE_HOST: '10.0.0.1' }
     expect(faultsOf(GOOD, foreign)).toEqual([])
     expect(faultsOf(GOOD, { FLOTILLA_TRUSTDOMAIN: 'x' })).toEqual([
-      'environment FLOTILLA_TRUSTDOMAIN: is no known variable; did you mean FLOTILLA_TRUST_DOMAIN?',
+      'environment FLOTILLA_TRUSTDOMAIN: unknown variable; did you mean FLOTILLA_TRUST_DOMAIN?',
     ])
   })
 
@@ -258,7 +258,7 @@ describe('A configuration file', () => {
       const loaded = loadControllerConfig(path, {})
       return loaded.ok ? 'none' : loaded.faults.map(({ problem }) => problem).join()
     }
-    expect(problemOf(join(folder, 'none.yml'))).toBe('there is no such file')
+    expect(problemOf(join(folder, 'none.yml'))).toBe('file not found')
     expect(problemOf(folder)).toBe('is a folder; name the file in it')
     writeFileSync(join(folder, 'big.yml'), `${GOOD}#${'x'.repeat(1024 * 1024)}`)
     expect(problemOf(join(folder, 'big.yml'))).toContain('is larger than')

@@ -160,7 +160,7 @@ describe('one log applied by two releases', () => {
     const store = new MemoryStateStore()
     await store.write([...state.takeDirty(), { key: 'e/planet/x', value: '{}' }], markOf(state))
     await expect(loadState(store)).rejects.toThrow(
-      `feature level ${NEXT_LEVEL}, and this version knows levels up to ${FEATURE_LEVEL}: install a version that knows level ${NEXT_LEVEL}`,
+      `feature level ${NEXT_LEVEL}, this version supports up to ${FEATURE_LEVEL}; install the version`,
     )
     await expect(loadState(store)).rejects.toBeInstanceOf(FeatureLevelUnknown)
   })

@@ -109,9 +109,9 @@ describe('An authority', () => {
   }
 
   test('needs the CA bit', () => {
-    without([], 'is no CA certificate')
-    without([basicConstraints(false)], 'is no CA certificate')
-    without([keyUsage(0x04)], 'is no CA certificate')
+    without([], 'is not a CA certificate')
+    without([basicConstraints(false)], 'is not a CA certificate')
+    without([keyUsage(0x04)], 'is not a CA certificate')
   })
 
   test('needs keyCertSign where it has a key usage', () => {
@@ -354,7 +354,7 @@ describe('Name constraints', () => {
     ['an excluded network', [], [['ip', Buffer.alloc(8)]]],
   ])('refuse %s', (_what, permitted, excluded) => {
     expect(judge(permitted, excluded)).toMatchObject(
-      refused('which an authority above it may not name'),
+      refused('which the name constraints of an authority above it exclude'),
     )
   })
 

@@ -52,9 +52,9 @@ describe('A secret file', () => {
   })
 
   test('that is missing, a folder, or too large is refused with a sentence', () => {
-    expect(() => readSecretFile(join(folder, 'none'))).toThrow('there is no such file')
+    expect(() => readSecretFile(join(folder, 'none'))).toThrow('file not found')
     mkdirSync(join(folder, 'dir'), { mode: 0o700 })
-    expect(() => readSecretFile(join(folder, 'dir'))).toThrow('no regular file')
+    expect(() => readSecretFile(join(folder, 'dir'))).toThrow('not a regular file')
     writeFileSync(join(folder, 'big'), Buffer.alloc(64 * 1024 + 1), { mode: 0o600 })
     expect(() => readSecretFile(join(folder, 'big'))).toThrow('larger than')
   })

@@ -62,7 +62,7 @@ test.each([
   ['node', { ...context, nodeId: 'ctrl2' }],
 ])('a wrapped secret does not pass for that of another %s', async (_what, other) => {
   const jwe = await wrapSecret(secret, p256.spki, context)
-  await expect(openSecret(jwe, p256.pem, other)).rejects.toThrow('wrapped for something else')
+  await expect(openSecret(jwe, p256.pem, other)).rejects.toThrow('encrypted for another purpose')
 })
 
 describe('A changed wrapped secret', () => {

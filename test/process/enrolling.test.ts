@@ -62,7 +62,7 @@ test('an interrupted enrollment is taken up again at real controllers, and a use
   `
   const { code, output } = await run(script, cluster.dir)
   expect(code, output).toBe(0)
-  expect(output).toContain('the token was used already')
+  expect(output).toContain('the token was already used')
   expect(output).not.toContain('other.json')
   expect(output).toContain(`"identityId":"${id}"`)
 })

@@ -115,7 +115,7 @@ test('a schema without end holds up neither its controller nor the cluster', asy
   const refused = ask(1, 'POST', '/configs', { name: 'bomb', configTypeId: typeId, data })
   const body = (n: number): object => ({ name: `meanwhile ${n}`, encryptionRequired: true })
   const [admin] = admins
-  if (admin === undefined) throw new Error('nobody is logged in')
+  if (admin === undefined) throw new Error('not logged in')
   const answers = await Promise.all(
     Array.from({ length: 20 }, async (_, n) =>
       admin.request('POST', `${management}/services`, { body: body(n) }),

@@ -83,7 +83,7 @@ test('1 → 3 → 5 → 3 under writing clients, then one joins, one dies and is
   load.clients.push(await fleet.loggedIn(free))
   await fleet.stop(second, 'SIGKILL')
   const told = await fleet.change(first, 'replace', `ctrl${second}`, `ctrl${free}`)
-  expect(told).toContain(`ctrl${free} votes in place of ctrl${second}`)
+  expect(told).toContain(`replaced ctrl${second} by ctrl${free}`)
   left.delete(second)
   left.add(free)
   await expectMembers(fleet, [...left])

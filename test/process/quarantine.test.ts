@@ -91,7 +91,7 @@ test('a controller with one wrong record on disk is found out, answers nothing, 
   // The log is written behind.
   await until('the log tells of the end', () => {
     const log = readFileSync(join(folder, 'controller.log'), 'utf8')
-    return Promise.resolve(log.includes('STATE_QUARANTINED') && log.includes('in service again'))
+    return Promise.resolve(log.includes('STATE_QUARANTINED') && log.includes('quarantine lifted'))
   })
   const pid = cluster.pid(odd)
   await createService([reader], 0, 'through it', { hasRequestId: false })

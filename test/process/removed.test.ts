@@ -136,7 +136,7 @@ test('with its certificate, key and data a removed controller gets nowhere', asy
   expect(await fleet.ended(5, 60_000)).toBe(1)
   const folder = fleet.folder(5)
   const left = ['data', 'controller.key', 'cert.pem'].map((name) => join(folder, name))
-  expect(fleet.log(5)).toContain(`what to move away: ${left.join(' ')}`)
+  expect(fleet.log(5)).toContain(`move away: ${left.join(' ')}`)
 
   // Its tokens are those of the clients, so they count only where those are.
   const tokens = await tokensFrom(stolen, 5)

@@ -149,10 +149,10 @@ test('enrolls by its token, into files that are nobody else’s, and not twice',
 
   const again = await fleet.cli(enroll)
   expect(again.code).toBe(1)
-  expect(again.stderr).toMatch(/is there already.*--force/)
+  expect(again.stderr).toMatch(/already exists.*--force/)
   const forced = await fleet.cli([...enroll, '--force'])
   expect(forced.code).toBe(1)
-  expect(forced.stderr).toContain('the token was used already')
+  expect(forced.stderr).toContain('the token was already used')
   expect(parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1).toBe(leaf.sha1)
 })
 

@@ -385,7 +385,7 @@ describe('A router does not start', () => {
   test.each([
     ['r.cert', null, /^identity\.cert: .*r\.cert is not there: enroll this router first/],
     ['r.key', null, /^identity\.key: .*cannot be read/],
-    ['r.ca', 'nothing', /^identity\.ca: there is no PEM certificate in it/],
+    ['r.ca', 'nothing', /^identity\.ca: no PEM certificate found/],
     ['r.cert', 'r.server.cert', /^identity\.key: the private key does not belong/],
   ])('with a %s that is missing or wrong (%s)', (name, content, told) => {
     const text = content?.startsWith('r.') === true ? readFileSync(network.path(content)) : content

@@ -166,8 +166,8 @@ describe('an enrolled router', () => {
   test('is sent away when it is disabled, deleted or to enroll again, and refused from then on', async () => {
     for (const [name, method, path, body, reason] of [
       ['disabled', 'PATCH', '', { disabled: true }, 'the router is disabled'],
-      ['deleted', 'DELETE', '', undefined, 'the certificate is that of no router'],
-      ['again', 'POST', '/re-enroll', {}, 'the certificate is that of no router'],
+      ['deleted', 'DELETE', '', undefined, 'the certificate belongs to no router'],
+      ['again', 'POST', '/re-enroll', {}, 'the certificate belongs to no router'],
     ] as const) {
       const { id, key } = await enrolled(name)
       const { socket } = await dial(id, key)
@@ -198,7 +198,7 @@ describe('nobody gets in', () => {
     await close(none)
     const { issuing } = controller.authorities
     const other = await dial(id, await clientKey(issuing, id, controller.clock.nowMs()))
-    expect(reasonOf(other)).toBe('the certificate is that of no router')
+    expect(reasonOf(other)).toBe('the certificate belongs to no router')
     await close(other)
   })
 

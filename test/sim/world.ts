@@ -344,10 +344,7 @@ export class World implements ControllerWorld {
     if (event.type === 'refused' && event.code === 'OVERLOADED') {
       this.tally.note('proposal refused at a cap')
     } else if (event.type === 'snapshotWanted') this.tally.note('snapshot sent')
-    else if (
-      event.type === 'log' &&
-      /^snapshot to .* waits for its connection, after [1-9]/.test(event.message)
-    ) {
+    else if (event.type === 'log' && /^snapshot to .* paused at chunk [1-9]/.test(event.message)) {
       this.tally.note('snapshot resumed')
     }
   }

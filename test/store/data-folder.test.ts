@@ -136,7 +136,7 @@ test('missing and unwritable folders are told in one sentence each', async () =>
   mkdirSync(join(parent, 'other'))
   await expect(openDataFolder(join(parent, 'other'), options)).rejects.toMatchObject({
     code: 'MISSING',
-    message: expect.stringContaining('holds no IDENTITY and is no data folder'),
+    message: expect.stringContaining('is not a data folder (no IDENTITY file)'),
   })
   const deep = join(parent, 'a/b/data')
   expect(() => formDataFolder(deep, { ...identity, entries: [] }, smallLog)).toThrow(

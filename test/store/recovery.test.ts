@@ -433,7 +433,7 @@ test('a store that ends before the log begins, or contradicts what is committed,
   const { disk } = openLog(dir, smallLog)
   disk.reset({ term: 1, index: 100 }, 1)
   disk.closeNow()
-  expect(refusal(dir, { statePosition: null }).message).toContain('what lies between is lost')
+  expect(refusal(dir, { statePosition: null }).message).toContain('the entries between are lost')
   expect(refusal(dir, { statePosition: { term: 1, index: 99 } }).code).toBe('CORRUPT')
   expect(recover(dir, { statePosition: { term: 1, index: 100 } }).base.index).toBe(100)
 })

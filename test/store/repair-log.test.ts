@@ -249,7 +249,7 @@ test('a log that begins after the state goes on after the state and owes what it
   const { restored, repair } = reopen({ files, state: null })
   expect(restored).toMatchObject({ base: state, entries: [], commit: 0 })
   expect(restored.owed).toEqual({ term: last.term, index: last.index + 5 })
-  expect(repair?.finding).toContain('what lies between is lost')
+  expect(repair?.finding).toContain('the entries between are lost')
 })
 
 test('a state that a snapshot took past the log owes nothing: its log was only not reset yet', () => {

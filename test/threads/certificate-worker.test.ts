@@ -83,7 +83,7 @@ test('a request that is no good is refused with a sentence, and the next one is 
   const good = issuer.identity(order, 'a')
   await expect(bad[0]).rejects.toMatchObject({
     code,
-    detail: 'it is no PEM text of exactly one certificate request',
+    detail: 'not exactly one certificate request in PEM',
   })
   for (const one of bad) await expect(one).rejects.toMatchObject({ code })
   expect((await good).subject).toBe('CN=somebody')

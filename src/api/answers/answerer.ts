@@ -94,7 +94,7 @@ export class Answerer {
       socket.destroy()
       return
     }
-    const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'this is no HTTP request' })
+    const problem = new Problem('COULD_NOT_PARSE_BODY', { detail: 'malformed HTTP request' })
     const status = statusOfClientError(error.code)
     const { body } = answerOf(problem)
     socket.write(
@@ -222,7 +222,7 @@ export class Answerer {
     const operation = call.operation?.operationId ?? 'none'
     this.#parts.logger.error(
       { err: error, operation, path: call.path, traceId: call.trace.traceId },
-      'a request failed by our fault',
+      'unhandled error while serving a request',
     )
     return new Problem('UNHANDLED', { cause: error })
   }
@@ -254,7 +254,7 @@ function problemOfFramework(error: unknown): Problem | null {
         fault: { field: 'Content-Type', reason: 'must be application/json' },
       })
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new Problem('NOT_FOUND', { detail: 'no id is as long as the one in the path' })
+      return new Problem('NOT_FOUND', { detail: 'path parameter too long' })
     case 'FST_ERR_BAD_URL':
       return fieldProblem('path', 'is not a valid URL path')
     default:
@@ -271,7 +271,7 @@ function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse |
 
 function tooMuchUnread(): Problem {
   return new Problem('SERVER_TOO_MANY_REQUESTS', {
-    detail: 'clients at this address have not read the answers to earlier requests',
+    detail: 'clients at this address have not read earlier responses',
   })
 }
 

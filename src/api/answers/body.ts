@@ -110,7 +110,7 @@ function decode(bytes: Buffer): string {
 }
 
 function parseJson(text: string, depthMax: number): unknown {
-  if (jsonDepth(text) > depthMax) throw unparsable(`it nests deeper than ${depthMax}`)
+  if (jsonDepth(text) > depthMax) throw unparsable(`nested deeper than ${depthMax}`)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -151,6 +151,6 @@ function checkWanted(call: Call): void {
 }
 
 function tooLong(bytesMax: number): Problem {
-  const reason = `the answer would take more than ${bytesMax} bytes: ask for pages, with limit and offset, or filter for less`
+  const reason = `the response would exceed ${bytesMax} bytes; use limit and offset, or a narrower filter`
   return fieldProblem('limit', reason)
 }

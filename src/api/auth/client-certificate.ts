@@ -71,20 +71,20 @@ function holderBy(
   const claim = ca === null ? null : claimOf(ca, leaf)
   if (claim?.ok === true) {
     const identity = state.find('identity', 'externalId', claim.externalId) as Identity | undefined
-    if (identity === undefined) return { reason: 'no identity has the external id that it claims' }
+    if (identity === undefined) return { reason: 'no identity has its external id' }
     return { ...common, identity, authenticator: undefined, externalId: claim.externalId }
   }
   const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1) as
     Authenticator | undefined
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
-    return { reason: 'it is the credential of no identity' }
+    return { reason: 'it belongs to no identity' }
   }
   // Who was enrolled by the network must come by the network: another CA could issue one with the same names.
   if (authenticator.isIssuedByNetwork && ca !== null) {
-    return { reason: 'it was issued by the network and leads to another CA' }
+    return { reason: 'it was issued by the network and chains to another CA' }
   }
   const identity = state.get<Identity>('identity', authenticator.identityId)
-  if (identity === undefined) return { reason: 'its identity is gone' }
+  if (identity === undefined) return { reason: 'its identity was deleted' }
   return { ...common, identity, authenticator, externalId: '' }
 }
 
@@ -144,7 +144,7 @@ export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgemen
   const [leaf] = chain
   const router = parts.state.find('router', 'fingerprint', leaf.sha1) as Router | undefined
   if (router === undefined || !isOfRecord(leaf, router.certPem)) {
-    return { ok: false, reason: 'the certificate is that of no router' }
+    return { ok: false, reason: 'the certificate belongs to no router' }
   }
   if (!router.isVerified) return { ok: false, reason: 'the router is not enrolled' }
   if (router.disabled) return { ok: false, reason: 'the router is disabled' }

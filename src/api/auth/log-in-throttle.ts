@@ -49,7 +49,7 @@ export class LogInThrottle {
     const key = `${source} ${username}`
     const attempts = this.#sources.get(key) ?? { failures: 0, atWork: 0, pausedUntilMs: 0 }
     this.#check(attempts)
-    if (!this.#atWork.hasRoomFor(source)) throw tooMany('too many log-ins are under way', 1)
+    if (!this.#atWork.hasRoomFor(source)) throw tooMany('too many concurrent log-ins', 1)
     this.#remember(key, attempts)
     attempts.atWork += 1
     this.#atWork.take(source)
@@ -73,7 +73,7 @@ export class LogInThrottle {
     const isCrowded = attempts.failures + attempts.atWork >= this.#limits.failuresMax
     // After a pause one attempt at a time is let through; another failure doubles the pause.
     if (!isCrowded || attempts.atWork === 0) return
-    throw tooMany('too many log-ins by this user name are under way', 1)
+    throw tooMany('too many concurrent log-ins with this user name', 1)
   }
 
   #fail(attempts: Attempts): void {

@@ -88,7 +88,7 @@ export class PasswordVerifier {
     return new Promise((begin, reject) => {
       const turn = { by, begin, drop: () => reject(new Problem('TIMEOUT')) }
       if (this.#waiting.push(sharerOf(by), turn)) return
-      const detail = 'too many passwords wait to be hashed; retry in 1 s'
+      const detail = 'too many queued log-ins; retry in 1 s'
       reject(new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1, detail }))
     })
   }

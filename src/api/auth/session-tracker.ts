@@ -71,8 +71,7 @@ export class SessionTracker {
     const { state, cluster, limits, clock } = this.#parts
     if (cluster.leaderContactMs() > limits.staleSessionMsMax) {
       throw new Problem('CLUSTER_NO_LEADER', {
-        detail:
-          'this controller has been out of contact for too long to know which sessions still stand',
+        detail: 'this controller had no contact with the cluster for too long to validate sessions',
       })
     }
     const session = state.get('apiSession', sessionId)
@@ -136,7 +135,7 @@ export class SessionTracker {
         })
       }
     } catch (error) {
-      this.#logUnexpected(error, 'session activity could not be written to the log')
+      this.#logUnexpected(error, 'cannot replicate session activity')
     } finally {
       this.#isLogging = false
     }
@@ -191,7 +190,7 @@ export class SessionTracker {
       const payload = toBinary(SessionExpireSchema, create(SessionExpireSchema, { marks }))
       await proposer.propose({ kind: CommandKind.SESSION_EXPIRE, payload, actor: SYSTEM_ACTOR })
     } catch (error) {
-      this.#logUnexpected(error, 'expired sessions could not be removed')
+      this.#logUnexpected(error, 'cannot remove expired sessions')
     } finally {
       this.#isSweeping = false
     }

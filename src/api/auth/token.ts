@@ -127,8 +127,7 @@ export class TokenSigner {
 
 function noKey(): Problem {
   return new Problem('CLUSTER_NO_LEADER', {
-    detail:
-      'this controller does not have the key of session tokens yet; it comes with the state of the cluster',
+    detail: 'this controller has no key of session tokens yet; retry once it has caught up',
   })
 }
 

@@ -45,7 +45,7 @@ export class FactorResealer {
     } catch (error) {
       // No leader or no answer is part of life: the next round tries again.
       if (error instanceof Problem) return
-      logger.error({ err: error }, 'second factors could not be encrypted by the new key')
+      logger.error({ err: error }, 'cannot re-encrypt second factors with the new key')
     } finally {
       this.#isAtWork = false
     }

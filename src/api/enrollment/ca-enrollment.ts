@@ -58,7 +58,7 @@ export class CaEnrollment {
     const chain = call.peerChain()
     if (chain === null) {
       throw new Problem('CERT_FAILED_VALIDATION', {
-        detail: 'the connection shows no client certificate',
+        detail: 'no client certificate on the connection',
       })
     }
     let reason = 'no CA is verified and enabled for automatic enrollment'

@@ -89,7 +89,7 @@ export class IdentityEnrollment {
     const chain = call.peerChain()
     if (chain === null) {
       throw new Problem('CERTIFICATE_FAILED_VALIDATION', {
-        detail: 'the connection shows no client certificate',
+        detail: 'no client certificate on the connection',
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const

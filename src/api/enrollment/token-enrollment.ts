@@ -45,7 +45,7 @@ export class TokenEnrollment {
   /** @param signerId the one signer whose token it is to be; undefined: any. */
   async enroll(call: Call, csr: string | undefined, signerId: string | undefined): Promise<Answer> {
     const { cluster, state, limits } = this.#parts
-    if (call.bearers().length === 0) throw untaken('the request has no bearer token')
+    if (call.bearers().length === 0) throw untaken('no bearer token in the request')
     await reachLatest(cluster, state, limits.indexWaitMs)
     return judged(call, limits, async () => {
       const holder = await this.#holderOf(call, signerId)
@@ -121,7 +121,7 @@ function newHolder(
   claims: JsonObject,
 ): NewHolder {
   const name = textClaim(claims, signer.enrollNameClaimsSelector)
-  if (name === null) throw untaken('the token does not name the identity')
+  if (name === null) throw untaken('the token lacks the claim of the identity')
   return {
     signer,
     externalId: claim,
@@ -136,8 +136,7 @@ function attributesIn(claims: JsonObject, selector: string): readonly string[] {
   if (value === undefined || value === null) return []
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
   const isFit = list.length <= fieldLimits.attributesMax && list.every(isAttribute)
-  if (!isFit)
-    throw untaken('the token has role attributes that are no texts, too long, or too many')
+  if (!isFit) throw untaken('role attributes in the token are not strings, too long, or too many')
   return [...new Set(list as readonly string[])].sort()
 }
 

@@ -39,6 +39,6 @@ export function isTokenUnknown(error: unknown): boolean {
 /** A token that has been used, by whoever does not bring what it was used with. */
 export function tokenUsed(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
-    detail: 'the token has been used; an administrator can make a new enrollment',
+    detail: 'the token has been used; an administrator can create a new enrollment',
   })
 }

@@ -99,7 +99,7 @@ function keyOf({ headers, method }: IncomingMessage): string {
 }
 
 function refuse(socket: Duplex, error: unknown, { logger }: ApiParts): void {
-  if (!(error instanceof Problem)) logger.error({ err: error }, 'a web socket failed by our fault')
+  if (!(error instanceof Problem)) logger.error({ err: error }, 'unhandled error on a web socket')
   const { status, body } = answerOf(error instanceof Problem ? error : new Problem('UNHANDLED'))
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\ncontent-type: application/json\r\n` +

@@ -76,7 +76,7 @@ export class ApiMetrics {
     const registers = [this.#registry]
     new Counter({
       name: 'flotilla_http_requests_total',
-      help: 'Answered requests by operation and status.',
+      help: 'Requests by operation and status.',
       labelNames: ['operation', 'status'],
       registers,
       collect() {
@@ -90,7 +90,7 @@ export class ApiMetrics {
     })
     new Counter({
       name: 'flotilla_log_in_failures_total',
-      help: 'Log-ins that were refused, by status: 401 a wrong one, 429 one too many.',
+      help: 'Failed log-ins by status: 401 wrong credentials, 429 throttled.',
       labelNames: ['status'],
       registers,
       collect() {
@@ -102,7 +102,7 @@ export class ApiMetrics {
     })
     const duration = {
       name: 'flotilla_http_request_duration_seconds',
-      help: 'Time from the first header to the end of the answer.',
+      help: 'Time from the first header to the end of the response.',
     }
     addHistogram(this.#registry, duration, BUCKET_BOUNDS_MS, () =>
       [...operations.values()].flatMap(({ operationId, count, durationMsTotal, buckets }) =>
@@ -116,29 +116,25 @@ export class ApiMetrics {
   #addCluster(cluster: ClusterView, log: AppliedLog): void {
     const gauge = gaugesOf(this.#registry)
     const self = () => cluster.members().find((member) => member.id === cluster.selfId)
-    gauge('flotilla_raft_applied_index', 'Log index that reads reflect.', () => log.appliedIndex)
-    gauge(
-      'flotilla_raft_commit_index',
-      'Log index known committed.',
-      () => self()?.progress?.commit ?? 0,
-    )
+    gauge('flotilla_raft_applied_index', 'Applied log index.', () => log.appliedIndex)
+    gauge('flotilla_raft_commit_index', 'Committed log index.', () => self()?.progress?.commit ?? 0)
     gauge(
       'flotilla_raft_persisted_index',
       'Log index durable in the state store.',
       () => self()?.progress?.persisted ?? 0,
     )
-    gauge('flotilla_raft_term', 'Current term.', () => self()?.progress?.term ?? 0)
-    gauge('flotilla_raft_is_leader', '1 when this controller leads.', () =>
+    gauge('flotilla_raft_term', 'Current Raft term.', () => self()?.progress?.term ?? 0)
+    gauge('flotilla_raft_is_leader', '1 if this controller is the leader.', () =>
       cluster.leaderId() === cluster.selfId ? 1 : 0,
     )
     gauge(
       'flotilla_raft_leader_contact_seconds',
-      'Since a leader was last heard from.',
+      'Time since the last contact with a leader.',
       () => cluster.leaderContactMs() / 1000,
     )
     gauge(
       'flotilla_cluster_members_connected',
-      'Members connected, this one included.',
+      'Connected members, including this one.',
       () => cluster.members().filter((member) => member.connected).length,
     )
   }

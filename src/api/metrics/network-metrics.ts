@@ -41,7 +41,7 @@ export function addNetworkMetrics(
   const registers = [registry]
   new Gauge({
     name: 'flotilla_build_info',
-    help: 'Always 1; its labels say what runs here.',
+    help: 'Always 1; the labels hold version and build.',
     labelNames: ['version', 'revision', 'runtime'],
     registers,
     collect() {
@@ -51,7 +51,7 @@ export function addNetworkMetrics(
   })
   new Gauge({
     name: 'flotilla_entities',
-    help: 'Records of a kind; apiSession and session are the sessions that are open.',
+    help: 'Records by kind; apiSession and session count open sessions.',
     labelNames: ['kind'],
     registers,
     collect() {
@@ -61,7 +61,7 @@ export function addNetworkMetrics(
   const ends = new Map<string, number | null>()
   new Gauge({
     name: 'flotilla_certificate_not_after_timestamp_seconds',
-    help: 'When a certificate that this controller rests on ends, Unix time; of several the first.',
+    help: 'Earliest expiry of the certificates of this controller, Unix time.',
     labelNames: ['certificate'],
     registers,
     collect() {

@@ -32,7 +32,7 @@ export function addNodeMetrics(
   const gauge = gaugesOf(registry)
   new Gauge({
     name: 'flotilla_raft_role',
-    help: '1 for the role that this controller is in.',
+    help: '1 for the current Raft role.',
     labelNames: ['role'],
     registers,
     collect() {
@@ -42,55 +42,55 @@ export function addNodeMetrics(
   const raft = 'flotilla_raft_'
   counter(
     `${raft}elections_total`,
-    'Elections that this controller began.',
+    'Elections started by this controller.',
     () => vitals().elections,
   )
-  counter(`${raft}leader_changes_total`, 'Leaders seen.', () => vitals().leaderChanges)
+  counter(`${raft}leader_changes_total`, 'Leader changes seen.', () => vitals().leaderChanges)
   counter(
     `${raft}proposals_accepted_total`,
-    'Proposals that this controller logged as leader.',
+    'Proposals appended as leader.',
     () => vitals().proposalsAccepted,
   )
   counter(
     `${raft}proposals_refused_total`,
-    'Proposals refused before logging.',
+    'Proposals refused before appending.',
     () => vitals().proposalsRefused,
   )
   gauge(
     'flotilla_apply_lag_entries',
-    'Committed and not applied here.',
+    'Committed entries not applied here.',
     () => node()?.lagEntries ?? 0,
   )
   gauge(
     'flotilla_apply_lag_seconds',
-    'Since apply was last caught up.',
+    'Time since apply was last caught up.',
     () => (node()?.lagMs ?? 0) / 1000,
   )
   counter(
     'flotilla_wal_written_bytes_total',
-    'Written to log and meta slots.',
+    'Bytes written to log and metadata.',
     () => vitals().disk.writtenBytes,
   )
   gauge(
     'flotilla_wal_free_bytes',
-    'Free on the disk of the log; -1: not known.',
+    'Free bytes on the disk of the log; -1: unknown.',
     () => vitals().disk.freeBytes ?? -1,
   )
-  const fsync = { name: 'flotilla_wal_fsync_duration_seconds', help: 'Syncs of the log.' }
+  const fsync = { name: 'flotilla_wal_fsync_duration_seconds', help: 'fdatasync calls of the log.' }
   addHistogram(registry, fsync, LATENCY_BOUNDS_MS, () => [{ labels: {}, ...vitals().disk.fsync }])
   counter(
     'flotilla_mesh_dropped_frames_total',
-    'For want of room in the queue of a peer.',
+    'Messages dropped because the queue of a peer was full.',
     () => vitals().droppedFrames,
   )
   gauge(
     'flotilla_mesh_queued_bytes',
-    'Raft frames that wait for connections.',
+    'Raft frames queued for connections.',
     () => vitals().queuedBytes,
   )
   new Gauge({
     name: 'flotilla_loop_delay_p99_seconds',
-    help: 'How late timers are, 99th percentile of the last seconds.',
+    help: 'Event loop delay, 99th percentile of the last seconds.',
     labelNames: ['thread'],
     registers,
     collect() {
@@ -100,12 +100,12 @@ export function addNodeMetrics(
   })
   gauge(
     'flotilla_cluster_failure_tolerance',
-    'Voters that may be lost; -1: no quorum.',
+    'Failure tolerance: voters that may fail; -1: no quorum.',
     () => node()?.failureTolerance ?? -1,
   )
   gauge(
     'flotilla_log_kept_entries',
-    'Entries in memory for members that lag behind.',
+    'Entries in memory for lagging members.',
     () => vitals().logEntries,
   )
   gauge('flotilla_log_kept_bytes', 'Bytes of these entries.', () => vitals().logBytes)
@@ -115,7 +115,7 @@ export function addNodeMetrics(
   addSoftState(registry, softState)
   new Gauge({
     name: 'flotilla_alarms',
-    help: 'Alarms that are on, by code; one that is not has no line.',
+    help: 'Active alarms by code; inactive ones are absent.',
     labelNames: ['code', 'critical'],
     registers,
     collect() {
@@ -149,17 +149,17 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
       },
     })
   }
-  gauge('flotilla_member_connected', '1 while a member is in contact.', ({ connected }) =>
+  gauge('flotilla_member_connected', '1 while a member is connected.', ({ connected }) =>
     connected ? 1 : 0,
   )
   gauge(
     'flotilla_member_lag_entries',
-    'Committed anywhere that is known of, and not applied by a member.',
+    'Committed entries that a member has not applied.',
     ({ lagEntries }) => lagEntries,
   )
   gauge(
     'flotilla_member_last_contact_seconds',
-    'Since a member was last heard from; none for one never heard from.',
+    'Time since the last contact with a member; absent if there was none.',
     ({ lastContactMs }) => (lastContactMs === null ? null : lastContactMs / 1000),
   )
 }
@@ -168,7 +168,7 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
 function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
   new Gauge({
     name: 'flotilla_backup_last_success_timestamp_seconds',
-    help: 'When the newest backup was taken by schedule, Unix time; 0: none was yet.',
+    help: 'Time of the newest scheduled backup, Unix time; 0: none yet.',
     registers: [registry],
     collect() {
       const lastMs = lastBackupMs()
@@ -205,9 +205,9 @@ function addSoftState(registry: Registry, read: () => SoftStateCounts | null): v
 
 function addMemory(registry: Registry, vitals: () => HostVitals): void {
   const kinds = [
-    ['heap_used', 'heapUsedBytes', 'In use of the JavaScript heap of a thread.'],
-    ['heap_total', 'heapTotalBytes', 'Taken from the system for that heap.'],
-    ['external', 'externalBytes', 'In buffers outside of it.'],
+    ['heap_used', 'heapUsedBytes', 'Used JavaScript heap of a thread.'],
+    ['heap_total', 'heapTotalBytes', 'Size of the JavaScript heap of a thread.'],
+    ['external', 'externalBytes', 'Memory of buffers outside the heap.'],
   ] as const
   for (const [kind, key, help] of kinds) {
     new Gauge({

@@ -34,6 +34,7 @@ import { identityPostureOperations } from './identity-posture.ts'
 import { identityTraceOperations } from './identity-trace.ts'
 import { inspectionOperations } from './inspections.ts'
 import { joinOperations } from './join.ts'
+import { logLevelOperations } from './log-level.ts'
 import { metaOperations } from './meta.ts'
 import { postureResponseOperations } from './posture-responses.ts'
 import { roleAttributeOperations } from './role-attributes.ts'
@@ -86,6 +87,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...pkiOperations(parts),
     ...adminRecoveryOperations(parts, services),
     ...joinOperations(parts),
+    ...logLevelOperations(parts),
     ...inspectionOperations(parts, services),
     ...hostOperations(parts, services),
   ]

@@ -22,7 +22,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
     {
       ...common,
       operationId: 'listAPISessions',
-      summary: 'Lists the sessions of all identities',
+      summary: 'List API sessions',
       method: 'GET',
       path: '/api-sessions',
       query: listParameters,
@@ -42,7 +42,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
     {
       ...common,
       operationId: 'detailAPISessions',
-      summary: 'Shows one session',
+      summary: 'Show an API session',
       method: 'GET',
       path: '/api-sessions/{id}',
       response: { kind: 'detail', schema: session },
@@ -59,7 +59,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
     {
       ...common,
       operationId: 'deleteAPISessions',
-      summary: 'Ends one session: its token is refused from then on',
+      summary: 'End an API session and revoke its token',
       permission: 'ops.delete',
       method: 'DELETE',
       path: '/api-sessions/{id}',

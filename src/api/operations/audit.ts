@@ -13,7 +13,7 @@ export function auditOperations({ state }: ApiParts): Operation[] {
   return [
     {
       operationId: 'listAudit',
-      summary: 'Lists the last writes of the whole cluster, the newest first',
+      summary: 'List the audit log of the cluster, newest first',
       tag: 'audit',
       apis: ['fabric'],
       method: 'GET',

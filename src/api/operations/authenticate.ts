@@ -27,8 +27,7 @@ export function authenticateOperations(parts: ApiParts, services: ApiServices): 
   return [
     {
       operationId: 'authenticate',
-      summary:
-        'Logs in by user name and password, by client certificate, or by a token of an external JWT signer',
+      summary: 'Log in by password, client certificate or token of an external JWT signer',
       tag: 'authentication',
       apis: ['client', 'management'],
       method: 'POST',

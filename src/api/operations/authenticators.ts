@@ -11,7 +11,7 @@ export function authenticatorOperations({ writer }: ApiServices): Operation[] {
   return [
     {
       operationId: 'requestExtendAuthenticator',
-      summary: 'Asks the holder of a certificate to have it extended at the next log-in',
+      summary: 'Request that a certificate be renewed at the next log-in',
       tag: 'authenticators',
       apis: ['management'],
       permission: 'authenticator.update',

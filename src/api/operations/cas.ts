@@ -23,7 +23,7 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
     {
       ...common,
       operationId: 'verifyCa',
-      summary: 'Takes a certificate that the CA signed over its verification token as its proof',
+      summary: 'Verify a CA by a certificate signed for its verification token',
       permission: 'ca.update',
       method: 'POST',
       path: '/cas/{id}/verify',
@@ -47,7 +47,7 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
     {
       ...common,
       operationId: 'getCaJwt',
-      summary: 'The token that clients with a certificate of the CA enroll by',
+      summary: 'Get the enrollment token of a CA',
       permission: 'ca.read',
       method: 'GET',
       path: '/cas/{id}/jwt',
@@ -57,7 +57,9 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
         const { id } = await caOf(parts, call)
         const [address] = parts.bindings['edge-client'] ?? []
         if (address === undefined) {
-          throw new Problem('NOT_FOUND', { detail: 'this controller serves no client API' })
+          throw new Problem('NOT_FOUND', {
+            detail: 'this controller does not serve the client API',
+          })
         }
         // As the API family has it: without an end, for it opens nothing to whoever has no certificate of the CA.
         const claims = {
@@ -85,7 +87,7 @@ async function caOf(parts: ApiParts, call: Call): Promise<Ca> {
 function checkProof(pem: string, ca: Ca, nowMs: number): void {
   const [block] = pemBlocks(pem, 1)
   if (block === undefined) {
-    throw new Problem('COULD_NOT_PARSE_BODY', { detail: 'the body holds no PEM block' })
+    throw new Problem('COULD_NOT_PARSE_BODY', { detail: 'the body has no PEM block' })
   }
   if (block.label !== 'CERTIFICATE') throw new Problem('EXPECTED_PEM_CERTIFICATE')
   const certificate = readDer(block.der, 'COULD_NOT_PARSE_DER_BLOCK')

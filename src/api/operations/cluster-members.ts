@@ -46,8 +46,7 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
     {
       ...common,
       operationId: 'clusterMemberAdd',
-      summary:
-        'Makes a member, named by its address or id, a voter or a learner; a new controller joins with a ticket instead',
+      summary: 'Promote or demote a member, by address or id; new controllers join with a ticket',
       path: '/cluster/add-member',
       body: { schema: memberAddition, isRequired: true },
       response: { kind: 'detail', schema: nothing },
@@ -65,7 +64,7 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
     {
       ...common,
       operationId: 'clusterMemberRemove',
-      summary: 'Removes a member; nothing that it knows is renewed for it from then on',
+      summary: 'Remove a member and revoke its access',
       path: '/cluster/remove-member',
       body: { schema: memberRemoval, isRequired: true },
       response: { kind: 'detail', schema: nothing },
@@ -103,7 +102,7 @@ function changeOperations(membership: MembershipControl): Operation[] {
     {
       ...common,
       operationId: 'clusterMemberPromote',
-      summary: 'Makes a learner that has caught up a voter',
+      summary: 'Promote a learner to voter',
       path: '/cluster/promote-member',
       body: { schema: memberChoice, isRequired: true },
       response,
@@ -113,7 +112,7 @@ function changeOperations(membership: MembershipControl): Operation[] {
     {
       ...common,
       operationId: 'clusterMemberDemote',
-      summary: 'Makes a voter a learner',
+      summary: 'Demote a voter to learner',
       path: '/cluster/demote-member',
       body: { schema: memberChoice, isRequired: true },
       response,
@@ -123,7 +122,7 @@ function changeOperations(membership: MembershipControl): Operation[] {
     {
       ...common,
       operationId: 'clusterMemberReplace',
-      summary: 'Lets a learner vote in place of a voter, which is removed, in one change',
+      summary: 'Replace a voter by a learner in one change',
       path: '/cluster/replace-member',
       body: { schema: memberReplacement, isRequired: true },
       response,
@@ -139,8 +138,7 @@ function planOperation(membership: MembershipControl): Operation {
   return {
     ...common,
     operationId: 'clusterPlanChange',
-    summary:
-      'Tells what a change of the members would do, and the text that confirms it; changes nothing',
+    summary: 'Plan a membership change: its effect and confirmation text; changes nothing',
     path: '/cluster/plan',
     body: { schema: plannedChange, isRequired: true },
     response: { kind: 'detail', schema: changePlan },
@@ -180,7 +178,7 @@ function memberAt(cluster: ClusterView, text: string): string {
   if (member !== undefined) return member.id
   throw fieldProblem(
     'address',
-    'no member is reached there: a new controller joins with a ticket (flotilla cluster invite on a member, then flotilla cluster join on the new one)',
+    'no member has this address; a new controller joins with a ticket (flotilla cluster invite on a member, then flotilla cluster join on the new one)',
     text,
   )
 }

@@ -16,7 +16,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
     {
       ...common,
       operationId: 'clusterListMembers',
-      summary: 'Lists the members of the cluster as this controller sees them',
+      summary: 'List the members of the cluster',
       method: 'GET',
       path: '/cluster/list-members',
       needsNoState: true,
@@ -41,7 +41,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
     {
       ...common,
       operationId: 'clusterTransferLeadership',
-      summary: 'Moves leadership to the member named, or to the best one',
+      summary: 'Transfer leadership to a member, by default the most up-to-date one',
       method: 'POST',
       path: '/cluster/transfer-leadership',
       needsNoState: true,

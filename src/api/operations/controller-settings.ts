@@ -34,7 +34,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
     {
       ...common,
       operationId: 'detailControllerSettingEffective',
-      summary: 'Shows the settings of a controller, alone and with those of all controllers below',
+      summary: 'Show the own and the effective settings of a controller',
       permission: 'controller-setting.read',
       method: 'GET',
       path,
@@ -45,7 +45,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
     {
       ...change,
       operationId: 'updateControllerSetting',
-      summary: 'Replaces the settings of a controller',
+      summary: 'Update the settings of a controller (all fields)',
       method: 'PUT',
       body: { schema: bodyOf('replace'), isRequired: true },
       handle: (call) => write(parts, services, call, 'replace'),
@@ -53,7 +53,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
     {
       ...change,
       operationId: 'patchControllerSetting',
-      summary: 'Changes the settings given of a controller',
+      summary: 'Update settings of a controller',
       method: 'PATCH',
       body: { schema: bodyOf('patch'), isRequired: true },
       handle: (call) => write(parts, services, call, 'patch'),
@@ -61,7 +61,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
     {
       ...change,
       operationId: 'deleteControllerSetting',
-      summary: 'Deletes the settings of a controller',
+      summary: 'Delete the settings of a controller',
       permission: 'controller-setting.delete',
       method: 'DELETE',
       refusals: [400, 401, 404, 409, 429, 503],

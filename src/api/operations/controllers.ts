@@ -47,7 +47,7 @@ const lister = new Lister(noLinks)
 export function controllerOperations({ cluster }: ApiParts): Operation[] {
   const common = {
     operationId: 'listControllers',
-    summary: 'Lists the controllers of the cluster, this one included, with their addresses',
+    summary: 'List the controllers of the cluster with their addresses',
     tag: 'controllers',
     method: 'GET',
     path: '/controllers',

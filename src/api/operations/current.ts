@@ -25,7 +25,7 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
     {
       ...common,
       operationId: 'getCurrentAPISession',
-      summary: 'Shows the session of the caller, and what it lacks to be a full one',
+      summary: 'Show the current API session',
       permission: 'partial',
       tag: 'currentApiSession',
       method: 'GET',
@@ -37,7 +37,7 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
     {
       ...common,
       operationId: 'deleteCurrentAPISession',
-      summary: 'Logs out',
+      summary: 'Log out',
       permission: 'partial',
       tag: 'currentApiSession',
       method: 'DELETE',
@@ -55,7 +55,7 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
     {
       ...common,
       operationId: 'getCurrentIdentity',
-      summary: 'Shows the identity of the caller',
+      summary: 'Show the current identity',
       tag: 'currentIdentity',
       method: 'GET',
       path: '/current-identity',

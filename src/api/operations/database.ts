@@ -28,7 +28,7 @@ export function databaseOperations(parts: ApiParts, services: ApiServices): Oper
     {
       ...common,
       operationId: 'dataIntegrityResults',
-      summary: 'Shows how the last check or fix of the data integrity went, or that it goes on',
+      summary: 'Show the status of the last data integrity check or fix',
       method: 'GET',
       path: '/database/data-integrity-results',
       success: 200,
@@ -44,7 +44,7 @@ export function databaseOperations(parts: ApiParts, services: ApiServices): Oper
 function snapshotOperations(parts: ApiParts): Operation[] {
   const about = {
     ...common,
-    summary: 'Writes all that this controller stores to a new file on its disk',
+    summary: 'Write a snapshot of the state to a file on this controller',
     method: 'POST',
     success: 200,
     refusals: [400, 401, 429, 503, 507],
@@ -84,7 +84,7 @@ async function takeSnapshot(
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)
-  logger.warn({ path, actor: actorName(actorOf(call)) }, 'a snapshot of the state was written')
+  logger.warn({ path, actor: actorName(actorOf(call)) }, 'wrote a snapshot of the state')
   return path
 }
 
@@ -97,8 +97,8 @@ function startOperation(
     ...common,
     operationId,
     summary: isFixing
-      ? 'Starts to hold everything derived to the records, and to put right what can be'
-      : 'Starts to hold indexes, references and digests to the records',
+      ? 'Start a data integrity check that repairs derived data'
+      : 'Start a data integrity check',
     method: 'POST',
     path: isFixing ? '/database/fix-data-integrity' : '/database/check-data-integrity',
     success: 202,

@@ -28,8 +28,7 @@ export function debugOperations(
   return [
     {
       operationId: 'clusterDebug',
-      summary:
-        'Tells what a debug bundle holds of this controller: versions, state, limits, metrics',
+      summary: 'Get the debug data of this controller: versions, state, limits, metrics',
       tag: 'cluster',
       apis: ['fabric'],
       method: 'GET',

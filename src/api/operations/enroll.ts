@@ -83,7 +83,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enroll',
-      summary: 'Enrolls an identity or a router by the method that its token is for',
+      summary: 'Enroll an identity or a router with its token',
       path: '/enroll',
       query: queryParametersNamed(['token', 'method']),
       body: { schema: genericEnroll, isRequired: false, textTypes: REQUEST_TYPES },
@@ -101,7 +101,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollOtt',
-      summary: 'Gives an identity a certificate for the key of its request, by a one-time token',
+      summary: 'Enroll an identity with a one-time token (ott)',
       path: '/enroll/ott',
       query: token,
       body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
@@ -112,7 +112,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollOttCa',
-      summary: 'Takes the client certificate of the connection as the credential of an identity',
+      summary: 'Enroll an identity with the client certificate of the connection (ottca)',
       path: '/enroll/ottca',
       query: token,
       body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
@@ -123,7 +123,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollCa',
-      summary: 'Makes an identity for who holds a certificate of a CA that is enabled for it',
+      summary: 'Enroll a new identity with a certificate of a CA (ca)',
       path: '/enroll/ca',
       body: { schema: caEnrollment, isRequired: false },
       response: acknowledged,
@@ -133,12 +133,11 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollToken',
-      summary:
-        'Makes an identity for who holds a token of an external JWT signer that is enabled for it',
+      summary: 'Enroll a new identity with a token of an external JWT signer',
       path: '/enroll/token',
       headers: [
         { name: 'authorization', description: 'Bearer, and the token' },
-        { name: SIGNER_HEADER, description: 'id of the signer that the token must be of' },
+        { name: SIGNER_HEADER, description: 'id of the external JWT signer of the token' },
       ],
       body: { schema: tokenEnrollment, isRequired: true },
       response: certificates,
@@ -148,7 +147,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollUpdb',
-      summary: 'Sets the first password of an identity, whose user name its enrollment names',
+      summary: 'Enroll an identity with user name and password (updb)',
       path: '/enroll/updb',
       query: token.map((parameter) => ({ ...parameter, isRequired: true })),
       body: { schema: updbEnrollment, isRequired: true },
@@ -159,7 +158,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollErOtt',
-      summary: 'Gives a router its client and server certificates, by a one-time token',
+      summary: 'Enroll a router with a one-time token (erott)',
       path: '/enroll/erott',
       query: token,
       body: { schema: routerEnrollment, isRequired: true },
@@ -170,7 +169,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'extendRouterEnrollment',
-      summary: 'Gives a router new certificates, by the client certificate that it has',
+      summary: 'Renew the certificates of a router',
       path: '/enroll/extend/router',
       body: { schema: routerExtension, isRequired: true },
       response: certificates,
@@ -184,7 +183,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     {
       ...common,
       operationId: 'enrollmentChallenge',
-      summary: 'Signs a nonce by the key that enrollment tokens are signed by',
+      summary: 'Sign a nonce with the key of enrollment tokens',
       path: '/enroll/challenge',
       body: { schema: challenge, isRequired: true },
       response: { kind: 'bare', schema: challengeSignature },
@@ -194,7 +193,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
         // Anything else would let its sender have a token of its own making signed.
         if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
         if (keyId !== parts.jwt.publicJwk()['kid']) {
-          throw fieldProblem('keyId', 'is no key of this controller', keyId.slice(0, 64))
+          throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
         }
         const signed = await parts.jwt.signText(nonce)
         return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(parts) }))
@@ -202,7 +201,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
     },
     {
       operationId: 'getEnrollmentJwks',
-      summary: 'The public key that enrollment tokens of this controller are signed by',
+      summary: 'Get the public key of enrollment tokens of this controller',
       tag: 'enroll',
       apis: ['client'],
       permission: 'public',

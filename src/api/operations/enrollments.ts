@@ -29,8 +29,7 @@ export function enrollmentOperations(parts: ApiParts, services: ApiServices): Op
   return [
     {
       operationId: 'refreshEnrollment',
-      summary:
-        'Gives an enrollment a new token and a new end; the token before it is worth nothing',
+      summary: 'Refresh an enrollment: new token and expiry',
       tag: 'enrollments',
       apis: ['management'],
       permission: 'enrollment.update',
@@ -44,7 +43,7 @@ export function enrollmentOperations(parts: ApiParts, services: ApiServices): Op
     },
     {
       operationId: 'reEnrollAuthenticator',
-      summary: 'Puts an enrollment in the place of a credential',
+      summary: 'Re-enroll an authenticator',
       tag: 'authenticators',
       apis: ['management'],
       permission: 'authenticator.update',
@@ -58,7 +57,7 @@ export function enrollmentOperations(parts: ApiParts, services: ApiServices): Op
     },
     {
       operationId: 'reEnrollEdgeRouter',
-      summary: 'Takes the certificate of an edge router and lets it enroll again',
+      summary: 'Re-enroll an edge router',
       tag: 'edgeRouters',
       apis: ['management'],
       permission: 'router.update',
@@ -71,7 +70,7 @@ export function enrollmentOperations(parts: ApiParts, services: ApiServices): Op
     },
     {
       operationId: 'listNetworkJWTs',
-      summary: 'Shows the token that leads a client to this network',
+      summary: 'Get the network token for clients',
       tag: 'networkJwts',
       apis: ['client', 'management'],
       permission: 'public',

@@ -15,7 +15,7 @@ export function clientJwtSignerOperations(
   return [
     {
       operationId: 'listExternalJwtSigners',
-      summary: 'Lists the signers whose tokens are taken for a log-in',
+      summary: 'List the external JWT signers enabled for log-in',
       tag: 'externalJwtSigners',
       apis: ['client'],
       permission: 'public',

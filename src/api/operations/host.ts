@@ -13,8 +13,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
     healthOperation(parts, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
-      summary:
-        'Tells whether this controller should be sent requests: 503 without a leader, in quarantine and before a stop',
+      summary: 'Readiness: 503 without a leader, in quarantine and during shutdown',
       tag: 'host',
       apis: ['host'],
       method: 'GET',
@@ -35,7 +34,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
     {
       operationId: 'metrics',
       summary:
-        'Numbers of this process in the Prometheus text format: for administrators, and for certificates of pki issue',
+        'Metrics in the Prometheus text format, for administrators and certificates of pki issue',
       tag: 'host',
       apis: ['host'],
       method: 'GET',
@@ -53,8 +52,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
 function healthOperation(parts: ApiParts, operationId: string, path: string): Operation {
   return {
     operationId,
-    summary:
-      'Tells whether this controller is well: 200, or 503 when a check fails; administrators see all of it',
+    summary: 'Health checks: 200, or 503 if a check fails; details for administrators',
     tag: 'host',
     apis: ['host'],
     method: 'GET',

@@ -39,8 +39,7 @@ function standing({ writer }: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'disableIdentity',
-      summary:
-        'Ends the sessions of an identity and lets it open none, for a time or until it is enabled',
+      summary: 'Disable an identity and end its sessions',
       method: 'POST',
       path: '/identities/{id}/disable',
       body: { schema: disableParams, isRequired: true },
@@ -61,7 +60,7 @@ function standing({ writer }: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'enableIdentity',
-      summary: 'Lets a disabled identity log in again',
+      summary: 'Enable a disabled identity',
       method: 'POST',
       path: '/identities/{id}/enable',
       response: { kind: 'detail', schema: nothing },
@@ -96,7 +95,7 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'listIdentitysServiceConfigs',
-      summary: 'Lists the configs that an identity gets of services in place of their own',
+      summary: 'List the service configs of an identity',
       permission: 'identity.read',
       method: 'GET',
       path,
@@ -107,7 +106,7 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'associateIdentitysServiceConfigs',
-      summary: 'Gives an identity configs of services, one a service and config type',
+      summary: 'Associate service configs with an identity',
       method: 'POST',
       path,
       body: { schema: serviceConfigsAssign, isRequired: true },
@@ -118,7 +117,7 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'disassociateIdentitysServiceConfigs',
-      summary: 'Takes configs of services from an identity, by service and the type of the config',
+      summary: 'Remove service configs from an identity',
       method: 'DELETE',
       path,
       body: { schema: serviceConfigsAssign, isRequired: false },

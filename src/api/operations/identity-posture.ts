@@ -32,7 +32,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
     {
       ...common,
       operationId: 'getIdentityPostureData',
-      summary: 'Shows what the machines of an identity last reported of themselves',
+      summary: 'Show the posture data of an identity',
       permission: 'identity.read',
       method: 'GET',
       path: '/identities/{id}/posture-data',
@@ -44,7 +44,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
     {
       ...common,
       operationId: 'getIdentityFailedServiceRequests',
-      summary: 'Lists the sessions that an identity was lately refused because of posture checks',
+      summary: 'List recent service requests of an identity that failed posture checks',
       permission: 'identity.read',
       method: 'GET',
       path: '/identities/{id}/failed-service-requests',
@@ -60,7 +60,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
     {
       ...common,
       operationId: 'removeIdentityMfa',
-      summary: 'Takes the second factor from an identity; none is as good as removed',
+      summary: 'Remove MFA from an identity (idempotent)',
       permission: 'identity.update',
       method: 'DELETE',
       path: '/identities/{id}/mfa',

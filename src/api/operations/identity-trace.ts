@@ -27,7 +27,7 @@ export function identityTraceOperations(parts: ApiParts): Operation[] {
   return [
     {
       operationId: 'updateIdentityTracing',
-      summary: 'Begins or ends the tracing of the data flows of an identity at this controller',
+      summary: 'Enable or disable tracing of an identity',
       tag: 'identities',
       apis: ['management'],
       permission: 'identity.update',

@@ -25,8 +25,7 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
   return [
     {
       operationId: 'inspect',
-      summary:
-        'Tells values of this controller and of routers connected to it by their names, where ids match',
+      summary: 'Inspect named values of this controller and its routers',
       tag: 'inspections',
       apis: ['fabric'],
       permission: 'ops.read',
@@ -48,7 +47,7 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
         const known = new Set(told.map(({ name }) => name))
         const missing = own.missing.filter((name) => !known.has(name))
         errors.unshift(
-          ...missing.map((name) => `${cluster.selfId} has no value ${JSON.stringify(name)}`),
+          ...missing.map((name) => `${cluster.selfId}: unknown value ${JSON.stringify(name)}`),
         )
         const answer = { errors, success: errors.length === 0, values: [...own.told, ...told] }
         return bareAnswer(JSON.stringify(answer))
@@ -148,6 +147,7 @@ async function isMatch(
   const fault = await judge.judgeData(schema, { id }, caller)
   if (fault === null) return true
   if (fault.field === 'id') return false
-  const what = fault.field === 'schema' ? 'is no regular expression' : 'could not be judged in time'
+  const what =
+    fault.field === 'schema' ? 'is not a regular expression' : 'could not be evaluated in time'
   throw fieldProblem('appRegex', what, pattern)
 }

@@ -40,7 +40,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterInvite',
-      summary: 'Makes a ticket that lets one new controller join',
+      summary: 'Create a join ticket for one controller',
       path: '/cluster/invite',
       needsNoState: true,
       permission: 'admin',
@@ -64,7 +64,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterJoin',
-      summary: 'Admits a new controller by its ticket; the same request gets the same answer again',
+      summary: 'Join the cluster with a ticket (idempotent)',
       path: '/cluster/join',
       permission: 'public',
       bodyBytesMax: JOIN_BODY_BYTES_MAX,
@@ -83,7 +83,7 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterTicketsList',
-      summary: 'Lists the tickets that have not expired, without their secrets, the newest first',
+      summary: 'List unexpired join tickets, newest first; no secrets',
       method: 'GET',
       path: '/cluster/list-tickets',
       needsNoState: true,
@@ -98,7 +98,7 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterTicketRevoke',
-      summary: 'Takes back a ticket that no controller has joined by',
+      summary: 'Revoke an unused join ticket',
       method: 'POST',
       path: '/cluster/revoke-ticket',
       needsNoState: true,

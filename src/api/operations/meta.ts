@@ -36,7 +36,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'listRoot',
-      summary: 'Shows version, addresses and capabilities of this controller',
+      summary: 'Show version, addresses and capabilities of this controller',
       apis: ['client', 'management', 'fabric'],
       path: '/',
       response: { kind: 'detail', schema: version },
@@ -46,7 +46,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'listVersion',
-      summary: 'Shows version, addresses and capabilities of this controller',
+      summary: 'Show version, addresses and capabilities of this controller',
       apis: ['client', 'management', 'fabric'],
       path: '/version',
       response: { kind: 'detail', schema: version },
@@ -56,7 +56,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'listEnumeratedCapabilities',
-      summary: 'Lists every capability a controller of this API family may have',
+      summary: 'List all capabilities of the API family',
       apis: ['client', 'management'],
       path: '/enumerated-capabilities',
       response: { kind: 'list', schema: capability },
@@ -66,7 +66,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'listProtocols',
-      summary: 'Shows where clients reach this controller',
+      summary: 'Show the protocols and addresses of this controller',
       apis: ['client'],
       path: '/protocols',
       response: { kind: 'detail', schema: protocols },

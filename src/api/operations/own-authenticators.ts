@@ -45,7 +45,7 @@ export function ownAuthenticatorOperations(parts: ApiParts, services: ApiService
     {
       ...common,
       operationId: 'listCurrentIdentityAuthenticators',
-      summary: 'Lists the authenticators of the caller',
+      summary: 'List the authenticators of the current identity',
       method: 'GET',
       path,
       query: listParameters,
@@ -56,7 +56,7 @@ export function ownAuthenticatorOperations(parts: ApiParts, services: ApiService
     {
       ...common,
       operationId: 'detailCurrentIdentityAuthenticator',
-      summary: 'Shows one authenticator of the caller',
+      summary: 'Show an authenticator of the current identity',
       method: 'GET',
       path: `${path}/{id}`,
       response: { kind: 'detail', schema: authenticatorDetail },
@@ -66,7 +66,7 @@ export function ownAuthenticatorOperations(parts: ApiParts, services: ApiService
     {
       ...change,
       operationId: 'updateCurrentIdentityAuthenticator',
-      summary: 'Sets user name and password of the caller, who proves to know the current password',
+      summary: 'Update user name and password of the current identity (all fields)',
       method: 'PUT',
       body: { schema: ownAuthenticatorUpdate, isRequired: true },
       handle: (call) => own.change(call, 'replace'),
@@ -74,8 +74,7 @@ export function ownAuthenticatorOperations(parts: ApiParts, services: ApiService
     {
       ...change,
       operationId: 'patchCurrentIdentityAuthenticator',
-      summary:
-        'Changes user name or password of the caller, who proves to know the current password',
+      summary: 'Update user name or password of the current identity',
       method: 'PATCH',
       body: { schema: ownAuthenticatorPatch, isRequired: true },
       handle: (call) => own.change(call, 'patch'),

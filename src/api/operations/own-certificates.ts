@@ -61,7 +61,7 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     {
       ...both,
       operationId: 'extendCurrentIdentityAuthenticator',
-      summary: 'Gives the caller the next certificate of an authenticator; the present one stays',
+      summary: 'Renew the certificate of an authenticator; the current one stays valid',
       path: `${ofId}/extend`,
       body: { schema: identityExtension, isRequired: true },
       response: { kind: 'detail', schema: identityExtensionCerts },
@@ -70,7 +70,7 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     {
       ...both,
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
-      summary: 'Puts the certificate that the caller was given last in the place of the one before',
+      summary: 'Activate the renewed certificate of an authenticator',
       path: `${ofId}/extend-verify`,
       body: { schema: identityExtensionProof, isRequired: true },
       response: { kind: 'detail', schema: nothing },
@@ -79,7 +79,7 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     {
       ...client,
       operationId: 'listCurrentApiSessionCertificates',
-      summary: 'Lists the certificates of the session of the caller',
+      summary: 'List the certificates of the current API session',
       method: 'GET',
       path,
       query: listParameters,
@@ -90,7 +90,7 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     {
       ...client,
       operationId: 'createCurrentApiSessionCertificate',
-      summary: 'Gives the session of the caller a certificate to connect to routers by',
+      summary: 'Create a certificate of the current API session, for routers',
       method: 'POST',
       path,
       body: { schema: sessionCertificateCreate, isRequired: true },
@@ -103,7 +103,7 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     {
       ...client,
       operationId: 'detailCurrentApiSessionCertificate',
-      summary: 'Shows one certificate of the session of the caller',
+      summary: 'Show a certificate of the current API session',
       method: 'GET',
       path: `${path}/{id}`,
       response: { kind: 'detail', schema: sessionCertificateDetail },
@@ -113,7 +113,7 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     {
       ...client,
       operationId: 'deleteCurrentApiSessionCertificate',
-      summary: 'Takes a certificate of the session of the caller back',
+      summary: 'Delete a certificate of the current API session',
       method: 'DELETE',
       path: `${path}/{id}`,
       response: { kind: 'detail', schema: nothing },
@@ -184,7 +184,7 @@ class Extension {
 
 function notExtendable(): Problem {
   return new Problem('CAN_NOT_UPDATE_AUTHENTICATOR', {
-    detail: 'only a certificate that the network issued can be extended',
+    detail: 'only certificates issued by the network can be renewed',
   })
 }
 

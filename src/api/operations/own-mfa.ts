@@ -19,7 +19,7 @@ import { callerOf } from './current.ts'
 const path = '/current-identity/mfa'
 const codeHeader = {
   name: 'mfa-validation-code',
-  description: 'A time-based code or, where it counts, a recovery code',
+  description: 'TOTP code or, where allowed, recovery code',
 } as const
 const code = { schema: mfaCode, isRequired: true } as const
 /** A body holds one code. */
@@ -38,7 +38,7 @@ function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation
     {
       ...common,
       operationId: 'detailMfa',
-      summary: 'Shows the MFA of the caller; its secret and recovery codes until it is verified',
+      summary: 'Show the MFA enrollment of the current identity',
       permission: 'partial',
       method: 'GET',
       path,
@@ -49,7 +49,7 @@ function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation
     {
       ...common,
       operationId: 'enrollMfa',
-      summary: 'Begins MFA for the caller; what was begun and never verified is replaced',
+      summary: 'Start an MFA enrollment; replaces an unverified one',
       permission: 'partial',
       method: 'POST',
       path,
@@ -61,7 +61,7 @@ function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation
     {
       ...common,
       operationId: 'verifyMfa',
-      summary: 'Ends the MFA enrollment of the caller by a first time-based code',
+      summary: 'Verify the MFA enrollment with a first TOTP code',
       permission: 'partial',
       method: 'POST',
       path: `${path}/verify`,
@@ -74,7 +74,7 @@ function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation
     {
       ...common,
       operationId: 'deleteMfa',
-      summary: 'Ends the MFA of the caller; once it is verified, a code is needed',
+      summary: 'Remove MFA of the current identity; needs a code once verified',
       permission: 'session',
       method: 'DELETE',
       path,
@@ -86,7 +86,7 @@ function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation
     {
       ...common,
       operationId: 'detailMfaQrCode',
-      summary: 'The provisioning URL of an enrollment that is not verified yet, as a QR code',
+      summary: 'Get the QR code of an unverified MFA enrollment',
       permission: 'partial',
       method: 'GET',
       path: `${path}/qr-code`,
@@ -108,7 +108,7 @@ function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...recoveryCodes,
       operationId: 'detailMfaRecoveryCodes',
-      summary: 'Shows the recovery codes that are left to the caller, who gives a time-based code',
+      summary: 'Show the remaining recovery codes; needs a TOTP code',
       method: 'GET',
       headers: [codeHeader],
       body: { schema: mfaCode, isRequired: false },
@@ -120,7 +120,7 @@ function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...recoveryCodes,
       operationId: 'createMfaRecoveryCodes',
-      summary: 'Replaces all recovery codes of the caller',
+      summary: 'Regenerate the recovery codes',
       method: 'POST',
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
@@ -131,7 +131,7 @@ function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'authenticateMfa',
-      summary: 'Completes the session of the caller by a time-based code or a recovery code',
+      summary: 'Complete the current API session with a TOTP or recovery code',
       permission: 'partial',
       tag: 'authentication',
       method: 'POST',
@@ -145,8 +145,7 @@ function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
     {
       ...common,
       operationId: 'createTotpToken',
-      summary:
-        'Of sessions that are tokens themselves; those of this API are none, and are refused',
+      summary: 'Only for sessions that are tokens; refused otherwise',
       permission: 'session',
       tag: 'currentApiSession',
       method: 'POST',

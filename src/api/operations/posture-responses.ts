@@ -23,7 +23,7 @@ export function postureResponseOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'createPostureResponse',
-      summary: 'Tells one thing of the machine of the caller',
+      summary: 'Submit one posture response',
       method: 'POST',
       path: '/posture-response',
       body: { schema: postureResponseCreate, isRequired: true },
@@ -35,7 +35,7 @@ export function postureResponseOperations(parts: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'createPostureResponseBulk',
-      summary: 'Tells several things of the machine of the caller, all of them or none',
+      summary: 'Submit several posture responses, all or none',
       method: 'POST',
       path: '/posture-response-bulk',
       body: { schema: postureResponseBulk(parts.limits.postureResponsesMax), isRequired: true },

@@ -47,7 +47,7 @@ export function roleAttributeOperations({ state }: ApiParts, { lists }: ApiServi
       {
         ...common,
         operationId: `list${name}RoleAttributes`,
-        summary: `Lists the role attributes that records of the kind ${words} have`,
+        summary: `List the role attributes of ${words}`,
         path: `/${path}-role-attributes`,
         query: listParameters,
         response: { kind: 'list', schema: roleAttribute },
@@ -64,7 +64,7 @@ export function roleAttributeOperations({ state }: ApiParts, { lists }: ApiServi
       {
         ...common,
         operationId: `list${name}RoleAttributeUsage`,
-        summary: `Lists the role attributes of the kind ${words} with who has and which policies name them`,
+        summary: `List the role attributes of ${words} with their members and policies`,
         path: `/${path}-role-attribute-usage`,
         query: [
           ...listParameters,

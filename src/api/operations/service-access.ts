@@ -29,7 +29,7 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
   return [
     {
       operationId: 'listServiceUpdates',
-      summary: 'Shows when the services of the caller changed last, so that it need not list them',
+      summary: 'Show when the services of the current identity last changed',
       tag: 'currentApiSession',
       apis: ['client', 'management'],
       permission: 'session',
@@ -49,7 +49,7 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
     },
     {
       operationId: 'getCurrentIdentityEdgeRouters',
-      summary: 'Lists the enrolled edge routers that the caller may use; all for an administrator',
+      summary: 'List the edge routers of the current identity; all for an administrator',
       tag: 'currentIdentity',
       apis: ['client'],
       permission: 'session',
@@ -62,7 +62,7 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
     },
     {
       operationId: 'listServiceEdgeRouters',
-      summary: 'Lists the edge routers that the caller may reach the service through',
+      summary: 'List the edge routers for a service',
       tag: 'services',
       apis: ['client'],
       permission: 'session',
@@ -82,7 +82,7 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
     },
     {
       operationId: 'getIdentityPolicyAdvice',
-      summary: 'Tells what policies let an identity do with a service, and through which routers',
+      summary: 'Explain the access of an identity to a service (policy advice)',
       tag: 'identities',
       apis: ['management'],
       permission: 'service.read',

@@ -38,7 +38,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
     {
       ...common,
       operationId: 'getOpenapi',
-      summary: 'This document',
+      summary: 'Get this OpenAPI document',
       apis: [...both, 'fabric'],
       path: '/openapi.json',
       response: { kind: 'bare', schema: openapiDocument },
@@ -48,7 +48,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
     {
       ...common,
       operationId: 'listSpecs',
-      summary: 'Lists the documents about the client API',
+      summary: 'List the API specifications',
       apis: both,
       path: '/specs',
       response: { kind: 'list', schema: spec },
@@ -59,7 +59,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
     {
       ...common,
       operationId: 'detailSpec',
-      summary: 'Shows what is known of one document',
+      summary: 'Show an API specification',
       apis: both,
       path: '/specs/{id}',
       response: { kind: 'detail', schema: spec },
@@ -72,7 +72,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
     {
       ...common,
       operationId: 'detailSpecBody',
-      summary: 'One document: OpenAPI 3.1, as JSON, which is YAML too',
+      summary: 'OpenAPI 3.1 document',
       apis: both,
       path: '/specs/{id}/spec',
       response: { kind: 'bare', schema: specBody, types: ['application/json', YAML] },

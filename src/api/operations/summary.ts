@@ -45,7 +45,7 @@ export function summaryOperations(parts: ApiParts): Operation[] {
   return [
     {
       operationId: 'listSummary',
-      summary: 'Counts what is stored',
+      summary: 'Count the records of each kind',
       tag: 'informational',
       apis: ['management'],
       method: 'GET',

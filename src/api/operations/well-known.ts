@@ -15,7 +15,7 @@ export function wellKnownOperations(parts: ApiParts): Operation[] {
   return [
     {
       operationId: 'listWellKnownCas',
-      summary: 'The CA certificates of the network: PKCS #7, certificates only, in base64',
+      summary: 'Get the CA certificates of the network (EST: PKCS #7, base64)',
       tag: 'wellKnown',
       apis: ['client', 'management'],
       permission: 'public',

@@ -57,7 +57,7 @@ async function certificateFields(parts: ApiParts, certPem: string): Promise<Json
   const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   const issuer = await latest(parts, () => issuerOf(parts, certificate) ?? undefined)
   if (issuer === undefined) {
-    const reason = 'the certificate leads neither to a CA of the network nor to a verified one'
+    const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'
     throw fieldProblem('certPem', reason)
   }
   return {

@@ -37,6 +37,6 @@ function firstCertificate(pem: string): Certificate {
     return parseCertificate(block.der)
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
-    throw fieldProblem('certPem', 'certPem holds a certificate that can not be read')
+    throw fieldProblem('certPem', 'certPem cannot be parsed as a certificate')
   }
 }

@@ -54,7 +54,7 @@ async function typeOf(
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
   }
   if (said === undefined || said === null || said === known.typeId) return known.typeId
-  throw fieldProblem('typeId', 'the type of a posture check can not be changed', said)
+  throw fieldProblem('typeId', 'the type of a posture check cannot be changed', said)
 }
 
 /** The one form of a field, in whatever way it was written. @throws {Problem} COULD_NOT_VALIDATE. */

@@ -21,7 +21,7 @@ export function clientApiUrl({ bindings }: Pick<ApiParts, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
   if (url !== undefined) return url
   throw new Problem('UNHANDLED', {
-    detail: 'this controller serves no client API to enroll at; ask one that does',
+    detail: 'this controller does not serve the client API; use one that does',
   })
 }
 

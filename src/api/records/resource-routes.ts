@@ -62,17 +62,17 @@ function summaryOf({ shape, entity, list }: EntityOperation): string {
     case 'list':
       return `Lists ${words(entity.plural)}`
     case 'create':
-      return `Creates one of the ${words(entity.plural)}`
+      return `Create one of the ${words(entity.plural)}`
     case 'detail':
-      return `Shows one of the ${words(entity.plural)}`
+      return `Show one of the ${words(entity.plural)}`
     case 'replace':
-      return `Replaces all writable fields of one of the ${words(entity.plural)}`
+      return `Update one of the ${words(entity.plural)} (all fields)`
     case 'patch':
-      return `Changes the fields given of one of the ${words(entity.plural)}`
+      return `Update fields of one of the ${words(entity.plural)}`
     case 'delete':
-      return `Deletes one of the ${words(entity.plural)}`
+      return `Delete one of the ${words(entity.plural)}`
     case 'subList':
-      return `Lists the ${words(list?.of.plural ?? '')} of one of the ${words(entity.plural)}`
+      return `List the ${words(list?.of.plural ?? '')} of one of the ${words(entity.plural)}`
   }
 }
 

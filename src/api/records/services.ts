@@ -78,7 +78,7 @@ export function createServices(parts: ApiParts): ApiServices {
     refusals: new RefusalQuota(parts.clock, (dropped) => {
       parts.logger.warn(
         { dropped },
-        `left out ${dropped} lines about refused writes in a minute: there were too many`,
+        `suppressed ${dropped} lines about refused writes in the last minute`,
       )
     }),
     writer,

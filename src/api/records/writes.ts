@@ -192,19 +192,19 @@ export async function judged<T>(
 export function outcomeUnknown(call: Call, cause?: unknown): Problem {
   const { netRequestId } = call
   if (!call.isRepeatable) {
-    const detail = 'it may be asked for again; at worst it takes effect twice'
+    const detail = 'retry is possible; at worst it takes effect twice'
     return new Problem('OUTCOME_UNKNOWN', { detail, cause })
   }
   if (netRequestId === null) {
     return new Problem('OUTCOME_UNKNOWN', {
       detail:
-        'no net-request-id was sent, so it can not be asked for again safely; read what it was to change',
+        'no net-request-id was sent, so a retry is not safe; read the record to see whether it changed',
       cause,
     })
   }
   const text = formatUuid(netRequestId.bytes)
   return new Problem('OUTCOME_UNKNOWN', {
-    detail: `send the same request again with net-request-id ${text}`,
+    detail: `retry the same request with net-request-id ${text}`,
     data: { netRequestId: text },
     cause,
   })

@@ -8,11 +8,11 @@ export const integrityResult: NamedSchema = {
     type: 'object',
     properties: {
       startTime: { ...time, description: 'null before the first run' },
-      endTime: { ...time, description: 'null before the first run and while one goes on' },
+      endTime: { ...time, description: 'null before the first run and during a run' },
       inProgress: { type: 'boolean' },
       fixingErrors: { type: 'boolean' },
-      error: { type: 'string', description: 'why the run did not go through' },
-      tooManyErrors: { type: 'boolean', description: 'there were more than results has' },
+      error: { type: 'string', description: 'why the run failed' },
+      tooManyErrors: { type: 'boolean', description: 'more errors than listed in results' },
       results: {
         type: 'array',
         items: {
@@ -45,7 +45,7 @@ export const snapshotRequest: NamedSchema = {
         type: ['string', 'null'],
         maxLength: 1024,
         description:
-          'of a new file in the folder of the snapshots; __DB_DIR__, __DB_FILE__, __DATE__, __TIME__ and __RAFT_INDEX__ stand for what they say',
+          'new file in the snapshot folder; __DB_DIR__, __DB_FILE__, __DATE__, __TIME__ and __RAFT_INDEX__ are replaced',
       },
     },
   },
@@ -55,7 +55,7 @@ export const snapshotDetail: NamedSchema = {
   name: 'databaseSnapshotCreateResult',
   schema: {
     type: 'object',
-    properties: { path: { type: 'string', description: 'on the controller that was asked' } },
+    properties: { path: { type: 'string', description: 'on this controller' } },
     required: ['path'],
     additionalProperties: false,
   },
@@ -73,7 +73,7 @@ export const auditDetail: NamedSchema = {
       at: { type: 'string', format: 'date-time', description: 'log time' },
       actor: {
         type: 'object',
-        properties: { id: string, name: { ...string, description: 'as it was called then' } },
+        properties: { id: string, name: { ...string, description: 'its name at that time' } },
         required: ['id', 'name'],
         additionalProperties: false,
       },
@@ -83,12 +83,12 @@ export const auditDetail: NamedSchema = {
       entity: string,
       entityId: string,
       fields: { ...strings, description: 'names of the fields that an update changed' },
-      also: { ...strings, description: 'what else the same entry wrote' },
+      also: { ...strings, description: 'other records written by the same entry' },
       outcome: {
         ...string,
         description: 'done, the code of the refusal, or requested before it is carried out',
       },
-      reason: { ...string, description: 'why; empty where none was given' },
+      reason: { ...string, description: 'reason; empty if none was given' },
     },
     required: [
       'action',

@@ -34,7 +34,7 @@ export const inspectResponse: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      errors: { type: 'array', items: text, description: 'names that stand for no value' },
+      errors: { type: 'array', items: text, description: 'unknown names' },
       success: flag,
       values: {
         type: 'array',
@@ -43,7 +43,7 @@ export const inspectResponse: NamedSchema = {
           properties: {
             appId: { ...text, description: 'the controller' },
             name: text,
-            value: { description: 'an object; of metrics their text in the Prometheus format' },
+            value: { description: 'an object; for metrics, text in the Prometheus format' },
           },
           required: ['appId', 'name', 'value'],
           additionalProperties: false,

@@ -41,9 +41,7 @@ export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
     const validate = compile(schema)
     if (validate(data)) return null
     const [error] = validate.errors ?? []
-    return error === undefined
-      ? faultOf('data', 'it does not fit its schema')
-      : faultAt(error, data)
+    return error === undefined ? faultOf('data', 'it violates its schema') : faultAt(error, data)
   } catch (error) {
     // A schema that refers to itself without end.
     return faultOf('data', messageOf(error))
@@ -84,7 +82,7 @@ function faultAt(error: ErrorObject, data: Json): FieldFault {
   const what = typeof extra === 'string' ? `${error.message ?? ''}: ${extra}` : error.message
   return faultOf(
     steps.length === 0 ? '(root)' : steps.join('.'),
-    what ?? 'it does not fit',
+    what ?? 'invalid',
     valueAt(data, steps),
   )
 }

@@ -66,13 +66,13 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
   }
   if (operation.alsoAnswers !== undefined) {
     responses[operation.alsoAnswers] = {
-      description: 'Done, and the news is bad',
+      description: 'Done; at least one check failed',
       headers,
       content,
     }
   }
   if (operation.isTagged === true && operation.method === 'GET') {
-    responses[304] = { description: 'As If-None-Match says that it is', headers }
+    responses[304] = { description: 'Not modified (If-None-Match)', headers }
   }
   const envelope = { 'application/json': { schema: refer(errorEnvelope) } }
   for (const status of refusalsOf(operation)) {
@@ -82,7 +82,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
       content: envelope,
     }
   }
-  responses['default'] = { description: 'A fault of this controller', content: envelope }
+  responses['default'] = { description: 'Internal error', content: envelope }
   return {
     operationId,
     summary,
@@ -152,12 +152,12 @@ function parametersOf(operation: Operation): Json[] {
   })
   const read = headers.map(({ name, description }) => header(name, description))
   if (permission === 'public') return [...inPath, ...inQuery, ...read]
-  const minIndex = header('net-min-index', '<generation>:<index> that the answer must reflect')
-  const requestId = header('net-request-id', 'UUIDv7: the same one takes effect once')
+  const minIndex = header('net-min-index', '<generation>:<index> that the response must reflect')
+  const requestId = header('net-request-id', 'UUIDv7 for idempotent retries')
   const tag =
     method === 'GET'
-      ? header('if-none-match', 'ETags; 304 when one of them is that of the answer')
-      : header('if-match', 'ETags, or *; 412 when none is of the record as it stands')
+      ? header('if-none-match', 'ETags; 304 if one matches')
+      : header('if-match', 'ETags, or *; 412 if none matches')
   return [
     ...inPath,
     ...inQuery,
@@ -191,7 +191,7 @@ const consistency = {
   name: 'consistency',
   in: 'query',
   required: false,
-  description: 'linearizable: reflects all that was acknowledged anywhere before',
+  description: 'linearizable: reflects every write acknowledged before',
   schema: { type: 'string', enum: ['local', 'linearizable'] },
 } as const
 
@@ -201,20 +201,20 @@ function headerOf(description: string, schema: JsonSchema = { type: 'string' }):
 
 /** Every header of an answer, by its name. */
 const components: Readonly<Record<string, Json>> = {
-  'net-index': headerOf('<generation>:<index> that the answer reflects; for net-min-index'),
-  'net-stale-ms': headerOf('How long ago this controller last heard of a leader', {
+  'net-index': headerOf('<generation>:<index> that the response reflects; for net-min-index'),
+  'net-stale-ms': headerOf('Time since this controller last had contact with a leader', {
     type: 'integer',
     minimum: 0,
   }),
-  'ziti-instance-id': headerOf('Another one after each start of the process'),
-  server: headerOf('The program and the level of the API family'),
-  'expiration-seconds': headerOf('A session ends after so long without a request', {
+  'ziti-instance-id': headerOf('Changes with each start of the process'),
+  server: headerOf('Program and API family level'),
+  'expiration-seconds': headerOf('Idle timeout of the session', {
     type: 'integer',
   }),
-  'expires-at': headerOf('When that is'),
+  'expires-at': headerOf('Expiry of the session'),
   etag: headerOf('For If-Match and If-None-Match'),
   'retry-after': headerOf('Seconds', { type: 'integer', minimum: 0 }),
-  'www-authenticate': headerOf('Why a session is needed; absent where another one would not help'),
+  'www-authenticate': headerOf('Why a session is needed; absent if another session would not help'),
 }
 
 function refersTo(names: readonly string[]): Json {
@@ -238,17 +238,17 @@ function refusalHeaders(status: number): Json {
 }
 
 const reasons: Readonly<Record<number, string>> = {
-  400: 'The request is malformed or names a field at fault',
-  401: 'No valid session, or one that may not do this',
+  400: 'Malformed request or invalid field',
+  401: 'No valid session, or no permission',
   403: 'Not permitted',
   404: 'Not found, confirmed by the cluster',
-  406: 'No type that the caller accepts',
-  409: 'In conflict with what is there',
-  412: 'Not as If-Match wants it',
+  406: 'No acceptable media type',
+  409: 'Conflict with the current state',
+  412: 'If-Match precondition failed',
   413: 'The body is too large',
-  415: 'The body is of another type',
+  415: 'Unsupported media type of the body',
   429: 'Too many requests; see Retry-After',
-  500: 'A fault of this controller',
-  503: 'No leader, an outcome not known, or an index not reached',
-  507: 'Too little room on the disk of this controller',
+  500: 'Internal error',
+  503: 'No leader, outcome unknown, or index not reached',
+  507: 'Not enough disk space on this controller',
 }

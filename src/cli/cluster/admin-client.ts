@@ -24,7 +24,7 @@ export class AdminError extends Error {
 
 /** One operation of the API. */
 export interface AdminRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT'
   readonly path: string
   readonly body?: unknown
   readonly timeoutMs?: number
@@ -43,7 +43,7 @@ export async function askController(
   try {
     const answer = await askJson({
       ...{ socketPath: address.path, url: `http://localhost${path}`, method, timeoutMs },
-      ...(method === 'POST' && body !== undefined ? { body } : {}),
+      ...(method !== 'GET' && body !== undefined ? { body } : {}),
       headers: callerHeader(),
       answerBytesMax: ANSWER_BYTES_MAX,
     })
@@ -145,7 +145,7 @@ async function faultOf(
     )
   }
   if (code === 'ETIMEDOUT') {
-    const message = `the controller gave no answer within ${timeoutMs} ms`
+    const message = `no response from the controller within ${timeoutMs} ms`
     return new AdminError('NO_ANSWER', message, error)
   }
   if (code === 'ECONNRESET' || code === 'EPIPE') return cutOff(error)

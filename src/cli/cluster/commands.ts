@@ -73,7 +73,7 @@ export async function transferLeadership(
   await ask('transfer-leadership', { newLeaderId: to ?? '' }, TRANSFER_TIMEOUT_MS)
   const leaderId = to ?? (await leaderOf(ask))
   if (options.json === true) printJson({ leaderId })
-  else printLine(leaderId === null ? 'leadership was given up' : `${leaderId} is the leader`)
+  else printLine(leaderId === null ? 'stepped down; no new leader yet' : `leader: ${leaderId}`)
 }
 
 /** The operation answers that it is done, not who leads now. */

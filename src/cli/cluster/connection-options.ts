@@ -3,17 +3,11 @@ import type { Command } from 'commander'
 /** The options that name the controller to ask. */
 export function withConnection(command: Command): Command {
   return command
-    .option(
-      '--config <file>',
-      'configuration of a controller on this host: asked by its admin socket',
-    )
-    .option(
-      '--url <url>',
-      'any controller, https://host:port: asked in the session of flotilla login',
-    )
-    .option('--ca <file>', 'CA certificates that --url is verified against, with --session-file')
+    .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
+    .option('--url <url>', 'any controller, https://host:port; uses the session of flotilla login')
+    .option('--ca <file>', 'CA certificates to verify --url with; needs --session-file')
     .option(
       '--session-file <file>',
-      "token of an administrator's session, in a file of mode 0600, or - for standard input; with --ca",
+      "file (mode 0600) with an administrator's session token, or - for standard input; needs --ca",
     )
 }

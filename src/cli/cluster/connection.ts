@@ -34,6 +34,8 @@ export type ClusterVerb =
   | 'list-tickets'
   | 'revoke-ticket'
   | 'recover-admin'
+  | 'log-level'
+  | 'set-log-level'
 
 /** Asks a controller. @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options. */
 export type AskCluster = (
@@ -45,7 +47,7 @@ export type AskCluster = (
 const TIMEOUT_MS = 15_000
 
 /** The operations of the fabric API that verbs ask for, with their parameters as the body. */
-const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string]>> = {
+const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
   status: ['GET', 'status'],
   list: ['GET', 'list-members'],
   'upgrade-status': ['GET', 'upgrade-status'],
@@ -60,6 +62,8 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST', string]
   'list-tickets': ['GET', 'list-tickets'],
   'revoke-ticket': ['POST', 'revoke-ticket'],
   'recover-admin': ['POST', 'recover-admin'],
+  'log-level': ['GET', '/fabric/v1/log-level'],
+  'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
 /** What a verb asks a controller for. */
@@ -70,7 +74,7 @@ export function requestOf(
 ): AdminRequest {
   const [method, name] = operations[verb]
   return {
-    ...{ method, path: `/fabric/v1/cluster/${name}` },
+    ...{ method, path: name.startsWith('/') ? name : `/fabric/v1/cluster/${name}` },
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   }
@@ -89,9 +93,7 @@ export type AskOperation = (request: AdminRequest) => Promise<unknown>
 export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
   if (config !== undefined && url === undefined) return askAtSocket(config)
   if (config !== undefined || url === undefined) {
-    throw usage(
-      'name the controller to ask: --config FILE on its host, or --url URL from elsewhere',
-    )
+    throw usage('name a controller: --config FILE on its host, or --url URL from elsewhere')
   }
   const ask = askWith(baseUrl(url), credentialsFor(url, ca, sessionFile))
   return ({ method, path, body, timeoutMs }) => ask(method, path, body, timeoutMs)
@@ -152,7 +154,7 @@ function contextFor(base: string): Credentials | null {
   if (token !== null) return { caPem, session: token }
   throw new CommandFailure(
     EXIT_FAILED,
-    `nobody is logged in to ${name}; log in with: ${logInCommand(name, context)}`,
+    `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
   )
 }
 
@@ -165,7 +167,7 @@ function readCredentials(ca: string, sessionFile: string): Credentials {
  * @throws {CommandFailure} exit 1 with the controller's sentence.
  */
 export type AskPath = (
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'PUT',
   path: string,
   body?: unknown,
   timeoutMs?: number,
@@ -188,7 +190,7 @@ function askWith(base: string, { caPem, session }: Credentials): AskPath {
         url: `${base}${path}`,
         method,
         headers: { 'net-session': session },
-        ...(method === 'POST' ? sent : {}),
+        ...(method === 'GET' ? {} : sent),
         ...(caPem === null ? {} : { caPem }),
         timeoutMs: timeoutMs ?? TIMEOUT_MS,
       })

@@ -32,7 +32,7 @@ export async function changeMembers(
   if (!isJson) for (const line of planLines(plan)) printLine(line)
   if (!plan.isNeeded) {
     if (isJson) printJson({ ...plan, isDone: true })
-    else printLine('it is so already: nothing was changed')
+    else printLine('no change needed')
     return
   }
   const confirmation = await confirmationFor(plan, options)
@@ -47,10 +47,10 @@ export async function changeMembers(
 
 function planLines(plan: ChangePlan): string[] {
   const voters = (ids: readonly string[], tolerance: number): string =>
-    `${ids.length} (${ids.join(', ')}), bears the loss of ${tolerance}`
+    `${ids.length} voters (${ids.join(', ')}), failure tolerance ${tolerance}`
   return [
-    `voters now:   ${voters(plan.votersBefore, plan.toleranceBefore)}`,
-    `voters after: ${voters(plan.votersAfter, plan.toleranceAfter)}`,
+    `before: ${voters(plan.votersBefore, plan.toleranceBefore)}`,
+    `after:  ${voters(plan.votersAfter, plan.toleranceAfter)}`,
     ...plan.warnings.map((warning) => `warning: ${warning}`),
   ]
 }
@@ -58,13 +58,13 @@ function planLines(plan: ChangePlan): string[] {
 function doneLine(change: MembershipChange): string {
   switch (change.verb) {
     case 'promote':
-      return `${change.id} is a voter`
+      return `promoted ${change.id} to voter`
     case 'demote':
-      return `${change.id} is a learner`
+      return `demoted ${change.id} to learner`
     case 'remove':
-      return `${change.id} is no member any longer`
+      return `removed ${change.id}`
     case 'replace':
-      return `${change.newId} votes in place of ${change.oldId}, which is no member any longer`
+      return `replaced ${change.oldId} by ${change.newId}`
   }
 }
 
@@ -78,8 +78,8 @@ async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promis
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
-      ? `the cluster would bear the loss of ${plan.toleranceAfter} instead of ${plan.toleranceBefore} controllers: nothing was changed; add ${how} if that is meant`
-      : `what was typed is not ${JSON.stringify(wanted)}: nothing was changed`,
+      ? `failure tolerance would drop from ${plan.toleranceBefore} to ${plan.toleranceAfter}; nothing changed. Pass ${how} to proceed`
+      : `confirmation does not match ${JSON.stringify(wanted)}; nothing changed`,
   )
 }
 
@@ -109,15 +109,16 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   if (options.out === undefined) printLine(ticket)
   const role = options.learner === true ? 'learner' : 'voter'
   const file = options.out ?? 'TICKET'
-  tell(`ticket ${rest.id} lets one controller join as ${role}, until ${isoTime(rest.expiresAtMs)}`)
-  if (options.out !== undefined) tell(`it is in ${options.out}; whoever holds it can join`)
+  tell(`created ticket ${rest.id} for one ${role}, valid until ${isoTime(rest.expiresAtMs)}`)
+  if (options.out !== undefined)
+    tell(`ticket written to ${options.out}; anyone holding it can join`)
   tell(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)
 }
 
 function refuseToOverwrite(path: string): void {
   if (!existsSync(path)) return
-  const detail = 'it may hold a ticket that is still good; move it away, or name another file'
-  throw new CommandFailure(EXIT_FAILED, `${path} is there already: ${detail}`)
+  const detail = 'it may hold a valid ticket; move it away, or name another file'
+  throw new CommandFailure(EXIT_FAILED, `${path} already exists: ${detail}`)
 }
 
 export async function invite(

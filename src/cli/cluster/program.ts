@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
@@ -19,11 +19,11 @@ const HOUR_MS = 60 * 60 * 1000
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
-    .description('form a cluster, join one, look after its members')
+    .description('create a cluster, join one, manage its members')
     .addHelpText(
       'after',
       `
-A cluster from nothing, each line on the host of its controller:
+A new cluster, each line on the host of its controller:
   flotilla cluster init /etc/flotilla/config.yml
   flotilla controller run /etc/flotilla/config.yml
   flotilla cluster invite --config /etc/flotilla/config.yml --out ticket
@@ -43,17 +43,20 @@ A cluster from nothing, each line on the host of its controller:
 
 function addInit(cluster: Command): void {
   withLayout(cluster.command('init'))
-    .description('form a new cluster with this controller as its first member')
+    .description('create a new cluster with this controller as its first member')
     .option('--admin <name>', 'name of the first administrator', 'admin')
-    .option('--password-file <file>', 'their password, or - for standard input; drawn if left out')
-    .option('--cluster-name <name>', 'trust domain of its certificates, such as prod.example.net')
-    .option('--json', 'print JSON')
+    .option(
+      '--password-file <file>',
+      'password of the administrator, or - for standard input; generated if omitted',
+    )
+    .option('--cluster-name <name>', 'trust domain of the certificates, such as prod.example.net')
+    .option('--json')
     .addHelpText(
       'after',
       `
-An existing CONFIG is followed; one that is not there is written from the options. Repeating it after a crash is
-safe; a controller that has been formed is never touched. The root key is written to pki/root.key beside CONFIG:
-move it to a place that is offline.
+An existing CONFIG is used as it is; a missing one is written from the options. Safe to repeat after a crash; a
+controller that is already part of a cluster is never changed. The root key is written to pki/root.key beside CONFIG:
+move it offline.
 
 Examples:
   flotilla cluster init /etc/flotilla/config.yml --advertise ctrl1.example.net --cluster-name prod.example.net
@@ -68,20 +71,19 @@ Examples:
 
 function addInvite(cluster: Command): void {
   withAsked(cluster.command('invite'))
-    .description('make a ticket that lets one new controller join')
-    .option('--learner', 'it will not vote: it serves, and counts for no quorum')
-    .option(
-      '--lifetime <time>',
-      'how long it can be used: 30m, 1h, 2d; 1m to 7d',
-      lifetime,
-      HOUR_MS,
+    .description('create a ticket for one controller to join with')
+    .option('--learner', 'join as a non-voting member (learner)')
+    .addOption(
+      new Option('--lifetime <time>', 'time until the ticket expires: 30m, 1h, 2d; 1m to 7d')
+        .argParser(lifetime)
+        .default(HOUR_MS, '1h'),
     )
-    .option('--out <file>', 'write it to this file, mode 0600, instead of printing it')
+    .option('--out <file>', 'write the ticket to this file, mode 0600, instead of printing it')
     .addHelpText(
       'after',
       `
-The ticket is a secret until it is used, and is used up by the first controller that joins with it. It alone goes to
-stdout; what is said about it goes to stderr.
+A ticket works once: the first controller that joins with it uses it up. Until then it is a secret. Only the ticket
+is written to stdout; everything else goes to stderr.
 
 Examples:
   flotilla cluster invite --config /etc/flotilla/config.yml --out ticket
@@ -94,16 +96,16 @@ Examples:
 }
 
 function addTickets(cluster: Command): void {
-  const tickets = cluster.command('tickets').description('list and revoke the tickets of invite')
+  const tickets = cluster.command('tickets').description('list and revoke join tickets')
   withAsked(tickets.command('list'), 'tickets list')
-    .description('the tickets that have not expired, and who joined by them; no secrets')
+    .description('list unexpired tickets and the controllers that used them')
     .action(async (options: ClusterOptions) => {
       const { listTickets } = await import('./ticket-commands.ts')
       await listTickets(options)
     })
   withAsked(tickets.command('revoke'), 'tickets revoke ID')
-    .description('take back a ticket that no controller has joined by')
-    .argument('<id>', 'the id that invite and tickets list tell')
+    .description('revoke an unused ticket')
+    .argument('<id>', 'id of the ticket, as printed by invite and tickets list')
     .action(async (id: string, options: ClusterOptions) => {
       const { revokeTicket } = await import('./ticket-commands.ts')
       await revokeTicket(id, options)
@@ -112,16 +114,16 @@ function addTickets(cluster: Command): void {
 
 function addJoin(cluster: Command): void {
   withLayout(cluster.command('join'))
-    .description('join a cluster with a ticket, then run the controller in the foreground')
-    .requiredOption('--ticket-file <file>', 'the ticket of cluster invite, or - for standard input')
-    .option('--no-run', 'end once everything is laid down, and print the command that starts it')
-    .option('--json', 'print JSON, one document at the end')
+    .description('join a cluster with a ticket, then run the controller')
+    .requiredOption('--ticket-file <file>', 'ticket from cluster invite, or - for standard input')
+    .option('--no-run', 'write all files, do not start the controller; print the command that does')
+    .option('--json')
     .addHelpText(
       'after',
       `
-Each check is a line: the ticket, the addresses in it, clocks, ports, the data folder. Nothing is changed when one
-fails. An existing CONFIG is followed; one that is not there is written from the options. The private key is made
-here and stays here. Interrupted at any point, the same command goes on where it was; a refused join leaves nothing.
+Checks the ticket, its addresses, clocks, ports and the data folder first; a failed check changes nothing. An existing
+CONFIG is used as it is; a missing one is written from the options. The private key is created on this host and never
+leaves it. After an interruption, rerun the same command to resume; a refused join leaves no files behind.
 
 Examples:
   flotilla cluster join /etc/flotilla/config.yml --ticket-file ticket --advertise ctrl2.example.net
@@ -136,49 +138,34 @@ Examples:
 
 function addLooks(cluster: Command): void {
   withAsked(cluster.command('status'), 'status')
-    .description('how far each member has got, as this controller sees it; needs no quorum')
-    .option('--watch', 'look again each second until ^C')
+    .description('replication status of each member; needs no quorum')
+    .option('--watch', 'refresh every second until ^C')
     .action(showStatus)
   withAsked(cluster.command('list'), 'list')
-    .description('the members and their addresses')
+    .description('list the members and their addresses')
     .action(listMembers)
   withAsked(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
-    .description('hand leadership to another member, without a failed write')
-    .argument('[id]', 'the member to lead; the most caught-up one when left out')
+    .description('transfer leadership to another member; no write fails')
+    .argument('[id]', 'new leader (default: the most up-to-date voter)')
     .action(transferLeadership)
 }
 
 function addChanges(cluster: Command): void {
-  addChange(cluster, 'promote', 'ctrl4', 'make a learner a voter')
+  addChange(cluster, 'promote', 'ctrl4', 'promote a learner to voter')
     .argument('<id>', 'a learner that has caught up')
     .action(async (id: string, options: ChangeOptions) => change({ verb: 'promote', id }, options))
-  addChange(
-    cluster,
-    'demote',
-    'ctrl4',
-    'make a voter a learner: it serves, and counts for no quorum',
-  )
+  addChange(cluster, 'demote', 'ctrl4', 'demote a voter to non-voting member (learner)')
     .argument('<id>', 'a voter')
     .action(async (id: string, options: ChangeOptions) => change({ verb: 'demote', id }, options))
-  addChange(
-    cluster,
-    'remove',
-    'ctrl4',
-    'take a member out; its certificate opens nothing from then on',
-  )
+  addChange(cluster, 'remove', 'ctrl4', 'remove a member and revoke its access')
     .argument('<id>', 'a member, running or lost')
-    .option('--compromised', 'somebody else may have its keys: every session ends as well')
+    .option('--compromised', 'its keys may be stolen: end every session as well')
     .action(async (id: string, options: ChangeOptions & { readonly compromised?: boolean }) =>
       change({ verb: 'remove', id, isCompromised: options.compromised === true }, options),
     )
-  addChange(
-    cluster,
-    'replace',
-    'ctrl2 ctrl4',
-    'let a learner vote in place of a member, in one step',
-  )
-    .argument('<old>', 'the member that goes, running or lost')
-    .argument('<new>', 'a learner that has caught up: cluster invite --learner, cluster join')
+  addChange(cluster, 'replace', 'ctrl2 ctrl4', 'replace a voter by a learner in one change')
+    .argument('<old>', 'member to remove, running or lost')
+    .argument('<new>', 'learner that has caught up (cluster invite --learner, cluster join)')
     .action(async (oldId: string, newId: string, options: ChangeOptions) =>
       change({ verb: 'replace', oldId, newId }, options),
     )
@@ -187,12 +174,12 @@ function addChanges(cluster: Command): void {
 function addChange(cluster: Command, verb: string, example: string, description: string): Command {
   return withAsked(cluster.command(verb), `${verb} ${example}`)
     .description(description)
-    .option('--confirm <text>', 'the text that would have to be typed, for scripts')
+    .option('--confirm <text>', 'confirmation text, for scripts')
     .addHelpText(
       'after',
       `
-Prints the voters and how many of them may be lost, before and after. What lowers that number must be confirmed.
-Safe to repeat.`,
+Prints voters and failure tolerance before and after the change. A change that lowers the failure tolerance must be
+confirmed. Safe to repeat.`,
     )
 }
 
@@ -204,21 +191,24 @@ async function change(wanted: MembershipChange, options: ChangeOptions): Promise
 function addRecovery(cluster: Command): void {
   cluster
     .command('recover')
-    .description('go on from one data folder after the majority of the voters is lost for good')
-    .argument('<config>', 'configuration of the controller on this host, which must be stopped')
-    .option('--inspect', 'only tell what is in the data folder; changes nothing')
-    .option('--survivor <file...>', 'what --inspect --json has told of other survivors')
-    .option('--accept-loss', 'go on although another survivor holds more, or this one is damaged')
-    .option('--confirm <text>', 'the text that would have to be typed, for scripts')
-    .option('--json', 'print JSON')
+    .description('recover from one data folder after permanent loss of quorum')
+    .argument('[config]', 'configuration of the controller on this host, which must be stopped')
+    .option('--inspect', 'only print what the data folder holds; change nothing')
+    .option('--survivor <file...>', 'output of --inspect --json on other surviving hosts')
+    .option(
+      '--accept-loss',
+      'proceed although another survivor has more entries, or this log is damaged',
+    )
+    .option('--confirm <text>', 'confirmation text, for scripts')
+    .option('--json')
     .addHelpText(
       'after',
       `
-Only when the lost controllers will not come back: as long as they may, wait for them. This controller becomes the only
-member, of a new generation. Members of the old one are refused and stop; each may join anew with a ticket and an empty data
-folder. Refused while a majority is left, while another member answers, and where another survivor holds more.
+Use it only when the lost controllers are gone permanently. This controller becomes the only member of a new
+generation. Members of the old generation are refused and stop; each can join again with a ticket and an empty data
+folder. Refused while a majority is left, while another member answers, and if another survivor has more entries.
 
-Examples, the first on each host that is left, the others on the one whose log goes furthest:
+Examples (the first on each surviving host, the others on the host with the longest log):
   flotilla cluster recover /etc/flotilla/config.yml --inspect --json > ctrl2.json
   flotilla cluster recover /etc/flotilla/config.yml --survivor ctrl2.json
   flotilla controller run /etc/flotilla/config.yml`,
@@ -232,19 +222,20 @@ Examples, the first on each host that is left, the others on the one whose log g
 function addAdminRecovery(cluster: Command): void {
   cluster
     .command('recover-admin')
-    .description('set the password of an administrator who is locked out')
+    .description('reset the password of a locked-out administrator')
     .requiredOption('--config <file>', 'configuration of a controller on this host')
     .requiredOption('--password-file <file>', 'the new password, or - for standard input')
-    .option('--name <name>', 'name of the administrator (default: the one made by cluster init)')
-    .option('--json', 'print JSON')
+    .option('--name <name>', 'name of the administrator (default: the one created by cluster init)')
+    .option('--json')
     .addHelpText(
       'after',
       `
-Use it when the password is lost, or when a policy, a lockout or a disabled identity keeps every administrator out. The
-identity is enabled, its lockout is cleared, its sessions end; one whose auth policy would not let it in by password alone
-gets the default policy, or a policy of its own. Needs a quorum and the user that runs the controller; the audit records it.
+Use it when the password is lost, or when a policy, a lockout or a disabled identity locks every administrator out. The
+identity is enabled, its lockout is cleared and its sessions end. If its auth policy does not allow a login by password
+alone, it is given the default policy or a policy of its own. Needs a quorum and the user that runs the controller; the
+audit log records it.
 
-Example:
+Examples:
   flotilla cluster recover-admin --config /etc/flotilla/config.yml --password-file - < password`,
     )
     .action(async (options: RecoverAdminOptions) => {
@@ -255,18 +246,24 @@ Example:
 
 function withLayout(command: Command, config = '<config>'): Command {
   return command
-    .argument(config, 'its configuration, a YAML file')
-    .option('--id <name>', 'name of this controller for good (default: the name of this host)')
-    .option('--data <folder>', 'log, state and admin socket (default: data, beside CONFIG)')
-    .option('--bind-api <host:port>', 'where HTTPS listens (default: 0.0.0.0:1280)')
-    .option('--bind-router <host:port>', 'where routers will connect (default: 0.0.0.0:1380)')
-    .option('--bind-cluster <host:port>', 'where other controllers connect (default: 0.0.0.0:1480)')
-    .option('--advertise <host>', 'host name or IP address that others reach this controller by')
+    .argument(config, 'configuration file, YAML')
+    .option('--id <name>', 'permanent id of this controller (default: the host name)')
+    .option(
+      '--data <folder>',
+      'folder of log, state and admin socket (default: data, beside CONFIG)',
+    )
+    .option('--bind-api <host:port>', 'HTTPS listener (default: 0.0.0.0:1280)')
+    .option('--bind-router <host:port>', 'router listener (default: 0.0.0.0:1380)')
+    .option('--bind-cluster <host:port>', 'cluster listener (default: 0.0.0.0:1480)')
+    .option(
+      '--advertise <host>',
+      'host name or IP address under which others reach this controller',
+    )
 }
 
 /** @param example words after `flotilla cluster`; none: the verb has examples of its own. */
 function withAsked(command: Command, example?: string): Command {
-  withConnection(command).option('--json', 'print JSON')
+  withConnection(command).option('--json')
   if (example === undefined) return command
   return command.addHelpText(
     'after',
@@ -274,7 +271,7 @@ function withAsked(command: Command, example?: string): Command {
 Examples:
   flotilla cluster ${example} --config /etc/flotilla/config.yml
   flotilla cluster ${example} --url https://ctrl1.example.net:1280
-The second asks in the session of: flotilla login https://ctrl1.example.net:1280`,
+The second uses the session of: flotilla login https://ctrl1.example.net:1280`,
   )
 }
 

@@ -62,7 +62,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   const { config, read, others } = found
   const { survivor } = read
   const planned = planRecovery(survivor, others, options.acceptLoss === true)
-  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.because}: nothing was changed`)
+  if (!planned.ok) throw new CommandFailure(EXIT_FAILED, `${planned.because}; nothing changed`)
   const { plan } = planned
   await refuseIfAnyRuns(config, survivor)
   const isJson = options.json === true
@@ -78,9 +78,9 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
     printJson({ ...plan, id: survivor.id, isDone: true })
     return
   }
-  printLine(`${survivor.id} is the only member, of generation ${generation}`)
+  printLine(`${survivor.id} is now the only member, generation ${generation}`)
   printLine(`start it:  flotilla controller run ${shellWord(path)}`)
-  printLine(`then let the others in anew: flotilla cluster invite --config ${shellWord(path)}`)
+  printLine(`then invite the others again: flotilla cluster invite --config ${shellWord(path)}`)
 }
 
 /** A member that runs is part of a majority, or has been recovered by somebody else. */
@@ -99,7 +99,7 @@ async function refuseIfAnyRuns(config: ControllerConfig, { id, members }: Surviv
   const list = running.map(({ id, address }) => `${id} at ${address}`).join(', ')
   throw new CommandFailure(
     EXIT_FAILED,
-    `${list} runs: stop it and give its facts by --survivor, or, when the cluster was recovered there, join it with a ticket: nothing was changed`,
+    `${list} is running; stop it and pass its --inspect output as --survivor, or, if the cluster was recovered there, join it with a ticket. Nothing changed`,
   )
 }
 
@@ -109,7 +109,7 @@ function readOwn<T>(read: () => T): T {
   } catch (error) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `whether other members run cannot be asked without this controller's certificate: ${sentenceOf(error)}: nothing was changed`,
+      `cannot check whether other members are running without this controller's certificate: ${sentenceOf(error)}; nothing changed`,
     )
   }
 }
@@ -121,16 +121,16 @@ async function confirm({ confirmation }: RecoveryPlan, options: RecoverOptions):
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
-      ? `nothing was changed; add --confirm ${shellWord(confirmation)} if that is meant`
-      : `what was given is not ${JSON.stringify(confirmation)}: nothing was changed`,
+      ? `nothing changed; pass --confirm ${shellWord(confirmation)} to proceed`
+      : `confirmation does not match ${JSON.stringify(confirmation)}; nothing changed`,
   )
 }
 
 function planLines(survivor: Survivor, plan: RecoveryPlan): string[] {
   const { id, generation } = survivor
   return [
-    `goes on from:  ${id}, generation ${generation} becomes ${plan.generation}`,
-    `given up:      ${plan.givenUp.join(', ')} (refused from then on; each may join anew, with an empty data folder)`,
+    `recover from: ${id}, generation ${generation} becomes ${plan.generation}`,
+    `fenced:       ${plan.givenUp.join(', ')} (refused from now on; each can join again with an empty data folder)`,
     ...plan.warnings.map((warning) => `warning: ${warning}`),
   ]
 }
@@ -143,14 +143,12 @@ function showSurvivor(survivor: Survivor, options: RecoverOptions): void {
   const { id, clusterId, generation, term, last, lastMs, commit, finding, fencedBy } = survivor
   printLine(`${id} of cluster ${clusterId}, generation ${generation}`)
   printLine(`log:      ends at index ${last.index} of term ${last.term} (term now ${term})`)
-  printLine(
-    `written:  ${new Date(lastMs).toISOString()}, committed for certain up to index ${commit}`,
-  )
+  printLine(`written:  ${new Date(lastMs).toISOString()}, committed up to index ${commit} at least`)
   const members = survivor.members.map(({ id, isVoter }) => (isVoter ? id : `${id} (learner)`))
-  printLine(`members:  ${members.join(', ')} as of configuration ${survivor.configurationIndex}`)
+  printLine(`members:  ${members.join(', ')} (configuration ${survivor.configurationIndex})`)
   if (finding !== null) printLine(`damage:   ${finding}`)
   if (fencedBy !== null)
-    printLine(`fenced:   the cluster goes on without it, in generation ${fencedBy}`)
+    printLine(`fenced:   the cluster was recovered without it, generation ${fencedBy}`)
 }
 
 function readSurvivorFile(path: string): Survivor {
@@ -160,7 +158,7 @@ function readSurvivorFile(path: string): Survivor {
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,
-      `--survivor: ${path} holds no facts of a survivor (${sentenceOf(error)}); write it there by 'flotilla cluster recover CONFIG --inspect --json'`,
+      `--survivor: ${path} is not the output of --inspect (${sentenceOf(error)}); create it with 'flotilla cluster recover CONFIG --inspect --json'`,
     )
   }
 }

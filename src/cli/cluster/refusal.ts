@@ -11,8 +11,9 @@ interface Refusal {
 /** The sentence of an answer in the API's envelope. */
 export function refusalOf(status: number, body: unknown): string {
   const error = errorIn(body)
-  if (typeof error?.message !== 'string') return `it answered ${status}, as no controller does`
-  if (error.code === 'UNAUTHORIZED') return 'the session is not valid there: log in again'
+  if (typeof error?.message !== 'string')
+    return `unexpected response status ${status}; is it a controller?`
+  if (error.code === 'UNAUTHORIZED') return 'the session is not valid; log in again'
   const { field, reason, message } = error.cause ?? {}
   const detail = typeof field === 'string' ? `${field}: ${String(reason)}` : message
   return typeof detail === 'string' && detail !== '' ? detail : error.message

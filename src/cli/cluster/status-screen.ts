@@ -7,8 +7,8 @@ const DIGEST_SHOWN_LENGTH = 12
 export function statusText(status: ClusterStatus): string {
   const { clusterId, generation, leaderId, selfId, nextRisk, alarms } = status
   const lines = [
-    `cluster ${clusterId}, generation ${generation}, as ${selfId} sees it`,
-    leaderId === null ? 'there is no leader: writes wait for one' : `${leaderId} is the leader`,
+    `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
+    leaderId === null ? 'no leader: writes wait until one is elected' : `leader: ${leaderId}`,
     nextRisk,
     ...levelLines(status),
     ...alarms.map(({ code, text }) => `alarm ${code}: ${text}`),
@@ -19,18 +19,18 @@ export function statusText(status: ClusterStatus): string {
 }
 
 function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus): string[] {
-  const inForce = `feature level ${featureLevel} is in force`
+  const inForce = `feature level: ${featureLevel}`
   if (nextFeatureLevel === undefined) return [inForce]
   const { level, waitsFor } = nextFeatureLevel
-  if (waitsFor.length === 0) return [`${inForce}; level ${level} is about to be raised`]
+  if (waitsFor.length === 0) return [`${inForce}; ${level} is about to be activated`]
   const levels = new Map(members.map((member) => [member.id, member.featureLevel]))
   const waiting = waitsFor.map((id) => {
     const known = levels.get(id) ?? 0
     return known >= level || known === 0
       ? `${id} (not connected)`
-      : `${id} (knows levels up to ${known})`
+      : `${id} (supports up to ${known})`
   })
-  return [`${inForce}; level ${level} waits for ${waiting.join(', ')}`]
+  return [`${inForce}; ${level} waits for ${waiting.join(', ')}`]
 }
 
 /** The same in one line, for where lines add up. */
@@ -61,9 +61,14 @@ function memberTable({ members }: ClusterStatus): string {
     String(member.persisted),
     `${member.digestIndex}:${member.digest.slice(0, DIGEST_SHOWN_LENGTH)}`,
     contactOf(member.lastContactMs),
+    member.version === '' ? '-' : member.version,
+    member.address,
   ])
   return formatTable(
-    ['id', 'role', 'term', 'commit', 'applied', 'persisted', 'digest', 'last contact'],
+    [
+      ...['id', 'role', 'term', 'commit', 'applied', 'persisted', 'digest', 'last contact'],
+      ...['version', 'address'],
+    ],
     rows,
   )
 }

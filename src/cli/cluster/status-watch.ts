@@ -1,5 +1,6 @@
 import type { ClusterStatus } from '../../ports/cluster-status.ts'
 import { CommandFailure } from '../../controller/failure.ts'
+import { streamDocument } from '../terminal/output.ts'
 import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
@@ -43,15 +44,15 @@ function show({ form, write }: WatchParts, time: string, status: ClusterStatus):
       write(`${time} ${statusLine(status)}\n`)
       break
     case 'json':
-      write(`${JSON.stringify({ time, ...status })}\n`)
+      write(streamDocument({ time, ...status }))
       break
   }
 }
 
 function showFailure({ form, write }: WatchParts, time: string, message: string): void {
-  if (form === 'screen') draw(write, `${time}\n${message}\nwaiting for it to come back`)
+  if (form === 'screen') draw(write, `${time}\n${message}\nwaiting for the controller`)
   else if (form === 'lines') write(`${time} ${message}\n`)
-  else write(`${JSON.stringify({ time, error: message })}\n`)
+  else write(streamDocument({ time, error: message }))
 }
 
 function draw(write: (text: string) => void, text: string): void {

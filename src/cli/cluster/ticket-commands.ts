@@ -17,14 +17,14 @@ export async function listTickets(options: ClusterOptions): Promise<void> {
     isoTime(expiresAtMs),
     usedBy ?? '-',
   ])
-  printLine(formatTable(['id', 'role', 'made at', 'expires at', 'used by'], rows))
+  printLine(formatTable(['id', 'role', 'created', 'expires', 'used by'], rows))
 }
 
-/** Takes back a ticket that no controller has joined by. */
+/** Revoke an unused join ticket. */
 export async function revokeTicket(id: string, options: ClusterOptions): Promise<void> {
   await connectTo(options)('revoke-ticket', { id })
   if (options.json === true) printJson({ id, isRevoked: true })
-  else printLine(`ticket ${id} is revoked; nobody can join by it any more`)
+  else printLine(`revoked ticket ${id}`)
 }
 
 export function isoTime(ms: number): string {

@@ -14,12 +14,12 @@ type WithConnection = (command: Command, example: string) => Command
 
 /** `flotilla cluster upgrade …`. */
 export function addUpgrade(cluster: Command, withConnection: WithConnection): void {
-  const upgrade = cluster.command('upgrade').description('how far a rolling upgrade is')
+  const upgrade = cluster.command('upgrade').description('show the progress of a rolling upgrade')
   withConnection(upgrade.command('status'), 'upgrade status')
-    .description('versions and feature levels of the members, and what holds the next level back')
+    .description('show versions and feature levels of the members, and what blocks the next level')
     .option(
       '--wait <time>',
-      'wait so long, as 90s or 5m, until the next controller can be stopped; exit 1 if it cannot',
+      'wait up to this long (90s, 5m) until the next controller can be stopped',
       timeToWait,
     )
     .action(showUpgrade)
@@ -73,7 +73,8 @@ export function upgradeText({ featureLevel, advice, notNow, members }: UpgradeSt
     known === 0 ? '-' : String(known),
     action === '' ? '-' : action,
   ])
-  const table = formatTable(['id', 'role', 'connected', 'version', 'knows level', 'to do'], rows)
-  const stop = notNow === '' ? 'the next controller can be stopped' : `stop none now: ${notNow}`
-  return [`feature level ${featureLevel} is in force`, advice, stop, '', table].join('\n')
+  const table = formatTable(['id', 'role', 'connected', 'version', 'max level', 'action'], rows)
+  const stop =
+    notNow === '' ? 'the next controller can be stopped' : `do not stop one now: ${notNow}`
+  return [`feature level: ${featureLevel}`, advice, stop, '', table].join('\n')
 }

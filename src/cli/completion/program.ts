@@ -8,10 +8,8 @@ import type { Shell } from './scripts.ts'
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .addArgument(
-      new Argument('<shell>', 'whose words are completed').choices(['bash', 'zsh', 'fish']),
-    )
-    .description('print what a shell needs to complete verbs, kinds, fields and names')
+    .addArgument(new Argument('<shell>', 'shell to complete for').choices(['bash', 'zsh', 'fish']))
+    .description('print the completion script of a shell')
     .addHelpText(
       'after',
       `

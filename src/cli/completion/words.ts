@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 
 import { completionNames } from '../records/read.ts'
 import { allKinds, kindNamed } from '../records/kinds.ts'
@@ -29,14 +29,38 @@ async function candidatesFor(
   typed: string,
 ): Promise<string[]> {
   const { command, rest } = descend(program, before)
-  if (before.at(-1) === '--context') return Object.keys(readContexts().contexts)
+  const asking = optionBefore(command, before.at(-1))
+  if (asking?.long === '--context') return Object.keys(readContexts().contexts)
+  if (asking !== undefined) return [...(asking.argChoices ?? [])]
   if (typed.startsWith('-')) return command.options.flatMap(({ long }) => long ?? [])
-  if (command.commands.length > 0) return command.commands.map((one) => one.name())
+  if (command.commands.length > 0) return shownVerbs(command)
   const parent = command.parent?.name()
   if (parent === 'context' && rest.length === 0) return Object.keys(readContexts().contexts)
-  if (command.name() === 'completion') return ['bash', 'fish', 'zsh']
+  if (command.name() === 'help') return helpWords(command, rest)
+  const [argument] = command.registeredArguments.slice(rest.length)
+  if (argument?.argChoices !== undefined) return [...argument.argChoices]
   if (parent !== program.name() || !recordVerbs.has(command.name())) return []
   return await recordWords(command.name(), rest)
+}
+
+/** The option whose value the next word is. */
+function optionBefore(command: Command, word: string | undefined): Option | undefined {
+  return command.options.find(
+    ({ long, short, flags }) =>
+      flags.includes('<') && word !== undefined && [long, short].includes(word),
+  )
+}
+
+function shownVerbs(command: Command): string[] {
+  return command
+    .createHelp()
+    .visibleCommands(command)
+    .map((one) => one.name())
+}
+
+function helpWords(help: Command, rest: readonly string[]): string[] {
+  const named = help.parent === null ? null : descend(help.parent, rest).command
+  return named === null ? [] : shownVerbs(named)
 }
 
 async function recordWords(verb: string, rest: readonly string[]): Promise<string[]> {

@@ -85,7 +85,7 @@ export class LogFile implements LineOutput {
 function openLogFile(path: string): number {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, OWNER_ONLY)
   try {
-    if (!fstatSync(fd).isFile()) throw new Error('it is not a plain file')
+    if (!fstatSync(fd).isFile()) throw new Error('not a regular file')
     fchmodSync(fd, OWNER_ONLY)
     return fd
   } catch (error) {

@@ -1,4 +1,3 @@
-import { pino, stdTimeFunctions } from 'pino'
 import type { Logger } from 'pino'
 
 import type { ControllerConfig } from '../../config/options.ts'
@@ -6,10 +5,12 @@ import { auditLimits } from '../../fsm/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
+import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
+import type { LineSink } from '../terminal/log-lines.ts'
 import { LogFile } from './log-file.ts'
 import type { LogFileOptions } from './log-file.ts'
 
-/** What a controller tells of itself: JSON lines, all to one output and in their order. */
+/** The log of a controller and its audit lines, all to one output and in their order. */
 export interface ControllerLog {
   readonly log: Logger
   /** null: the configuration wants none. */
@@ -21,7 +22,8 @@ export interface ControllerLog {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * To stdout, or to the file of the configuration; what waits when the process ends is written then. Once in a process.
+ * JSON lines to stdout or to the file of the configuration; readable ones where stdout is a terminal. What waits when the
+ * process ends is written then. Once in a process.
  * @throws {CommandFailure} when that file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
@@ -33,14 +35,15 @@ export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>)
     writer.flushSync()
     if (lines !== writer) lines.flushSync()
   })
-  return { ...logOver(writer, config), lines }
+  const sink = path === null ? forStdout(writer) : writer
+  return { ...logOver(writer, config, sink), lines }
 }
 
 function openLogFile(options: LogFileOptions): LogFile {
   try {
     return new LogFile(options)
   } catch (error) {
-    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder of this user's`
+    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder that this user can write`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }
@@ -48,27 +51,25 @@ function openLogFile(options: LogFileOptions): LogFile {
 export function logOver(
   writer: LineWriter,
   { id, logLevel, audit }: LogConfig,
+  sink: LineSink = writer,
 ): Omit<ControllerLog, 'lines'> {
-  const common = { base: { id }, timestamp: stdTimeFunctions.isoTime }
-  const log = pino({ ...common, level: logLevel }, writer)
+  const base = { id }
+  const log = jsonLogger(sink, { base, level: logLevel })
   writer.onDropped = (dropped) =>
-    log.warn(
-      { dropped },
-      `${dropped} lines were dropped, as this log could not be written, or not fast enough`,
-    )
+    log.warn({ dropped }, `dropped ${dropped} log lines: output too slow, or not writable`)
   if (!audit.log) return { log, audit: null }
-  const lines = pino({ ...common, level: 'info' }, writer)
-  return { log, audit: new AuditLines(lines, writer, log.isLevelEnabled('debug')) }
+  const lines = jsonLogger(sink, { base, level: 'info' })
+  return { log, audit: new AuditLines(lines, writer, () => log.isLevelEnabled('debug')) }
 }
 
 /** A line a write. Costs the making of one short text, and under pressure not even that. */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
   readonly #writer: LineWriter
-  readonly #isVerbose: boolean
+  readonly #isVerbose: () => boolean
 
-  /** @param isVerbose a line for each request, traced or not. */
-  constructor(log: Logger, writer: LineWriter, isVerbose: boolean) {
+  /** @param isVerbose a line for each request, traced or not; asked each time, as the log level changes. */
+  constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log
     this.#writer = writer
     this.#isVerbose = isVerbose
@@ -96,7 +97,7 @@ class AuditLines implements AuditTrail {
   }
 
   answered: AuditTrail['answered'] = ({ isTraced, trace, tookMs, ...request }) => {
-    if (!(isTraced || this.#isVerbose) || this.#givesWay()) return
+    if (!(isTraced || this.#isVerbose()) || this.#givesWay()) return
     const { traceId, spanId, parentSpanId } = trace
     const ids = { traceId, spanId, ...(parentSpanId === '' ? {} : { parentSpanId }) }
     this.#log.info({ access: request, ms: Math.round(tookMs), ...ids }, 'request')

@@ -95,7 +95,7 @@ class ControllerRun {
     } finally {
       removePidFile(this.#path)
     }
-    this.#log?.info('controller has stopped')
+    this.#log?.info('controller stopped')
     return code
   }
 
@@ -152,7 +152,9 @@ class ControllerRun {
     const addresses = [...new Set([...this.#addresses, ...meshesOf(id, known)])]
     const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
     if (isAlone) return null
-    this.#log?.error(`${error.finding}: term and vote are lost, so this disk does not vote again`)
+    this.#log?.error(
+      `${error.finding}: term and vote are lost, this data folder cannot vote any more`,
+    )
     return { type: 'rebuild', sentence: error.finding, addresses }
   }
 
@@ -160,7 +162,9 @@ class ControllerRun {
   async #reenter(credentials: Credentials, log: Logger): Promise<LifeEnd | null> {
     const addresses = this.#addresses
     const why = this.#doubt ?? `${this.#config.data} is empty`
-    log.warn(`${why}: asking ${addresses.join(', ')} to be let in again with an empty one`)
+    log.warn(
+      `${why}: requesting re-admission from ${addresses.join(', ')} with an empty data folder`,
+    )
     const outcome = await reenter({
       ...{ config: this.#config, credentials, addresses, log },
       startedAtMs: this.#startedAtMs,
@@ -179,16 +183,14 @@ class ControllerRun {
     if (this.#doubt === null) return
     this.#doubt = null
     const aside = setDataFolderAside(this.#config.data, systemClock.nowMs())
-    this.#log?.warn(
-      `${this.#config.data} is set aside as ${aside}, and an empty one takes its place`,
-    )
+    this.#log?.warn(`${this.#config.data} moved to ${aside}; starting with an empty data folder`)
   }
 
   #tellEnd(sentence: string): void {
     this.#log?.info(sentence)
     const { data, identity } = this.#config
     const paths = [data, identity.key, identity.cert].map(shellWord).join(' ')
-    process.stderr.write(`flotilla: ${sentence}\n  what to move away: ${paths}\n`)
+    process.stderr.write(`flotilla: ${sentence}\n  move away: ${paths}\n`)
   }
 
   #tellUp(log: Logger): void {
@@ -200,7 +202,7 @@ class ControllerRun {
         mesh: cluster.advertise,
         sharedOptions: clusterFingerprint(this.#config).slice(0, 12),
       },
-      'controller is up',
+      'controller started',
     )
   }
 
@@ -216,14 +218,14 @@ class ControllerRun {
     process.on('unhandledRejection', this.#die)
     // Counts from the signal on, also when that comes during the start.
     void this.#stop.requested.then((signal) => {
-      log.info({ signal }, 'controller stops')
-      setTimeout(() => this.#die(new Error('the stop took too long')), STOP_MS_MAX).unref()
+      log.info({ signal }, 'controller stopping')
+      setTimeout(() => this.#die(new Error('shutdown timed out')), STOP_MS_MAX).unref()
     })
     return log
   }
 
   readonly #die = (error: unknown): never => {
-    this.#log?.fatal({ err: error }, 'this controller can not go on')
+    this.#log?.fatal({ err: error }, 'fatal error, controller exits')
     process.stderr.write(`flotilla: ${this.#config.id} stops: ${sentenceOf(error)}\n`)
     removePidFile(this.#path)
     process.exit(EXIT_FAILED)

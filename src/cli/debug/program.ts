@@ -6,12 +6,12 @@ import type { BundleOptions } from './bundle.ts'
 export function addDebug(program: Command): void {
   program
     .command('debug')
-    .description('gather what explains a problem')
+    .description('gather data for troubleshooting')
     .command('bundle')
-    .description('write a .tar.gz of what this controller knows of itself, without secrets')
+    .description('write a .tar.gz with the state of this controller, without secrets')
     .requiredOption('--config <file>', 'configuration of a controller on this host, running or not')
     .option('--out <file>', 'a new file, mode 0600 (default: flotilla-debug-ID-TIME.tar.gz here)')
-    .option('--json', 'print JSON')
+    .option('--json')
     .addHelpText(
       'after',
       `

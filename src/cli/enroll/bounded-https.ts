@@ -51,7 +51,7 @@ export async function askBounded(options: BoundedRequest): Promise<BoundedAnswer
     timer = setTimeout(() => opened.destroy(timedOut()), timeoutMs)
     await once(opened, 'secureConnect')
     const shown = opened.getPeerX509Certificate()
-    if (shown === undefined) throw new Error('shows no certificate')
+    if (shown === undefined) throw new Error('presented no certificate')
     await judge(parseCertificate(Uint8Array.from(shown.raw)))
     isSent = true
     return await exchange(opened, new URL(origin).host, options)
@@ -112,7 +112,7 @@ function exchange(
       answer.on('error', reject)
       answer.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > ANSWER_BYTES_MAX) answer.destroy(new Error('gives an answer that is too long'))
+        if (bytes > ANSWER_BYTES_MAX) answer.destroy(new Error('sent a response that is too long'))
         else chunks.push(chunk)
       })
       answer.on('end', () => {

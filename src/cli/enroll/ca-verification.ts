@@ -73,7 +73,7 @@ export async function signVerification(
     writePublicFile(options.out, pem)
     const notAfter = isoTime(parseCertificate(pem).notAfterMs)
     if (options.json === true) printJson({ out: options.out, notAfter })
-    else printLine(`${options.out}: send it to /cas/ID/verify before ${notAfter}`)
+    else printLine(`${options.out}: submit it to /cas/ID/verify before ${notAfter}`)
   })
 }
 
@@ -96,7 +96,7 @@ function readAuthority({ caCert, caKey }: CaKeyOptions): Authority {
 
 async function proofOf({ certificate, privateKeyPem }: Authority, token: string): Promise<string> {
   if (token === '' || token.length > COMMON_NAME_CHARACTERS_MAX) {
-    throw new CertificateError('unreadable', 'the verification token is none of a CA')
+    throw new CertificateError('unreadable', 'not a verification token of a CA')
   }
   const { certificatePem } = await issueLeaf({
     issuer: { certificatePem: certificate.pem, privateKeyPem },

@@ -77,7 +77,7 @@ class EnrollmentRun {
   async go(source: string): Promise<void> {
     const { passwordFile } = this.#options
     if (source === '-' && passwordFile === '-') {
-      throw usage('token and password cannot both come from standard input: put one into a file')
+      throw usage('token and password cannot both come from standard input; put one into a file')
     }
     const token = readEnrollmentToken(readTokenFile(source))
     judgeOptions(token, this.#options)
@@ -96,7 +96,7 @@ class EnrollmentRun {
       case 'updb':
         checkTime(token, server.dateMs ?? systemClock.nowMs())
         await server.updb(password)
-        return this.#tell(token, null, 'the password is set: log in by it')
+        return this.#tell(token, null, 'password set; it can be used to log in')
       default:
         return await this.#byClientKey(token, server, client)
     }
@@ -109,7 +109,7 @@ class EnrollmentRun {
     try {
       // One that was used in time is answered for its key later, too.
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
-      this.#checks.ok('key', key.isFound ? `the one in ${key.path}` : 'made here, stays here')
+      this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
       // A key that nothing was issued for is of no use; one of an unknown outcome is the way back in.
@@ -134,7 +134,7 @@ class EnrollmentRun {
     else await this.#ca(server, client)
     this.#write({ caPem: server.caPem, origin: token.origin, ...client })
     const [leaf] = parseCertificates(client.certificatePem)
-    this.#tell(token, leaf, 'enrolled: the client certificate logs in from now on')
+    this.#tell(token, leaf, 'enrolled; log in with the client certificate')
   }
 
   /** Asked again after a run that was interrupted, the cluster says that it knows the certificate: that is what was wanted. */
@@ -146,7 +146,7 @@ class EnrollmentRun {
         error instanceof EnrollmentRefused &&
         (error.code === 'CERT_IN_USE' || error.code === 'ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
       if (!isKnown) throw error
-      this.#checks.warn('certificate', 'it was enrolled before; nothing was changed')
+      this.#checks.warn('certificate', 'already enrolled; nothing changed')
     }
   }
 
@@ -174,7 +174,7 @@ class EnrollmentRun {
     const side = aheadMs > 0 ? 'ahead of' : 'behind'
     this.#checks.warn(
       'clock',
-      `this host's clock is ${seconds} s ${side} the controller's: set it by NTP, as certificates are judged by it`,
+      `this host's clock is ${seconds} s ${side} the controller's; synchronize it by NTP, certificates depend on it`,
     )
   }
 
@@ -216,8 +216,8 @@ function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptio
   const { out, cert, key, clientCert, clientKey, name, passwordFile } = options
   if (!['ott', 'ottca', 'ca', 'updb'].includes(method)) {
     const what = ['erott', 'trott'].includes(method)
-      ? `is for the router ${subject}, which enrolls itself: give it the token`
-      : `asks for the method ${JSON.stringify(method)}, which is not for this command`
+      ? `is for the router ${subject}; use flotilla router enroll`
+      : `is for the method ${JSON.stringify(method)}, which this command does not support`
     throw new EnrollmentFault(`the token ${what}`)
   }
   const given = (flags: Readonly<Record<string, string | undefined>>): string[] =>
@@ -231,18 +231,19 @@ function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptio
   }
   const all = { ...uses['ott'], ...uses['ca'], ...uses['updb'] }
   const useless = given(all).filter((flag) => !Object.hasOwn(uses[method] ?? {}, flag))
-  if (useless.length > 0) throw usage(`this token is for ${method}, which takes no ${useless[0]}`)
+  if (useless.length > 0)
+    throw usage(`this token is for ${method}, which does not support ${useless[0]}`)
   if (method === 'ott' && (out === undefined) === (cert === undefined && key === undefined)) {
-    throw usage('say where the identity is written: --out FILE, or --cert FILE and --key FILE')
+    throw usage('name the files of the identity: --out FILE, or --cert FILE and --key FILE')
   }
   if ((cert === undefined) !== (key === undefined)) throw usage('--cert and --key go together')
   if (method === 'updb' && passwordFile === undefined) {
-    throw usage('this token is for a password: give it by --password-file FILE, or -')
+    throw usage('this token is for a password; pass --password-file FILE, or -')
   }
   const isByClient = method === 'ottca' || method === 'ca'
   if (isByClient && (clientCert === undefined || clientKey === undefined)) {
     throw usage(
-      `this token is for ${method}: give the certificate of the CA by --client-cert FILE and --client-key FILE`,
+      `this token is for ${method}; pass the certificate issued by the CA with --client-cert FILE and --client-key FILE`,
     )
   }
 }
@@ -267,7 +268,7 @@ function pemOf(chain: readonly Certificate[]): string {
 function isThere(path: string): CommandFailure {
   return new CommandFailure(
     EXIT_FAILED,
-    `${path} is there already: name another file, or write over it with --force`,
+    `${path} already exists; name another file, or overwrite it with --force`,
   )
 }
 

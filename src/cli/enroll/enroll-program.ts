@@ -6,39 +6,39 @@ import type { EnrollOptions } from './enroll-identity.ts'
 
 /** The `identity` and `ca` verbs. What they do is loaded when needed. */
 export function addEnrollment(program: Command): void {
-  addIdentity(program.command('identity').description('enroll an identity by its token'))
-  addCa(program.command('ca').description("prove that a third-party CA's key is at hand"))
+  addIdentity(program.command('identity').description('enroll an identity'))
+  addCa(program.command('ca').description('verify a third-party CA'))
 }
 
 function addIdentity(identity: Command): void {
   identity
     .command('enroll')
-    .argument('<token>', 'file of the enrollment token (JWT), or - for standard input')
-    .option(
-      '--out <file>',
-      'write key, certificate and CA certificates to this identity file, 0600',
-    )
-    .option('--cert <file>', 'in place of --out: where the certificate and its chain are written')
-    .option('--key <file>', 'with --cert: its key; used if it is there, else made, mode 0600')
-    .option('--ca <file>', "write the cluster's CA certificates there as well")
+    .argument('<token>', 'file with the enrollment token (JWT), or - for standard input')
+    .option('--out <file>', 'identity file for key, certificate and CA certificates, mode 0600')
+    .option('--cert <file>', 'instead of --out: file for the certificate and its chain')
+    .option('--key <file>', 'with --cert: private key; used if it exists, else created, mode 0600')
+    .option('--ca <file>', "also write the cluster's CA certificates to this file")
     .addOption(
-      new Option('--key-alg <kind>', 'of the key that is made')
+      new Option('--key-alg <kind>', 'type of the key that is created')
         .choices(['ec', 'rsa'])
         .default('ec'),
     )
-    .option('--client-cert <file>', 'tokens ottca and ca: certificate of the third-party CA')
-    .option('--client-key <file>', 'with --client-cert: its key, mode 0600')
-    .option('--name <name>', 'tokens ca: the name asked for')
-    .option('--password-file <file>', 'tokens updb: the new password, or - for standard input')
-    .option('--force', 'write over files that are there')
-    .option('--json', 'print JSON')
-    .description('turn an enrollment token into what an identity logs in by')
+    .option('--client-cert <file>', 'tokens ottca and ca: certificate issued by the third-party CA')
+    .option('--client-key <file>', 'with --client-cert: private key, mode 0600')
+    .option('--name <name>', 'tokens ca: requested name')
+    .option(
+      '--password-file <file>',
+      'tokens updb: file with the new password, or - for standard input',
+    )
+    .option('--force', 'overwrite existing files')
+    .option('--json')
+    .description('enroll an identity with an enrollment token')
     .addHelpText(
       'after',
       `
-The controller that the token names must show the certificate that signed it; nothing is sent before. The key is made here,
-written before the token is used, and stays here: interrupted, the same command goes on with the same key. The identity
-file is the one that SDKs of the API family read.
+Nothing is sent until the controller named by the token has presented the certificate that signed it. The key is created
+on this host, written before the token is used, and never leaves it; after an interruption, rerun the same command. SDKs
+of the API family read the identity file.
 
 Examples:
   flotilla identity enroll laptop.jwt --out laptop.json
@@ -54,20 +54,20 @@ Examples:
 
 function addCa(ca: Command): void {
   withCaKey(ca.command('verify'))
-    .argument('<id>', 'id of the CA as it is registered')
-    .requiredOption('--url <url>', 'any controller, https://host:port: asked with a session')
-    .requiredOption('--ca <file>', 'CA certificates that --url is verified against')
+    .argument('<id>', 'id of the registered CA')
+    .requiredOption('--url <url>', 'any controller, https://host:port; needs a session')
+    .requiredOption('--ca <file>', 'CA certificates to verify --url with')
     .requiredOption(
       '--session-file <file>',
-      "token of an administrator's session, in a file of mode 0600, or - for standard input",
+      "file (mode 0600) with an administrator's session token, or - for standard input",
     )
-    .description('sign the verification token of a registered CA with its key, and send it')
+    .description('sign the verification token of a CA and submit it')
     .addHelpText(
       'after',
       `
-The key of the CA stays here. Safe to repeat.
+The key of the CA never leaves this host. Safe to repeat.
 
-Example:
+Examples:
   flotilla ca verify ID --ca-cert plant.pem --ca-key plant.key \\
     --url https://ctrl1.example.net:1280 --ca ca.pem --session-file session`,
     )
@@ -76,13 +76,13 @@ Example:
       await verifyCa(id, options)
     })
   withCaKey(ca.command('sign-verification'))
-    .requiredOption('--token <text>', "the CA's verificationToken; it is no secret")
-    .requiredOption('--out <file>', 'where the certificate that proves it is written')
-    .description('the same on a machine that reaches no controller: write the proof to a file')
+    .requiredOption('--token <text>', 'verificationToken of the CA; not a secret')
+    .requiredOption('--out <file>', 'file for the signed certificate')
+    .description('sign the verification token of a CA, offline')
     .addHelpText(
       'after',
       `
-Example:
+Examples:
   flotilla ca sign-verification --token TOKEN --ca-cert plant.pem --ca-key plant.key --out proof.pem`,
     )
     .action(async (options: CaKeyOptions & { token: string; out: string }) => {
@@ -94,6 +94,6 @@ Example:
 function withCaKey(command: Command): Command {
   return command
     .requiredOption('--ca-cert <file>', 'certificate of the CA, PEM')
-    .requiredOption('--ca-key <file>', 'its key, PEM, mode 0600; it is read and not sent')
-    .option('--json', 'print JSON')
+    .requiredOption('--ca-key <file>', 'private key of the CA, PEM, mode 0600; never sent')
+    .option('--json')
 }

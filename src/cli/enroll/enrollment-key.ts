@@ -50,7 +50,7 @@ export function keyBeside(
     const { token, key } = enrollingIn(path)
     if (token !== digest) {
       throw new EnrollmentFault(
-        `${path} holds the key of an enrollment by another token that was interrupted: finish that one first, remove the file, or name another file with --out`,
+        `${path} holds the key of an interrupted enrollment with another token; finish that one first, remove the file, or name another file with --out`,
       )
     }
     parsePrivateKey(key)
@@ -69,6 +69,6 @@ function enrollingIn(path: string): { readonly token: string; readonly key: stri
     if (!(error instanceof SyntaxError)) throw error
   }
   throw new EnrollmentFault(
-    `${path} is not of an interrupted enrollment: move it away, or name another file with --out`,
+    `${path} does not belong to an interrupted enrollment; move it away, or name another file with --out`,
   )
 }

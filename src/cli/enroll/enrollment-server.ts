@@ -73,10 +73,10 @@ export class EnrollmentServer {
       },
       null,
     )
-    if (known === null) throw new EnrollmentFault(`${token.origin}: it was not judged`)
+    if (known === null) throw new EnrollmentFault(`${token.origin}: certificate not verified`)
     if (status !== 200) {
       throw new EnrollmentFault(
-        `${token.origin}: it answered ${status} in place of its CA certificates; ask an administrator whether it serves the client API`,
+        `${token.origin}: response status ${status} instead of CA certificates; ask an administrator whether it serves the client API`,
       )
     }
     return new EnrollmentServer(token, {
@@ -142,7 +142,7 @@ export class EnrollmentServer {
         judge: ({ publicKeySha256 }) => {
           if (Buffer.compare(publicKeySha256, this.#publicKeySha256) === 0) return
           throw new EnrollmentFault(
-            `${origin} shows another certificate than a moment before; nothing was sent, run this again`,
+            `${origin} presented a different certificate than before; nothing was sent, run this again`,
           )
         },
       },
@@ -157,7 +157,7 @@ export class EnrollmentServer {
     if (status === 200) {
       const data = (body as { data?: unknown } | null)?.data
       if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
-      throw new EnrollmentFault(`${origin}: it gave an answer that no controller gives`)
+      throw new EnrollmentFault(`${origin}: malformed response; is it a controller?`)
     }
     const code = (body as { error?: { code?: unknown } } | null)?.error?.code
     const sentence = printable(refusalOf(status, body))
@@ -171,14 +171,14 @@ export class EnrollmentServer {
     const { origin } = this.#token
     switch (code) {
       case 'INVALID_ENROLLMENT_TOKEN':
-        return 'the token was used already, refreshed or taken back, and each enrolls once; ask an administrator for a new enrollment'
+        return 'the token was already used, refreshed or revoked; ask an administrator for a new enrollment'
       case 'ENROLLMENT_EXPIRED':
-        return 'the token has expired; an administrator can refresh the enrollment, which makes a new token'
+        return 'the token has expired; an administrator can refresh the enrollment to create a new token'
       case 'ENROLLMENT_CA_NOT_VALID':
         return 'the CA of this enrollment is not verified, or not enabled for enrollment by one-time token; an administrator can change that'
       case 'CERT_FAILED_VALIDATION':
       case 'CERTIFICATE_FAILED_VALIDATION':
-        return `${origin} does not take the client certificate: ${sentence}`
+        return `${origin} rejected the client certificate: ${sentence}`
       default:
         return `${origin}: ${sentence}`
     }
@@ -194,7 +194,7 @@ export class EnrollmentServer {
       return chain
     } catch (error) {
       if (!(error instanceof CertificateError)) throw error
-      const message = `${this.#token.origin}: it issued a certificate that is of no use (${error.message}); ask an administrator for a new enrollment`
+      const message = `${this.#token.origin}: it issued an unusable certificate (${error.message}); ask an administrator for a new enrollment`
       throw new EnrollmentFault(message, { cause: error })
     }
   }
@@ -203,8 +203,8 @@ export class EnrollmentServer {
 /** What to do where nobody can say whether the token was used. */
 function remedyOf({ method }: EnrollmentToken): string {
   return method === 'updb'
-    ? 'try to log in by the password, and run the same command again if that fails'
-    : 'run the same command again, which goes on where this one was'
+    ? 'try to log in with the password, and rerun the same command if that fails'
+    : 'rerun the same command to resume'
 }
 
 /** @param remedy for an answer that was lost after the request may have been carried out. */
@@ -217,7 +217,7 @@ async function asked(
   } catch (error) {
     if (!(error instanceof HttpsFault)) throw error
     const isOpen = error.isSent && remedy !== null
-    const unknown = isOpen ? `; nobody can say whether it enrolled: ${remedy}` : ''
+    const unknown = isOpen ? `; outcome unknown: ${remedy}` : ''
     throw new EnrollmentFault(`${request.origin}: it ${error.message}${unknown}`, { cause: error })
   }
 }
@@ -230,7 +230,7 @@ function authoritiesIn(origin: string, base64: string): Certificate[] {
     if (!(error instanceof CertificateError)) throw error
   }
   throw new EnrollmentFault(
-    `${origin}: it told no CA certificates that can be read; ask an administrator whether it is a controller`,
+    `${origin}: no valid CA certificates in its response; ask an administrator whether it is a controller`,
   )
 }
 

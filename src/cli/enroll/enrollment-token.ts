@@ -32,7 +32,7 @@ export function readEnrollmentToken(text: string): EnrollmentToken {
   const jwt = text.trim()
   if (jwt.length > JWT_CHARACTERS_MAX || !COMPACT.test(jwt)) {
     throw new EnrollmentFault(
-      'this is no enrollment token: it has one line of three parts with dots between; copy it whole from where it was made',
+      'not an enrollment token: expected one line of three parts separated by dots; copy it completely',
     )
   }
   const { claims, keyId } = decoded(jwt)
@@ -54,7 +54,7 @@ function decoded(jwt: string): { readonly claims: Claims; readonly keyId: string
     const { kid } = decodeProtectedHeader(jwt)
     return { claims: decodeJwt(jwt), keyId: typeof kid === 'string' ? kid : null }
   } catch (error) {
-    const message = 'the token cannot be read: it was cut off or edited; copy it again, whole'
+    const message = 'the token is malformed: truncated or edited; copy it again'
     throw new EnrollmentFault(message, { cause: error })
   }
 }
@@ -64,7 +64,7 @@ function textIn(claims: Claims, name: string): string {
   const isText = typeof value === 'string' && value.length <= CLAIM_CHARACTERS_MAX
   if (isText && PRINTABLE.test(value)) return value
   throw new EnrollmentFault(
-    `the token is not for an enrollment: it has no ${JSON.stringify(name)} that can be one; ask an administrator for an enrollment token`,
+    `not an enrollment token: invalid ${JSON.stringify(name)}; ask an administrator for an enrollment token`,
   )
 }
 
@@ -76,7 +76,7 @@ function originIn(issuer: unknown): string {
     [url.username, url.password, url.search, url.hash].every((part) => part === '')
   if (isPlain) return url.origin
   throw new EnrollmentFault(
-    'the token names no controller: its "iss" is not https://host:port; ask an administrator for an enrollment token',
+    'the token names no controller: "iss" is not https://host:port; ask an administrator for an enrollment token',
   )
 }
 
@@ -94,13 +94,13 @@ export async function checkSignature(
     await compactVerify(jwt, publicKey, { algorithms: [jwtAlgorithmOf(publicKey)] })
   } catch (error) {
     if (error instanceof CertificateError) {
-      const message = `the certificate at ${origin} has a key of a kind that signs no tokens: something else answers there`
+      const message = `the certificate of ${origin} has an unsupported key type; it may not be a controller`
       throw new EnrollmentFault(message, { cause: error })
     }
     const message =
       keyId === leaf.sha1
-        ? `the signature of the token is wrong: it was edited or cut off; copy it again, whole`
-        : `the controller at ${origin} did not sign this token: it is of another cluster, the token was edited, or somebody stands between; nothing was sent, ask an administrator for a new token`
+        ? `invalid token signature: truncated or edited; copy it again`
+        : `the controller at ${origin} did not sign this token: it belongs to another cluster, the token was edited, or the connection is intercepted; nothing was sent, ask an administrator for a new token`
     throw new EnrollmentFault(message, { cause: error })
   }
 }
@@ -110,6 +110,6 @@ export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void
   if (expiresAtMs === null || nowMs < expiresAtMs) return
   throw new EnrollmentRefused(
     'ENROLLMENT_EXPIRED',
-    `the token expired at ${isoTime(expiresAtMs)}; an administrator can refresh the enrollment, which makes a new token`,
+    `the token expired at ${isoTime(expiresAtMs)}; an administrator can refresh the enrollment to create a new token`,
   )
 }

@@ -16,10 +16,10 @@ export function readTokenFile(source: string): string {
   if (source.split('.').length === 3 && source.length > 100) {
     throw new CommandFailure(
       EXIT_USAGE,
-      'give the file of the token, or - for standard input: every user of a host can read a command line',
+      'pass the file of the token, or - for standard input; command lines are visible to other users',
     )
   }
   const status = statSync(source)
   if (status.isFile() && status.size <= JWT_CHARACTERS_MAX) return readFileSync(source, 'utf8')
-  throw new EnrollmentFault(`${source} is no file of an enrollment token`)
+  throw new EnrollmentFault(`${source} is not an enrollment token file`)
 }

@@ -79,7 +79,10 @@ class EventFollower {
         ...{ caPem, token: token ?? '', lastId: this.#lastId, signal: this.#stop.signal },
         onEvent: (event) => this.#take(event),
       })
-      return new CommandFailure(EXIT_FAILED, `${controller}: it ended the stream (${this.#closed})`)
+      return new CommandFailure(
+        EXIT_FAILED,
+        `${controller}: it closed the stream (${this.#closed})`,
+      )
     } catch (error) {
       if (error instanceof HttpsFault) {
         return new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)

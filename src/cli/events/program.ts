@@ -8,7 +8,7 @@ import type { EventVerbOptions } from './follow.ts'
 export function addEvents(program: Command): void {
   program
     .command('events')
-    .description('follow what happens in the network, until it is stopped')
+    .description('follow the events of the network')
     .option('--context <name>', 'work in this context (default: the one in use)')
     .addOption(
       new Option(
@@ -29,8 +29,8 @@ export function addEvents(program: Command): void {
     .addHelpText(
       'after',
       `
-When its controller goes away, the next one is asked and goes on where the last one was: changes of records are neither lost
-nor doubled. Where events are gone all the same, a line on the standard error says so. docs/events.md tells of all fields.
+If the controller becomes unreachable, the next one continues where it stopped: changes of records are neither lost nor
+duplicated. If events are lost nevertheless, a line on stderr says so. docs/events.md lists all fields.
 
 Examples:
   flotilla events

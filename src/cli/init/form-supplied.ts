@@ -31,7 +31,7 @@ export function readSupplied(
   const { ca, signer } = config.identity
   const { cert, key } = signer
   if (cert === null || key === null) return null
-  const anchors = about('identity.ca', `name the CA certificates that ${cert} is under`, () =>
+  const anchors = about('identity.ca', `name the issuing CA certificates of ${cert}`, () =>
     readCertificates(ca, BUNDLE_CERTIFICATES_MAX),
   )
   const issuing = about(
@@ -50,7 +50,7 @@ function readLeaf(
   const { cert, key, ca } = identity
   const [hasCert, hasKey] = [existsSync(cert), existsSync(key)]
   if (!hasCert && (!hasKey || isHalfFormed)) return null
-  const remedy = `put a good pair there, or move both ${cert} and ${key} away to have them made`
+  const remedy = `put a valid pair there, or move ${cert} and ${key} away to create new ones`
   return about('identity.cert and identity.key', remedy, () => {
     const [{ publicKeySha256, native }] = readCertificates(cert)
     const owner = { id, trustDomain, publicKeySha256 }

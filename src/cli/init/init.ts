@@ -121,7 +121,7 @@ function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOpt
   if (clusterName === undefined || clusterName === trustDomain) return
   throw new CommandFailure(
     EXIT_USAGE,
-    `${planned.path} is there already and says trustDomain ${trustDomain}, not ${clusterName}; leave --cluster-name out, or edit the file`,
+    `${planned.path} exists with trustDomain ${trustDomain}, not ${clusterName}; omit --cluster-name, or edit the file`,
   )
 }
 
@@ -134,17 +134,17 @@ function checkPassword(password: string): string {
 
 function refuseFormed({ data, id }: ControllerConfig): void {
   if (!existsSync(data) || readdirSync(data).length === 0) return
-  let whose = 'is not empty and is left as it is'
+  let whose = 'is not empty and stays unchanged'
   try {
     const identity = readIdentity(data)
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
-    if (identity.nodeId === id) whose += ` and is ready: start it with 'flotilla controller run'`
+    if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
     // No data folder of ours: that it is not empty is all that can be said.
   }
   throw new CommandFailure(
     EXIT_FAILED,
-    `${data} ${whose}; name another folder as data to form another cluster`,
+    `${data} ${whose}; name another data folder to create another cluster`,
   )
 }
 
@@ -156,7 +156,7 @@ function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolea
   if (found === undefined) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${found} exists already and is left as it is; move it away, or keep CONFIG in a folder of its own`,
+    `${found} already exists and stays unchanged; move it away, or put CONFIG in a folder of its own`,
   )
 }
 
@@ -177,17 +177,19 @@ function writeAdminFile(
 
 function printResult(result: InitResult): void {
   const { id, clusterId, rootKey, admin, adminFile, config } = result
-  printLine(`${id} is the first controller of cluster ${clusterId} (${result.trustDomain})`)
+  printLine(
+    `created cluster ${clusterId} (${result.trustDomain}) with ${id} as its first controller`,
+  )
   printLine(
     adminFile === null
-      ? `administrator: ${admin}, with the password you gave`
+      ? `administrator: ${admin}, with the given password`
       : `administrator: ${admin}; the password is in ${adminFile}`,
   )
   printLine(`CA certificate for clients: ${result.ca}`)
   printLine(
     rootKey === null
-      ? 'certificates are signed by the authority of identity.signer; take its key away from this host'
-      : `root key: ${rootKey}; move it to a place that is offline, it is only needed to renew the issuing authority`,
+      ? 'certificates are signed by the authority of identity.signer; remove its key from this host'
+      : `root key: ${rootKey}; move it offline, it is only needed to renew the issuing authority`,
   )
   printLine(`start it with: flotilla controller run ${shellWord(config)}`)
 }

@@ -45,7 +45,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
   try {
     await layDownJoin(planned, ticket, text, checks)
   } catch (error) {
-    if (options.json === true) printJson({ isLaidDown: false, checks: checks.checks })
+    if (options.json === true) printJson({ isPrepared: false, checks: checks.checks })
     throw operatorFailure(error)
   }
   if (options.run) {
@@ -56,9 +56,9 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
   const command = `flotilla controller run ${shellWord(planned.path)}`
   const { id } = planned.config
   if (options.json === true) {
-    printJson({ isLaidDown: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })
+    printJson({ isPrepared: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })
   } else {
-    printLine(`${id} is laid down; it joins when it is started:\n  ${command}`)
+    printLine(`${id} is prepared; it joins when started:\n  ${command}`)
   }
 }
 
@@ -130,16 +130,16 @@ async function askAndLayDown(
       if (!outcome.isSent) forget(asking)
       return checks.fail(
         'admission',
-        `${outcome.sentence}; nobody could say for good: repeat the same command, it goes on where it was`,
+        `${outcome.sentence}; outcome unknown; rerun the same command to resume`,
       )
     case 'admitted':
       checks.ok(
         'admission',
-        `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, knowing feature levels up to ${FEATURE_LEVEL}`,
+        `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, supports feature levels up to ${FEATURE_LEVEL}`,
       )
       checkAnswer(planned, state, outcome.answer, checks, nowMs)
       layDown(planned, state, outcome.answer, keepsCertificate)
-      checks.ok('laid down', planned.folder)
+      checks.ok('files', planned.folder)
   }
 }
 

@@ -48,7 +48,7 @@ export function checkAnswer(
     // The same ticket gets the same certificate again, whatever is asked for by then.
     checks.fail(
       'certificate',
-      `the certificate does not name ${lacking.join(', ')}, which the first attempt with this ticket did not ask for; repeat the join with a new ticket ('flotilla cluster invite'), or as it was at first`,
+      `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
     )
   }
   const days = Math.floor((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
@@ -73,7 +73,7 @@ function judgedLeaf(
   } catch (error) {
     return checks.fail(
       'certificate',
-      `what the cluster answered can not be used: ${sentenceOf(error)}; repeat the join, and set the clock right if it is the time`,
+      `unusable response of the cluster: ${sentenceOf(error)}; rerun the join, and correct the clock if the time is wrong`,
       error,
     )
   }

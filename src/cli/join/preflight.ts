@@ -40,9 +40,9 @@ export function checkTicket(text: string, checks: CheckList, nowMs: number): Tic
   const until = new Date(expiresAtMs).toISOString().replace(/\.\d+Z$/, 'Z')
   // The cluster's clock decides; this one may be wrong, so it only warns.
   if (nowMs > expiresAtMs) {
-    checks.warn('ticket', `it was good until ${until}, and this host's clock is past that`)
+    checks.warn('ticket', `expired at ${until} by this host's clock`)
   } else {
-    checks.ok('ticket', `${role} of cluster ${clusterId}, good until ${until}`)
+    checks.ok('ticket', `${role} of cluster ${clusterId}, valid until ${until}`)
   }
   return ticket
 }
@@ -52,12 +52,12 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
   if (config.trustDomain !== ticket.trustDomain) {
     checks.fail(
       'configuration',
-      `${path} says trustDomain ${config.trustDomain} and the ticket is for ${ticket.trustDomain}; correct the file, or use a ticket of that cluster`,
+      `${path} has trustDomain ${config.trustDomain}, the ticket is for ${ticket.trustDomain}; correct the file, or use a ticket of that cluster`,
     )
   }
   checks.ok('configuration', planned.isThere ? path : `${path} will be written`)
   const hosts = advertisedHosts(config)
-  checks.ok('names', `the certificate will name ${hosts.join(', ')}`)
+  checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
 /** @returns `own`: everything up to the data folder is there already. */
@@ -67,7 +67,7 @@ export function checkDataFolder(
   checks: CheckList,
 ): 'empty' | 'own' {
   if (!existsSync(data) || readdirSync(data).length === 0) {
-    checks.ok('data folder', `${data} is free`)
+    checks.ok('data folder', `${data} is empty`)
     return 'empty'
   }
   let identity
@@ -76,13 +76,13 @@ export function checkDataFolder(
   } catch (error) {
     checks.fail(
       'data folder',
-      `${data} is not empty and no data folder of a controller; name another one, or move it away`,
+      `${data} is not empty and not a data folder; name another one, or move it away`,
       error,
     )
   }
   const { nodeId, clusterId } = identity
   if (clusterId === ticket.clusterId && nodeId === id) {
-    checks.ok('data folder', `${data} is this controller's already`)
+    checks.ok('data folder', `${data} already belongs to this controller`)
     return 'own'
   }
   return checks.fail(
@@ -102,17 +102,17 @@ export function checkIdentity(
   if (state !== null && (state.clusterId !== ticket.clusterId || state.id !== id)) {
     checks.fail(
       'key',
-      `a join of ${state.id} to cluster ${state.clusterId} is under way here; end that one, or remove the file .joining beside CONFIG to give it up`,
+      `a join of ${state.id} to cluster ${state.clusterId} is in progress; finish it, or remove the file .joining beside CONFIG to abort it`,
     )
   }
   if (state !== null) {
-    checks.ok('key', 'the one of the earlier attempt')
+    checks.ok('key', 'reused from the earlier attempt')
     const { privateKeyPem, keepsCertificate } = state
     return { privateKeyPem, keepsCertificate }
   }
   const { key, cert } = identity
   if (!existsSync(key)) {
-    checks.ok('key', `made here, ${key}`)
+    checks.ok('key', `created ${key}`)
     return { privateKeyPem: null, keepsCertificate: false }
   }
   try {
@@ -121,12 +121,12 @@ export function checkIdentity(
     checkKeyMatches(chain[0], text)
     checkChain(chain, parseCertificates(ticket.caPem), nowMs)
     if (leafControllerId(chain[0], trustDomain) !== id) throw new Error('it is for another id')
-    checks.ok('key', `${key} and the certificate of it that is there`)
+    checks.ok('key', `reused ${key} and its certificate`)
     return { privateKeyPem: text, keepsCertificate: true }
   } catch (error) {
     return checks.fail(
       'key',
-      `${key} is there, and its certificate ${cert} can not be used in this cluster (${sentenceOf(error)}); move both away, or put a good certificate there`,
+      `${key} exists, but its certificate ${cert} cannot be used in this cluster (${sentenceOf(error)}); move both away, or install a valid certificate`,
       error,
     )
   }
@@ -138,7 +138,7 @@ export async function checkPorts(config: ControllerConfig, checks: CheckList): P
     const fault = await listenFault(bind)
     if (fault !== null) checks.fail('ports', `${bind} ${fault}`)
   }
-  checks.ok('ports', `${binds.join(', ')} are free`)
+  checks.ok('ports', `${binds.join(', ')} available`)
 }
 
 /** @returns the members that answered, never none. */
@@ -148,11 +148,12 @@ export async function checkMembers(
 ): Promise<readonly ReachedMember[]> {
   const { reached, faults } = await reachMembers(ticket)
   if (reached.length === 0) {
-    checks.fail('members', `no member of the ticket can be asked: ${faults.join('; ')}`)
+    checks.fail('members', `no member of the ticket is reachable: ${faults.join('; ')}`)
   }
   const ids = [...new Set(reached.map(({ id }) => id))].sort().join(', ')
-  if (faults.length === 0) checks.ok('members', `${ids} answered, proven by the CA of the ticket`)
-  else checks.warn('members', `${ids} answered; ${faults.join('; ')}`)
+  if (faults.length === 0)
+    checks.ok('members', `${ids} reachable, verified with the CA of the ticket`)
+  else checks.warn('members', `${ids} reachable; ${faults.join('; ')}`)
   checkClock(reached, checks)
   return reached
 }
@@ -165,8 +166,8 @@ function checkClock(reached: readonly ReachedMember[], checks: CheckList): void 
   const ahead = `this host's clock is ${(Math.abs(offset) / 1000).toFixed(1)} s ${offset > 0 ? 'ahead of' : 'behind'} the cluster's`
   const beyond = Math.abs(offset) - CLOCK_DOUBT_MS
   if (beyond > CLOCK_REFUSAL_MS) {
-    checks.fail('clock', `${ahead}; set it right (chronyc makestep, or timedatectl set-ntp true)`)
+    checks.fail('clock', `${ahead}; correct it (chronyc makestep, or timedatectl set-ntp true)`)
   }
-  if (beyond > CLOCK_WARNING_MS) checks.warn('clock', `${ahead}; see that it follows NTP`)
+  if (beyond > CLOCK_WARNING_MS) checks.warn('clock', `${ahead}; check its NTP synchronization`)
   else checks.ok('clock')
 }

@@ -49,7 +49,7 @@ class MemberDoor {
       this.memberId = leafControllerId(parseCertificate(raw), this.#ticket.trustDomain)
       return undefined
     } catch (error) {
-      return new Error(`is no controller of this cluster: ${sentenceOf(error)}`)
+      return new Error(`is not a controller of this cluster: ${sentenceOf(error)}`)
     }
   }
 }
@@ -101,7 +101,7 @@ export async function requestJoin(
   const door = new MemberDoor(ticket)
   let isSent = false
   let isOpen = false
-  let last = 'no member could be asked'
+  let last = 'no member is reachable'
   for (let attempt = 0; ; attempt += 1) {
     const address = addresses[attempt % addresses.length] ?? ''
     try {
@@ -127,7 +127,7 @@ export async function requestJoin(
 function admitted(address: string, body: unknown): JoinOutcome {
   const answer = answerOf((body as { data?: unknown } | null)?.data)
   if (answer !== null) return { type: 'admitted', answer }
-  const sentence = `${address} answered what this version does not understand: install the version of flotilla that the cluster runs`
+  const sentence = `${address}: unknown response; install the version of flotilla that the cluster runs`
   return { type: 'unknown', sentence, isSent: true }
 }
 

@@ -64,14 +64,14 @@ export class JoinProgress {
     const own = members.find(({ id }) => id === this.#id)
     const self = status.members.find(({ id }) => id === this.#id)
     if (own === undefined || self === undefined) {
-      this.#once('waiting', `${this.#id} asks to be let in`)
+      this.#once('waiting', `${this.#id} requests admission`)
       return false
     }
     this.#once('listed', `${this.#id} is a member of cluster ${status.clusterId}`)
     const leader = status.members.find(({ id }) => id === status.leaderId)
     if (leader === undefined) return false
     const reached = members.flatMap(({ id, connected }) => (connected && id !== this.#id ? id : []))
-    if (reached.length > 0) this.#once('reached', `connected with ${reached.join(', ')}`)
+    if (reached.length > 0) this.#once('reached', `connected to ${reached.join(', ')}`)
     const behind = Math.max(0, leader.commit - self.applied)
     const isCaughtUp = this.#tellBehind(behind)
     const isWhole = own.voter || !this.#goal.isVoter

@@ -33,10 +33,7 @@ export function readJoinState(folder: string): JoinState | null {
   if (!existsSync(path)) return null
   const state = parsed(readSecretFile(path).text)
   if (state !== null) return state
-  throw new CommandFailure(
-    EXIT_FAILED,
-    `${path} can not be read as what an earlier join left; remove it and join with a new ticket`,
-  )
+  throw new CommandFailure(EXIT_FAILED, `${path} is damaged; remove it and join with a new ticket`)
 }
 
 /** @param privateKeyPem the operator's own; null: a key is made. */

@@ -81,7 +81,7 @@ async function mustBeMeant(
   if (!isInteractive()) {
     throw new CommandFailure(
       EXIT_USAGE,
-      `there is no terminal to ask on whether ${what} shall be deleted; add --yes. Nothing was changed`,
+      `no terminal to confirm the deletion of ${what}; add --yes. Nothing changed`,
     )
   }
   if ((await askLine(`Delete ${what}? (yes/no) `)) === 'yes') return
@@ -100,7 +100,7 @@ async function carryOut(
       await runner.run(step)
     } catch (error) {
       if (!(error instanceof CommandFailure)) throw error
-      const sentence = `${error.message}; ${at} of ${steps.length} steps are done, and the same command goes on with the others`
+      const sentence = `${error.message}; ${at} of ${steps.length} steps done, rerun the same command to continue`
       if (json === true) printJson({ isDone: false, done: at, error: error.message })
       throw new CommandFailure(EXIT_FAILED, sentence, error)
     }

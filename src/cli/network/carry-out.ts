@@ -115,7 +115,7 @@ export class StepRunner {
   #idOf(kind: string, name: string): string {
     const id = this.#made.get(`${tableOf(kind)} ${name}`) ?? this.#live.idOf(kind, name)
     // Planning has seen it; it was deleted meanwhile.
-    if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} is there no more`)
+    if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id
   }
 }

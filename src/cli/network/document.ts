@@ -52,7 +52,7 @@ export function readNetworkText(path: string): string {
   } catch (error) {
     throw usage(`${path} cannot be read (${sentenceOf(error)})`)
   }
-  throw usage(`${path} is larger than ${networkLimits.fileBytesMax} bytes; divide it`)
+  throw usage(`${path} is larger than ${networkLimits.fileBytesMax} bytes; split it`)
 }
 
 /** The tree of a YAML text, JSON among them. */
@@ -102,7 +102,7 @@ export class NetworkFileReader {
       else this.#readSection(key, line, value)
     }
     if (version === FORM_VERSION) return
-    this.fault(tree.line, `expected version: ${FORM_VERSION}, which this program knows`)
+    this.fault(tree.line, `expected version: ${FORM_VERSION}`)
   }
 
   fault(line: number, problem: string): void {
@@ -122,7 +122,7 @@ export class NetworkFileReader {
               .map((one) => one.name)
               .join(', ')}`
           : `did you mean ${near}?`
-      this.fault(line, `there is no section ${JSON.stringify(name)}; ${hint}`)
+      this.fault(line, `unknown section ${JSON.stringify(name)}; ${hint}`)
       return
     }
     if (tree.kind !== 'list') {
@@ -195,7 +195,10 @@ export class NetworkFileReader {
     const field = portable(kind.fields, portableFields(kind), key)
     if (field === null) this.fault(line, unknownField(kind, key))
     else if (field === 'read-only') {
-      this.fault(line, `${key} of ${withArticle(spoken(kind.name))} is no part of a network's file`)
+      this.fault(
+        line,
+        `${key} of ${withArticle(spoken(kind.name))} cannot be part of a network file`,
+      )
     } else {
       const found = unknownMember(field.schema, value, key)
       if (found !== null) this.fault(found.line, found.problem)

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs'
 import { yamlText } from '../../config/yaml-tree.ts'
 import { connect } from '../session/contexts.ts'
 import type { ContextOptions } from '../session/contexts.ts'
-import { printJson } from '../terminal/output.ts'
 import { readNetwork } from './live.ts'
 import type { LiveNetwork } from './live.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
@@ -11,31 +10,29 @@ import { allSections, FORM_VERSION } from './sections.ts'
 import type { Section } from './sections.ts'
 
 export interface ExportOptions extends ContextOptions {
-  readonly output?: string
+  readonly out?: string
+  readonly output?: 'yaml' | 'json'
 }
 
-const HEAD = '# A network: flotilla apply -f FILE brings another one to what stands here.\n'
+const HEAD = '# A network; flotilla apply -f FILE applies it to another controller.\n'
 
-/** Writes the whole network as YAML, without secrets; equal networks give equal files. */
+/** Writes the whole network as YAML or JSON, without secrets; equal networks give equal files. */
 export async function exportNetwork(options: ExportOptions): Promise<void> {
   const network = await readNetwork(connect(options))
-  const text = networkText(network)
-  if (options.output === undefined) {
-    process.stdout.write(text)
-    return
-  }
-  writeFileSync(options.output, text)
-  if (options.json === true) printJson({ out: options.output, objects: network.objects.length })
+  const isJson = options.json === true || options.output === 'json'
+  const document = networkDocument(network)
+  const text = isJson ? `${JSON.stringify(document, null, 2)}\n` : `${HEAD}${yamlText(document)}`
+  if (options.out === undefined) process.stdout.write(text)
+  else writeFileSync(options.out, text)
 }
 
-/** The file of a network. */
-export function networkText({ objects }: LiveNetwork): string {
+function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unknown>> {
   const document: Record<string, unknown> = { version: FORM_VERSION }
   for (const section of allSections()) {
     const own = objects.filter((one) => one.section === section && !one.isUsual)
     if (own.length > 0) document[section.name] = own.map(({ fields }) => keyFirst(section, fields))
   }
-  return `${HEAD}${yamlText(document)}`
+  return document
 }
 
 /** What tells an object apart stands at its head. */

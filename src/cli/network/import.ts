@@ -19,7 +19,7 @@ export async function importFile(path: string, options: ImportOptions): Promise<
   if (found.policiesInDoubt > 0 && options.acceptLostPostureChecks !== true) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `${path}: it has posture checks, and such an export does not tell which of its ${found.policiesInDoubt} service policies ask for them: they would grant more than before. Add postureCheckRoles to the policies in the file, and --accept-lost-posture-checks. Nothing was changed`,
+      `${path}: the export has posture checks but not which of its ${found.policiesInDoubt} service policies require them, so they would grant more access than before. Add postureCheckRoles to the policies in the file and pass --accept-lost-posture-checks. Nothing changed`,
     )
   }
   await applyNetwork(path, found, options, overLive)

@@ -75,7 +75,7 @@ class Planner {
     const known = this.#fileByName.get(key)
     if (known === undefined) this.#fileByName.set(key, object)
     else {
-      const problem = `line ${known.line} has ${known.label}, and both cannot be there`
+      const problem = `conflicts with ${known.label} on line ${known.line}`
       this.#fault(object, 'name', problem)
     }
   }
@@ -98,7 +98,7 @@ class Planner {
       return changes.length === 0 ? [] : [{ verb: 'update', wanted, live, changes }]
     }
     if (wanted.fields['isDefaultAdmin'] === true) {
-      this.#fault(wanted, 'isDefaultAdmin', 'this network tells of no default administrator')
+      this.#fault(wanted, 'isDefaultAdmin', 'this network has no default administrator')
     }
     if (wanted.fields['type'] !== 'Router') return [{ verb: 'create', wanted }]
     if (this.#tunneler(wanted) === undefined) {
@@ -126,12 +126,12 @@ class Planner {
       this.#fault(
         wanted,
         change.field,
-        `${change.field} is ${held.slice(0, 60)} there and stays as it was made; delete the record to make another`,
+        `${change.field} is ${held.slice(0, 60)} and cannot be changed; delete the record to create another`,
       )
     }
     const role = changes.find(({ field }) => field === 'type')
     if (wanted.section.kind.id !== 'identity' || role === undefined) return
-    this.#fault(wanted, 'type', 'only a router makes an identity of the type Router')
+    this.#fault(wanted, 'type', 'identities of the type Router are created by routers only')
   }
 
   #judgeReferences(object: FileObject): void {
@@ -153,7 +153,7 @@ class Planner {
       .map((key) => key.slice(table.length + 1))
     const near = nearest(word, [...inFile, ...this.#live.namesOf(to)])
     const hint = near === null ? 'neither here nor in the network' : `did you mean ${near}?`
-    this.#fault(object, path, `there is no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    this.#fault(object, path, `no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   /** One config of a type for each service of an identity: a second one would take the place of the first. */
@@ -206,7 +206,7 @@ class Planner {
       this.#fault(
         wanted,
         '',
-        `names ${next}, and none of ${labels.join(', ')} can be made first; leave out what one of them names, apply, put it back and apply again`,
+        `references ${next} in a cycle of ${labels.join(', ')}; omit one of the references, apply, add it again and apply again`,
       )
     }
   }

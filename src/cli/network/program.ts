@@ -1,3 +1,4 @@
+import { Option } from 'commander'
 import type { Command } from 'commander'
 
 import { withContextOption } from '../session/program.ts'
@@ -8,31 +9,37 @@ import type { ImportOptions } from './import.ts'
 /** The verbs that work on a whole network. What they do is loaded when needed. */
 export function addNetwork(program: Command): void {
   withContextOption(program.command('export'))
-    .option('-o, --output <file>', 'write it there (default: standard output)')
-    .description('write the whole network as YAML, records by their names, without secrets')
+    .option('--out <file>', 'write to this file (default: standard output)')
+    .addOption(
+      new Option('-o, --output <format>', 'format of the network')
+        .choices(['yaml', 'json'])
+        .default('yaml'),
+    )
+    .description('export the whole network, without secrets')
     .addHelpText(
       'after',
       `
-Two exports of one network are equal. Credentials, enrollments, sessions and revocations are left out: they are secrets, or pass by
-themselves. Built-in config types are there when they were changed.
+Two exports of an unchanged network are equal. Credentials, enrollments, sessions and revocations are left out: they are
+secret or short-lived. Built-in config types are included only if they were changed.
 
-Example:
-  flotilla export -o network.yml`,
+Examples:
+  flotilla export --out network.yml
+  flotilla export -o json | jq .services`,
     )
     .action(async (options: ExportOptions) => {
       const { exportNetwork } = await import('./export.ts')
       await exportNetwork(options)
     })
   withPlan(program.command('apply'))
-    .requiredOption('-f, --file <file>', 'as flotilla export writes it, or - for standard input')
-    .option('--prune', 'delete what the file does not name, after asking')
-    .option('--yes', 'with --prune: do not ask')
-    .description('bring the network to what a file says')
+    .requiredOption('-f, --file <file>', 'file written by flotilla export, or - for standard input')
+    .option('--prune', 'delete objects that are not in the file, after confirmation')
+    .option('--yes', 'with --prune: skip the confirmation')
+    .description('apply the network described in a file')
     .addHelpText(
       'after',
       `
-The whole file is judged before anything is changed: each fault is a line, and one is enough to change nothing. Then the difference is
-printed and carried out. Repeating it changes nothing; cut off, it goes on where it was.
+The whole file is validated first: every fault is a line, and a single fault changes nothing. Then the difference is
+printed and applied. Safe to repeat; after an interruption, rerun it to finish.
 
 Examples:
   flotilla apply -f network.yml --dry-run
@@ -43,18 +50,18 @@ Examples:
       await applyFile(options)
     })
   withPlan(program.command('import'))
-    .argument('<file>', 'what ziti ops export wrote, JSON or YAML, or - for standard input')
+    .argument('<file>', 'file written by ziti ops export, JSON or YAML, or - for standard input')
     .option(
       '--accept-lost-posture-checks',
-      'the export has posture checks, and its service policies were looked through',
+      'the service policies of an export with posture checks were reviewed',
     )
-    .description("make what another controller's export says")
+    .description("import another controller's export")
     .addHelpText(
       'after',
       `
-Judged and carried out like a file of flotilla apply, but what the export does not tell of an object stays as it is. Left out are the
-default administrator, built-in config types and what routers make for themselves; credentials are in no export, so identities and
-routers enroll anew.
+Validated and applied like a file of flotilla apply, except that fields missing in the export stay unchanged. The default
+administrator, built-in config types and objects that routers create themselves are skipped. An export holds no
+credentials, so identities and routers must enroll again.
 
 Examples:
   flotilla import export.yml --dry-run
@@ -67,5 +74,5 @@ Examples:
 }
 
 function withPlan(command: Command): Command {
-  return withContextOption(command).option('--dry-run', 'print the difference and change nothing')
+  return withContextOption(command).option('--dry-run', 'print the difference, change nothing')
 }

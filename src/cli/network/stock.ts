@@ -70,10 +70,7 @@ class StockReader {
   #unknownSection(key: string, line: number): void {
     const near = nearest(key, sectionNames)
     const hint = near === null ? `there are: ${sectionNames.join(', ')}` : `did you mean ${near}?`
-    this.#reader.fault(
-      line,
-      `there is no section ${JSON.stringify(key)} in such an export; ${hint}`,
-    )
+    this.#reader.fault(line, `unknown section ${JSON.stringify(key)}; ${hint}`)
   }
 
   #readItem(section: Section, tree: YamlTree): void {
@@ -125,7 +122,7 @@ class StockReader {
   #notes(): string[] {
     const left = [...this.#left].map(([what, count]) => `left out ${count} ${what}`)
     const ignored = [...this.#ignored].sort()
-    return ignored.length === 0 ? left : [...left, `passed over fields: ${ignored.join(', ')}`]
+    return ignored.length === 0 ? left : [...left, `ignored fields: ${ignored.join(', ')}`]
   }
 }
 
@@ -162,7 +159,7 @@ function leftOut(section: Section, item: JsonObject): string | null {
         /^edge-router-.+-system$/.test(String(name)) &&
         semantic === 'AnyOf' &&
         JSON.stringify(identityRoles) === JSON.stringify(edgeRouterRoles)
-      return isOwn ? 'policies that routers make for themselves' : null
+      return isOwn ? 'policies that routers create themselves' : null
     }
     default:
       return null

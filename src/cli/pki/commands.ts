@@ -53,7 +53,7 @@ export async function renew(
   const { memberCert, out, rootKey } = options
   if (rootKey !== undefined) {
     if (memberCert !== undefined || out !== undefined) {
-      throw new CommandFailure(EXIT_USAGE, '--root-key is for the own certificate alone')
+      throw new CommandFailure(EXIT_USAGE, '--root-key cannot be combined with --member-cert')
     }
     const { config, json = false } = options
     if (config === undefined) {
@@ -63,10 +63,7 @@ export async function renew(
     return
   }
   if ((memberCert === undefined) !== (out === undefined)) {
-    throw new CommandFailure(
-      EXIT_USAGE,
-      '--member-cert and --out go together: give both or neither',
-    )
+    throw new CommandFailure(EXIT_USAGE, '--member-cert and --out must be given together')
   }
   if (memberCert === undefined || out === undefined) {
     tellLeaf(options, (await ask(options, 'renew')) as CertificatesView)
@@ -83,7 +80,7 @@ export async function renew(
   if (options.json === true) printJson({ id, cert: out, notAfter: isoTime(notAfterMs) })
   else {
     printLine(`${out}: for ${id}, until ${isoTime(notAfterMs)}`)
-    printLine(`put it in place of identity.cert of ${id}, and start it`)
+    printLine(`install it as identity.cert of ${id}, and start that controller`)
   }
 }
 
@@ -102,7 +99,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
     if (present === undefined || leaf.native.issuer !== present.native.subject) {
       throw new CertificateError(
         'wrong-identity',
-        `${cert} does not carry the authority that issued it; whoever issued it must issue the next one`,
+        `${cert} lacks its issuing authority; have its issuer renew it`,
       )
     }
     const validity = validityWithin(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
@@ -128,8 +125,10 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
     printJson({ id: config.id, cert, notAfter })
     return
   }
-  printLine(`${cert}: for ${config.id}, until ${notAfter}; start it before, and it renews itself`)
-  printLine(`take ${rootKey} off this machine again`)
+  printLine(
+    `${cert}: for ${config.id}, valid until ${notAfter}; start the controller before, it renews itself`,
+  )
+  printLine(`remove ${rootKey} from this host again`)
 }
 
 /** Has a controller read its files again. */
@@ -141,7 +140,7 @@ function tellLeaf({ json }: AskedOptions, view: CertificatesView): void {
   const [leaf] = view.certificates
   if (json === true) printJson(view)
   else if (leaf !== undefined) {
-    printLine(`in force: ${leaf.subject}, until ${isoTime(leaf.notAfterMs)}`)
+    printLine(`in use: ${leaf.subject}, valid until ${isoTime(leaf.notAfterMs)}`)
     if (view.alarm !== null) printLine(`warning: ${view.alarm}`)
   }
 }
@@ -160,7 +159,7 @@ export async function renewIssuing(
   if (issuingPem === null) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `${config.id}: the issuing authority of the cluster is not known there yet; try again when it has caught up`,
+      `${config.id}: the issuing authority of the cluster is not known there yet; retry once it has caught up`,
     )
   }
   const [present] = parseCertificates(issuingPem)
@@ -184,12 +183,12 @@ export async function renewIssuing(
     printJson({ notAfter, formerNotAfter })
     return
   }
-  printLine(`the cluster has a new issuing authority, until ${notAfter}`)
-  printLine('every member signs itself a certificate under it within seconds')
+  printLine(`new issuing authority, valid until ${notAfter}`)
+  printLine('every member renews its certificate under it within seconds')
   printLine(
-    `certificates issued before stay valid until they end themselves, ${formerNotAfter} at the latest`,
+    `certificates issued before stay valid until they expire, ${formerNotAfter} at the latest`,
   )
-  printLine(`take ${options.rootKey} off this machine again`)
+  printLine(`remove ${options.rootKey} from this host again`)
 }
 
 function readRoot(
@@ -212,7 +211,7 @@ function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   if (root !== undefined) return root
   throw new CertificateError(
     'key-mismatch',
-    `${keyPath} is not the key of any CA certificate in ${caPath}; name the root key that was made when the cluster was formed`,
+    `${keyPath} is not the key of any CA certificate in ${caPath}; name the root key created by cluster init`,
   )
 }
 
@@ -251,7 +250,7 @@ export async function issue(
     return
   }
   printLine(`certificate ${options.out}, key ${keyPath}, until ${notAfter}`)
-  printLine('it does not renew itself: issue it again in time')
+  printLine('it is not renewed automatically; issue a new one in time')
 }
 
 /** Files and certificates that are not good are the operator's to mend: one line, no stack. */

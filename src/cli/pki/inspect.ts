@@ -146,7 +146,7 @@ function faultsOf(one: Found): string[] {
   const faults: string[] = []
   if (one.level === 'expired') faults.push(`${name}: expired at ${isoTime(one.notAfterMs)}`)
   if (one.isNotYetValid) faults.push(`${name}: not valid before ${isoTime(one.notBeforeMs)}`)
-  if (one.isTrusted === false) faults.push(`${name}: leads to none of the CA certificates`)
+  if (one.isTrusted === false) faults.push(`${name}: chains to none of the CA certificates`)
   return faults
 }
 
@@ -200,9 +200,9 @@ function show(found: readonly Found[], running: CertificatesView | null): void {
   printLine('')
   printLine(
     running.renewAtMs === null
-      ? 'the controller does not renew its certificate: whoever issued it must'
+      ? 'the controller does not renew its certificate; its issuer must'
       : `the controller renews its certificate from ${isoTime(running.renewAtMs)} on`,
   )
-  if (running.refused !== null) printLine(`the files are not in force: ${running.refused}`)
+  if (running.refused !== null) printLine(`the files are not in use: ${running.refused}`)
   if (running.alarm !== null) printLine(`warning: ${running.alarm}`)
 }

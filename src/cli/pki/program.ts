@@ -5,13 +5,11 @@ import type { ConnectionOptions } from '../cluster/connection.ts'
 import { withConnection } from '../cluster/connection-options.ts'
 import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
 
-const CONFIG_HELP = 'configuration of a controller running on this host'
+const CONFIG_HELP = 'configuration of a running controller on this host'
 
 /** The `pki` verbs. What they do is loaded when needed. */
 export function addPki(program: Command): void {
-  const pki = program
-    .command('pki')
-    .description('look at certificates, renew them, and issue them for others')
+  const pki = program.command('pki').description('inspect, renew and issue certificates')
   addInspect(pki)
   addRenew(pki)
   addRenewIssuing(pki)
@@ -22,18 +20,16 @@ function addInspect(pki: Command): void {
   pki
     .command('inspect')
     .argument('[files...]', 'PEM files with certificates')
-    .option('--config <file>', 'the certificates that this configuration names')
-    .option('--ca <file>', 'PEM: judge the trust of the files by these CA certificates')
-    .option('--json', 'print JSON')
-    .description(
-      'who each certificate is for, until when, who issued it, and whether it is trusted',
-    )
+    .option('--config <file>', 'inspect the certificates of this configuration')
+    .option('--ca <file>', 'CA certificates (PEM) to verify the files with')
+    .option('--json')
+    .description('show subject, expiry, issuer and trust of certificates')
     .addHelpText(
       'after',
       `
-With --config the controller, when it runs, also tells what it has in force and warns of.
-Without --ca, the trust of files is judged by the self-signed CA certificates among them, if there are any.
-Exit code 1: something has expired, is not valid yet, or is not trusted.
+With --config, a running controller also reports the certificates in use and its warnings. Without --ca, files are
+verified with the self-signed CA certificates among them. Exit code 1: a certificate is expired, not valid yet or not
+trusted.
 
 Examples:
   flotilla pki inspect --config /etc/flotilla/config.yml
@@ -47,20 +43,21 @@ Examples:
 
 function addRenew(pki: Command): void {
   withConnection(pki.command('renew'))
-    .option('--member-cert <file>', 'sign this certificate of another member anew, not the own one')
-    .option('--out <file>', 'with --member-cert: where the new certificate is written')
-    .option('--root-key <file>', 'sign by the root: for a controller that cannot start any more')
-    .option('--json', 'print JSON')
-    .description(
-      "sign the controller's certificate anew now, over the same key; nothing is restarted",
+    .option('--member-cert <file>', 'renew this certificate of another member instead of its own')
+    .option('--out <file>', 'with --member-cert: file for the new certificate')
+    .option(
+      '--root-key <file>',
+      'sign with the root key: for a controller that can no longer start',
     )
+    .option('--json')
+    .description('renew the controller certificate now, keeping its key')
     .addHelpText(
       'after',
       `
-Certificates that the cluster has issued renew themselves when a third of their time is left. --member-cert is for a
-member that was away until its certificate expired and so cannot get in any more: copy its certificate here, run this, and put
-what is written in its place. Its key stays where it is. --root-key is for when no other member runs either: it writes a
-certificate for some days, which the controller exchanges by itself as soon as it runs. --url asks in the session of flotilla
+Nothing is restarted. Certificates issued by the cluster renew themselves when a third of their lifetime is left.
+--member-cert is for a member whose certificate expired while it was offline: copy its certificate here, run this, and
+install the result there; its key is not needed. --root-key is for when no member runs: it writes a short-lived
+certificate, which the controller replaces once it runs. --url asks in the session of flotilla
 login; --member-cert is asked with --config alone.
 
 Examples:
@@ -82,15 +79,15 @@ Examples:
       },
     )
   withConnection(pki.command('reload'))
-    .option('--json', 'print JSON')
-    .description('read certificate, key and CA files again now, as SIGHUP does')
+    .option('--json')
+    .description('reload certificate, key and CA files now, as SIGHUP does')
     .addHelpText(
       'after',
       `
-Changed files are found within some seconds anyway; this says at once whether they are good. A set that does not belong
-together is refused, and the one in force stays so.
+Changed files are detected within seconds; this reports at once whether they are valid. Files that do not match each
+other are rejected, and the current ones stay in use.
 
-Example:
+Examples:
   flotilla pki reload --config /etc/flotilla/config.yml`,
     )
     .action(async (options: ConnectionOptions & { json?: boolean }) => {
@@ -104,19 +101,18 @@ function addRenewIssuing(pki: Command): void {
     .command('renew-issuing')
     .requiredOption('--config <file>', CONFIG_HELP)
     .requiredOption('--root-key <file>', 'private key of the root in identity.ca, PEM, mode 0600')
-    .option('--keep-key', 'a new certificate for the key that the issuing authority has now')
-    .option('--days <count>', 'how long it lasts', days(10 * 365), 5 * 365)
-    .option('--json', 'print JSON')
-    .description(
-      'give the cluster a new issuing authority; the root key does not leave this program',
-    )
+    .option('--keep-key', 'new certificate for the current key of the issuing authority')
+    .option('--days <count>', 'lifetime in days', days(10 * 365), 5 * 365)
+    .option('--json')
+    .description('rotate the issuing authority of the cluster')
     .addHelpText(
       'after',
       `
-Every member then signs itself a certificate under the new one within seconds. Certificates issued before stay valid until
-they end themselves, at the latest with the former issuing authority. Take the root key away again afterwards.
+The root key does not leave this program; move it offline again afterwards. Every member renews its certificate under
+the new authority within seconds. Certificates issued before stay valid until they expire, at the latest with the former
+issuing authority.
 
-Example:
+Examples:
   flotilla pki renew-issuing --config /etc/flotilla/config.yml --root-key /mnt/usb/root.key`,
     )
     .action(
@@ -149,21 +145,27 @@ function addIssue(pki: Command): void {
   pki
     .command('issue')
     .requiredOption('--config <file>', CONFIG_HELP)
-    .requiredOption('--name <text>', 'its common name')
-    .requiredOption('--out <file>', 'where the certificate and its chain are written')
+    .requiredOption('--name <text>', 'common name')
+    .requiredOption('--out <file>', 'file for the certificate and its chain')
     .option(
       '--key <file>',
-      'its key: used if it is there, else made, mode 0600 (default: <out>.key)',
+      'private key: used if it exists, else created, mode 0600 (default: <out>.key)',
     )
-    .option('--host <host>', 'a DNS name or IP address it is for; may be repeated', collect, [])
+    .option(
+      '--host <host>',
+      'DNS name or IP address of the certificate; may be repeated',
+      collect,
+      [],
+    )
     .option('--usage <usage>', 'server or client; may be repeated (default: client)', collect, [])
-    .option('--days <count>', 'how long it lasts', days(ISSUED_DAYS_MAX), 365)
-    .option('--json', 'print JSON')
-    .description('issue a certificate for somebody outside of the cluster, as a monitor or a proxy')
+    .option('--days <count>', 'lifetime in days', days(ISSUED_DAYS_MAX), 365)
+    .option('--json')
+    .description('issue a certificate for an external client or server')
     .addHelpText(
       'after',
       `
-The key is made here and stays here. The certificate carries no SPIFFE id: nobody can be a controller or an identity with it.
+For monitoring, a proxy and the like. The key is created on this host and never leaves it. The certificate carries no
+SPIFFE id, so it is accepted for no controller, router or identity.
 
 Examples:
   flotilla pki issue --config config.yml --name prometheus --out prometheus.pem

@@ -18,7 +18,7 @@ export async function linesOfEnd(
 ): Promise<readonly string[]> {
   if (await wasRemoved(id, others)) {
     return [
-      `${id} was removed from the cluster and has ended; its log is ${logPath}, and ${dataFolder} can be deleted`,
+      `${id} was removed from the cluster and exited; its log is ${logPath}, and ${dataFolder} can be deleted`,
     ]
   }
   const command = `${shellWord(program)} controller run ${shellWord(configPath)}`

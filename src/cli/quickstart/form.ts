@@ -42,7 +42,7 @@ export function beginForming(plan: QuickstartPlan): FormingState {
 }
 
 /** Whether a controller has all that it needs to run. */
-export function isLaidDown({ folder, dataFolder }: ControllerPlan): boolean {
+export function isPrepared({ folder, dataFolder }: ControllerPlan): boolean {
   return existsSync(join(dataFolder, IDENTITY_NAME)) && !existsSync(join(folder, JOINING_NAME))
 }
 

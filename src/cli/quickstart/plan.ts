@@ -89,8 +89,8 @@ export function inspectFolder(plan: QuickstartPlan): FolderState {
   throw new CommandFailure(
     EXIT_FAILED,
     isCluster
-      ? `${plan.dir} holds a cluster but no ${ADMIN_FILE_NAME}; put that file back, or remove the folder to begin anew`
-      : `${plan.dir} holds ${names[0] ?? ''}, which quickstart did not make; choose an empty folder with --dir`,
+      ? `${plan.dir} holds a cluster but no ${ADMIN_FILE_NAME}; restore that file, or remove the folder to start over`
+      : `${plan.dir} holds ${names[0] ?? ''}, which quickstart did not create; choose an empty folder with --dir`,
   )
 }
 
@@ -100,7 +100,7 @@ function checkSameForming(plan: QuickstartPlan): void {
   if (nodes === plan.controllers.length && port === plan.port) return
   throw new CommandFailure(
     EXIT_USAGE,
-    `${plan.dir} holds a cluster of ${nodes} on port ${port} that is not whole yet; run it with --nodes ${nodes} --port ${port}, or remove the folder to begin anew`,
+    `${plan.dir} holds a cluster of ${nodes} on port ${port} that is incomplete; run it with --nodes ${nodes} --port ${port}, or remove the folder to start over`,
   )
 }
 
@@ -124,7 +124,7 @@ function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const what = missing === undefined ? 'every data folder' : missing.configPath
   throw new CommandFailure(
     EXIT_FAILED,
-    `${what} is missing, so nothing can start; put it back, or remove ${dir} to begin anew`,
+    `${what} is missing; restore it, or remove ${dir} to start over`,
   )
 }
 
@@ -157,7 +157,7 @@ function readJson(path: string): unknown {
 function unreadable(path: string, cause?: unknown): CommandFailure {
   return new CommandFailure(
     EXIT_FAILED,
-    `${path} cannot be read as what quickstart wrote; put it back, or remove the folder to begin anew`,
+    `${path} is damaged; restore it, or remove the folder to start over`,
     cause,
   )
 }

@@ -16,7 +16,7 @@ import type { ProcessEvent } from './processes.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
 import { linesOfEnd } from './end.ts'
-import { beginForming, finishForming, formFirst, isLaidDown, joinNext, nameSeeds } from './form.ts'
+import { beginForming, finishForming, formFirst, isPrepared, joinNext, nameSeeds } from './form.ts'
 import { inspectFolder, LOOPBACK, planQuickstart } from './plan.ts'
 import type { ControllerPlan, QuickstartPlan } from './plan.ts'
 import { QuickstartRouters } from './routers.ts'
@@ -105,13 +105,13 @@ async function form(start: Start): Promise<boolean> {
   const { plan, processes } = start
   const [first, ...others] = plan.controllers
   if (first === undefined) return false
-  printLine(`forming a cluster of ${plan.controllers.length} in ${plan.dir}`)
+  printLine(`creating a cluster of ${plan.controllers.length} in ${plan.dir}`)
   const forming = beginForming(plan)
-  if (!isLaidDown(first)) await formFirst(first, forming)
+  if (!isPrepared(first)) await formFirst(first, forming)
   processes.start([first])
   if (!(await waitFor(start, () => noLeaderBecause(first)))) return false
   for (const controller of others) {
-    if (!isLaidDown(controller)) await joinNext(controller, first, forming)
+    if (!isPrepared(controller)) await joinNext(controller, first, forming)
     processes.start([controller])
   }
   if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
@@ -122,7 +122,7 @@ async function form(start: Start): Promise<boolean> {
 
 async function noLeaderBecause({ dataFolder, id }: ControllerPlan): Promise<string | null> {
   const leader = await leaderSeenBy({ dataFolder })
-  return leader === null ? `${id} does not lead yet` : null
+  return leader === null ? `${id} is not the leader yet` : null
 }
 
 async function notVotersBecause(
@@ -135,7 +135,7 @@ async function notVotersBecause(
       voter ? id : [],
     )
     const missing = controllers.filter(({ id }) => !voters.includes(id)).map(({ id }) => id)
-    return missing.length === 0 ? null : `${missing.join(', ')} does not vote yet`
+    return missing.length === 0 ? null : `${missing.join(', ')} is not a voter yet`
   } catch (error) {
     return sentenceOf(error)
   }
@@ -174,7 +174,7 @@ async function waitFor(
   { plan, watch, signals, deadlineMs }: Start,
   missing: (plan: QuickstartPlan) => Promise<string | null>,
 ): Promise<boolean> {
-  let last = 'nothing was asked yet'
+  let last = 'not checked yet'
   while (now() < deadlineMs) {
     if (signals.count > 0) return false
     const [ended] = watch.ended
@@ -201,9 +201,9 @@ async function notReadyBecause(plan: QuickstartPlan): Promise<string | null> {
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   const answers = await Promise.all(plan.controllers.map((one) => controllerAnswers(one, ca)))
   const silent = plan.controllers.filter((_, at) => answers[at] !== true)
-  if (silent.length > 0) return `${silent.map(({ id }) => id).join(', ')} does not answer yet`
+  if (silent.length > 0) return `${silent.map(({ id }) => id).join(', ')} does not respond yet`
   const leaders = await Promise.all(plan.controllers.map(leaderSeenBy))
-  return leaders.includes(null) ? 'there is no leader yet' : null
+  return leaders.includes(null) ? 'no leader yet' : null
 }
 
 function now(): number {
@@ -256,7 +256,7 @@ function printTable(plan: QuickstartPlan, processes: ControllerProcesses): void 
     here(one.logPath),
   ])
   printLine(formatTable(['id', 'https', 'mesh', 'pid', 'log'], rows))
-  printLine(`log in as in ${here(join(plan.dir, 'admin.json'))}; ^C stops all`)
+  printLine(`credentials: ${here(join(plan.dir, 'admin.json'))}; ^C stops all`)
 }
 
 /** Names every port that is taken, before anything is started. @throws {CommandFailure} */

@@ -85,7 +85,7 @@ function assignedValue(
   if (field.isSecret) {
     if (sign === '@') return readSecretInput(right, path)
     throw usage(
-      `${path} is a secret, and others on this host can read a command line; write ${path}@FILE, or ${path}@- for standard input`,
+      `${path} is a secret, and command lines are visible to other users; use ${path}@FILE, or ${path}@- for standard input`,
     )
   }
   if (sign === '=') return valueOf(path, right, schema)
@@ -107,7 +107,7 @@ function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindFie
   const one = withArticle(spoken(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`
   if (mode === 'create' || settable === 'always') return null
-  return `${name} of ${one} is set when it is made and stays`
+  return `${name} of ${one} can only be set at creation`
 }
 
 /** A file of fields: YAML, or JSON, which is YAML too. */

@@ -103,7 +103,7 @@ export function kindNamed(word: string): Kind {
   if (found !== undefined) return found
   const near = nearest(word, allKinds().flatMap(wordsFor))
   const hint = near === null ? 'flotilla kinds lists all' : `did you mean ${near}?`
-  throw new CommandFailure(EXIT_USAGE, `there is no kind ${JSON.stringify(word)}; ${hint}`)
+  throw new CommandFailure(EXIT_USAGE, `unknown kind ${JSON.stringify(word)}; ${hint}`)
 }
 
 /** The kind of a descriptor. @throws where a reference leads to one that the API does not serve: a mistake of ours. */

@@ -47,7 +47,7 @@ export class Names {
       ? `is the id of one ${one} and the name of another`
       : `is the name of several records`
     throw failure(
-      `${JSON.stringify(word)} ${reason}: ${ids}; rename one, or use the id that is no name`,
+      `${JSON.stringify(word)} ${reason}: ${ids}; rename one, or use an id that is not a name`,
     )
   }
 
@@ -116,7 +116,7 @@ export class Names {
       return data as Row
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
-      throw failure(`there is no ${spoken(kind.name)} with the id ${JSON.stringify(id)}`)
+      throw failure(`no ${spoken(kind.name)} with the id ${JSON.stringify(id)}`)
     }
   }
 
@@ -127,7 +127,7 @@ export class Names {
       rows.map(({ name }) => String(name)),
     )
     const hint = near === null ? `flotilla list ${kind.plural} shows them` : `did you mean ${near}?`
-    return failure(`there is no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    return failure(`no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
@@ -140,7 +140,7 @@ export class Names {
 /** As a literal of the filter language. @throws {CommandFailure} exit 1 for what it cannot say. */
 export function filterText(text: string): string {
   if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
-    throw failure('a name holds control characters; use the id of the record')
+    throw failure('a name contains control characters; use the id of the record')
   }
   return JSON.stringify(text).replaceAll('\\b', '\b')
 }

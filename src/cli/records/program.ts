@@ -5,7 +5,7 @@ import { withContextOption } from '../session/program.ts'
 import type { ListOptions, ReadOptions } from './read.ts'
 import type { DeleteOptions, WriteOptions } from './write.ts'
 
-const KIND = 'kind of record: flotilla kinds lists them'
+const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 
 /** The verbs that work on every kind of record alike. What they do is loaded when needed. */
@@ -20,8 +20,8 @@ export function addRecords(program: Command): void {
 function addReads(program: Command): void {
   withOutput(program.command('get'), 'yaml')
     .argument('<kind>', KIND)
-    .argument('<name>', 'its name or id')
-    .description('show one record of the network')
+    .argument('<name>', 'name or id')
+    .description('show one record')
     .addHelpText(
       'after',
       `
@@ -35,11 +35,11 @@ Examples:
     })
   withOutput(program.command('list'), 'table')
     .argument('<kind>', KIND)
-    .option('--filter <text>', 'only those that it is true of, such as: name contains "web"')
-    .option('--sort <fields>', 'in this order, such as: name desc')
-    .option('--limit <count>', 'this many at most (default: 100)', countOf)
-    .option('--all', 'every one')
-    .option('--fields <names>', 'these columns, separated by commas')
+    .option('--filter <text>', 'only matching records, such as: name contains "web"')
+    .option('--sort <fields>', 'sort order, such as: name desc')
+    .option('--limit <count>', 'maximum number of records (default: 100)', countOf)
+    .option('--all', 'all records')
+    .option('--fields <names>', 'columns to show, separated by commas')
     .description('list the records of a kind')
     .addHelpText(
       'after',
@@ -58,14 +58,14 @@ Examples:
 function addCreate(program: Command): void {
   withContextOption(program.command('create'))
     .argument('<kind>', KIND)
-    .argument('[field=value...]', 'its fields; FIELD@FILE takes a value from a file')
+    .argument('[field=value...]', 'fields; FIELD@FILE reads a value from a file')
     .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
-    .description('make a record')
+    .description('create a record')
     .addHelpText(
       'after',
       `
-Records that a field names are given by name or id; lists are separated by commas, or JSON; members of objects by dots. A secret is
-never a word of the command line: FIELD@FILE, or FIELD@- for standard input.
+References are given by name or id, lists separated by commas or as JSON, members of objects by dots. Secrets are never
+taken from the command line: use FIELD@FILE, or FIELD@- for standard input.
 
 Examples:
   flotilla create identity name=laptop roleAttributes=staff,mobile enrollment.ott=true
@@ -83,15 +83,15 @@ Examples:
 function addUpdate(program: Command): void {
   withContextOption(program.command('update'))
     .argument('<kind>', KIND)
-    .argument('<name>', 'its name or id')
-    .argument('[field=value...]', 'the fields that change; FIELD@FILE takes a value from a file')
+    .argument('<name>', 'name or id')
+    .argument('[field=value...]', 'fields to change; FIELD@FILE reads a value from a file')
     .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
-    .description('change some fields of a record')
+    .description('update fields of a record')
     .addHelpText(
       'after',
       `
-Fields that are not named stay as they are; lists are replaced whole. A member alone, such as tags.owner, leaves the others of
-its object.
+Fields that are not named stay unchanged; lists are replaced as a whole. A single member, such as tags.owner, leaves the
+other members of its object unchanged.
 
 Examples:
   flotilla update service web name=website
@@ -108,9 +108,9 @@ function addDelete(program: Command): void {
   withContextOption(program.command('delete'))
     .argument('<kind>', KIND)
     .argument('<name...>', 'names or ids')
-    .option('--yes', 'do not ask')
-    .description('delete records, after asking')
-    .addHelpText('after', '\nExample:\n  flotilla delete services web mail --yes')
+    .option('--yes', 'skip the confirmation')
+    .description('delete records, after confirmation')
+    .addHelpText('after', '\nExamples:\n  flotilla delete services web mail --yes')
     .action(async (kind: string, names: string[], options: DeleteOptions) => {
       const { deleteRecords } = await import('./write.ts')
       await deleteRecords(kind, names, options)
@@ -120,8 +120,9 @@ function addDelete(program: Command): void {
 function addExplanations(program: Command): void {
   program
     .command('kinds')
-    .description('list the kinds of records, and what can be done with each')
-    .option('--json', 'print JSON')
+    .description('list the kinds of records and their verbs')
+    .option('--json')
+    .addHelpText('after', '\nExamples:\n  flotilla kinds')
     .action(async (options: { json?: boolean }) => {
       const { printKinds } = await import('./explain.ts')
       printKinds(options)
@@ -129,9 +130,9 @@ function addExplanations(program: Command): void {
   program
     .command('explain')
     .argument('<kind>', KIND)
-    .option('--json', 'print JSON')
-    .description('list the fields of a kind: type, whether it must be given, when it can be set')
-    .addHelpText('after', '\nExample:\n  flotilla explain service-policy')
+    .option('--json')
+    .description('list the fields of a kind')
+    .addHelpText('after', '\nExamples:\n  flotilla explain service-policy')
     .action(async (kind: string, options: { json?: boolean }) => {
       const { explainKind } = await import('./explain.ts')
       explainKind(kind, options)
@@ -140,7 +141,7 @@ function addExplanations(program: Command): void {
 
 function withOutput(command: Command, usual: (typeof outputs)[number]): Command {
   return withContextOption(command).addOption(
-    new Option('-o, --output <form>', `how it is printed (default: ${usual})`).choices(outputs),
+    new Option('-o, --output <form>', `output format (default: ${usual})`).choices(outputs),
   )
 }
 

@@ -51,7 +51,7 @@ export async function listRecords(word: string, options: ListOptions): Promise<v
   const output = options.json === true ? 'json' : (options.output ?? 'table')
   await printRows(kind, rows, output, new Names(client), columns)
   if (rows.length < total && options.limit === undefined) {
-    const all = options.all === true ? '--filter narrows them down' : '--all shows every one'
+    const all = options.all === true ? 'narrow the list with --filter' : '--all shows all'
     process.stderr.write(`flotilla: ${rows.length} of ${total}; ${all}\n`)
   }
 }

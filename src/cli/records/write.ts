@@ -62,7 +62,7 @@ export async function updateRecord(
   mustOffer(kind, 'patch')
   const wanted = wantedBody(kind, 'patch', assignments, options.file)
   if (Object.keys(wanted.body).length === 0 && wanted.partial.length === 0) {
-    throw new CommandFailure(EXIT_USAGE, 'nothing to change: give FIELD=VALUE, or -f FILE')
+    throw new CommandFailure(EXIT_USAGE, 'nothing to change; pass FIELD=VALUE, or -f FILE')
   }
   const client = connect(options)
   const names = new Names(client)
@@ -153,7 +153,7 @@ async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {
   if (!isInteractive()) {
     throw new CommandFailure(
       EXIT_USAGE,
-      `there is no terminal to ask on whether ${what} shall be deleted; add --yes`,
+      `no terminal to confirm the deletion of ${what}; add --yes`,
     )
   }
   if ((await askLine(`Delete ${what}? (yes/no) `)) === 'yes') return
@@ -165,7 +165,7 @@ function mustBeWhole(kind: Kind, body: JsonObject): void {
   if (missing.length === 0) return
   throw new CommandFailure(
     EXIT_USAGE,
-    `create ${kind.name}: ${missing.join(', ')} must be given; flotilla explain ${kind.name} tells more`,
+    `create ${kind.name}: ${missing.join(', ')} must be given; see flotilla explain ${kind.name}`,
   )
 }
 

@@ -59,7 +59,7 @@ class RouterEnrollmentRun {
   async go(): Promise<void> {
     const { csr } = this.#config
     if (csr === null) {
-      throw usage('the configuration has no csr: a router without it cannot enroll; add one')
+      throw usage('the configuration has no section csr, which enrollment needs; add it')
     }
     const files = this.#files()
     const token = readEnrollmentToken(readTokenFile(this.#options.jwt))
@@ -100,7 +100,7 @@ class RouterEnrollmentRun {
     key: EnrollmentKey,
     ask: () => Promise<T>,
   ): Promise<T> {
-    this.#checks.ok('key', key.isFound ? `the one in ${key.path}` : 'made here, stays here')
+    this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
     try {
       // A token that was used in time is answered for its key later, too.
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
@@ -125,7 +125,7 @@ class RouterEnrollmentRun {
     if (found === undefined) return
     throw new CommandFailure(
       EXIT_FAILED,
-      `${found} is there already: this router may be enrolled; write over its files with --force, or name others in identity`,
+      `${found} already exists, this router may be enrolled; overwrite its files with --force, or name others in identity`,
     )
   }
 

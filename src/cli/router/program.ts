@@ -13,14 +13,14 @@ export function addRouter(program: Command): void {
   const router = program.command('router').description('check, enroll or run a router')
   router
     .command('check')
-    .argument('<config>', 'its configuration, a YAML file')
-    .option('--print', 'print the effective configuration, each value with where it is from')
-    .option('--json', 'print JSON')
-    .description('judge a configuration as a whole; start nothing')
+    .argument('<config>', 'configuration file, YAML')
+    .option('--print', 'print the effective configuration, each value with its source')
+    .option('--json')
+    .description('validate a configuration; start nothing')
     .addHelpText(
       'after',
       `
-Exit code 2 lists every fault with its line, what was found, what is allowed and the nearest known key.
+Exit code 2 lists every fault with its line, the value found, the values allowed and the nearest known key.
 
 Examples:
   flotilla router check router.yml
@@ -32,23 +32,24 @@ Examples:
     })
   router
     .command('enroll')
-    .argument('<config>', 'its configuration, a YAML file')
+    .argument('<config>', 'configuration file, YAML')
     .requiredOption('--jwt <file>', 'file of the enrollment token (JWT), or - for standard input')
     .addOption(
-      new Option('--key-alg <kind>', 'of the key that is made')
+      new Option('--key-alg <kind>', 'type of the key that is created')
         .choices(routerKeyAlgorithms)
         .default('EC:P-256'),
     )
-    .option('--force', 'write over the files of an earlier enrollment')
-    .option('--json', 'print JSON')
-    .description('turn an enrollment token into the files that identity names')
+    .option('--force', 'overwrite the files of an earlier enrollment')
+    .option('--json')
+    .description('enroll a router with an enrollment token')
     .addHelpText(
       'after',
       `
-The controller that the token names must show the certificate that signed it; nothing is sent before. The key is made here
-and stays here. Interrupted, the same command goes on with the same key.
+Writes the files that the section identity of the configuration names. Nothing is sent until the controller named by the
+token has presented the certificate that signed it. The key is created on this host and never leaves it. After an
+interruption, rerun the same command; it uses the same key.
 
-Example:
+Examples:
   flotilla router enroll router.yml --jwt router.jwt`,
     )
     .action(async (config: string, options: EnrollRouterOptions) => {
@@ -57,21 +58,21 @@ Example:
     })
   router
     .command('run')
-    .argument('<config>', 'its configuration, a YAML file')
-    .option('--extend', 'have the certificates extended at once, whatever time they have left')
+    .argument('<config>', 'configuration file, YAML')
+    .option('--extend', 'renew the certificates at once, even if they are not due')
     .addOption(
-      new Option('--log-level <level>', 'least severe lines that are written')
+      new Option('--log-level <level>', 'minimum severity of log lines')
         .choices(LOG_LEVELS)
         .default('info'),
     )
-    .description('run a router in the foreground; SIGTERM or ^C stops it cleanly')
+    .description('run a router in the foreground; SIGTERM or ^C stops it')
     .addHelpText(
       'after',
       `
-It connects to every current controller, shows as online there, and makes links to other routers. Circuits and clients are
-not served yet; the log says at the start which sections of the configuration carry no data.
+Connects to every current controller and links to other routers. Circuits and clients are not served yet; the log names
+the sections of the configuration that have no effect.
 
-Example:
+Examples:
   flotilla router run router.yml`,
     )
     .action(async (config: string, options: RunRouterOptions) => {
@@ -81,6 +82,8 @@ Example:
   router
     .command('options')
     .description('print every key of the configuration, as Markdown')
+    .addHelpText('after', '\nExamples:\n  flotilla router options')
+    .addHelpText('after', '\nExamples:\n  flotilla router options')
     .action(async () => {
       const { routerConfigurationDocument } = await import('../../router/config/document.ts')
       printLine(routerConfigurationDocument().trimEnd())

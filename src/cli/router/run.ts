@@ -3,8 +3,6 @@ import { realpathSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 
-import { pino, stdTimeFunctions } from 'pino'
-
 import type { Logger } from 'pino'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
@@ -22,6 +20,7 @@ import { RouterFailure } from '../../router/logger.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { askBounded } from '../enroll/bounded-https.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
+import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
 import { checkedRouterConfig } from './check.ts'
 
 export interface RunRouterOptions {
@@ -37,6 +36,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   const { config, effective } = checkedRouterConfig(path)
   const lock = await lockConfiguration(path)
   const log = createLog(options.logLevel)
+  switchLevelOnSignal(log, options.logLevel)
   const stopped = stopSignal(log)
   const random = { next: () => Math.random(), integer: integerBetween }
   try {
@@ -82,7 +82,7 @@ async function lockConfiguration(path: string): Promise<Server> {
   try {
     await promise
   } catch (error) {
-    const message = `a router runs by ${path} already; stop it first, or give this one a configuration and an identity of its own`
+    const message = `a router with the configuration ${path} is already running; stop it first, or give this one its own configuration and identity`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
   server.unref()
@@ -103,7 +103,16 @@ function integerBetween(min: number, max: number): number {
 function createLog(level: string): Logger {
   const writer = new LineWriter(openOutput())
   process.on('exit', () => writer.flushSync())
-  return pino({ base: {}, timestamp: stdTimeFunctions.isoTime, level }, writer)
+  return jsonLogger(forStdout(writer), { base: {}, level })
+}
+
+/** SIGUSR2 switches to `debug` and back; a restart resets it. */
+function switchLevelOnSignal(log: Logger, configured: string): void {
+  process.on('SIGUSR2', () => {
+    const [from, level] = [log.level, log.level === configured ? 'debug' : configured]
+    log.warn({ from, level }, `log level changed from ${from} to ${level} by SIGUSR2`)
+    log.level = level
+  })
 }
 
 /** The second signal ends the process at once, for who does not want to wait. */
@@ -139,5 +148,5 @@ async function askExtension(
   const data = status === 200 ? (JSON.parse(text) as { data?: Record<string, unknown> }).data : null
   const { cert, serverCert } = data ?? {}
   if (typeof cert === 'string' && typeof serverCert === 'string') return { cert, serverCert }
-  throw new Error(`it answered ${status} in place of certificates`)
+  throw new Error(`response status ${status} instead of certificates`)
 }

@@ -157,7 +157,7 @@ export class ApiClient {
     throw new ApiRefusal(
       status,
       refusal.code,
-      'the identity of this session may not do that; ask an administrator for the permission',
+      'permission denied; ask an administrator for the permission',
     )
   }
 
@@ -183,7 +183,7 @@ function mustBeSafe(controller: string, { isOnceOnly }: ApiRequest, fault: Https
   if (isOnceOnly !== true || !fault.isSent) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${controller}: it ${fault.message}; whether it was done is not known: look before it is repeated`,
+    `${controller}: it ${fault.message}; outcome unknown, check before repeating`,
     fault,
   )
 }
@@ -194,5 +194,5 @@ function unreachable(faults: readonly string[]): CommandFailure {
     const space = only.indexOf(' ')
     return new CommandFailure(EXIT_FAILED, `${only.slice(0, space)}: it${only.slice(space)}`)
   }
-  return new CommandFailure(EXIT_FAILED, `no controller can be asked: ${faults.join('; ')}`)
+  return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${faults.join('; ')}`)
 }

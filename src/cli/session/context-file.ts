@@ -80,7 +80,7 @@ export function changeContexts(
     if (Object.keys(file.contexts).length > contextLimits.contextsMax) {
       throw new CommandFailure(
         EXIT_FAILED,
-        `${path} holds ${contextLimits.contextsMax} contexts already; remove one with: flotilla context remove NAME`,
+        `${path} has the maximum of ${contextLimits.contextsMax} contexts; remove one with: flotilla context remove NAME`,
       )
     }
     writeSecretFile(path, `${JSON.stringify(file, null, 2)}\n`)
@@ -103,7 +103,7 @@ export function contextNamed(
   if (name === null) {
     throw new CommandFailure(
       EXIT_FAILED,
-      'no context is in use; log in with: flotilla login https://HOST:PORT --user NAME',
+      'no current context; log in with: flotilla login https://HOST:PORT --user NAME',
     )
   }
   const context = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
@@ -111,7 +111,7 @@ export function contextNamed(
   const known = Object.keys(file.contexts).sort().join(', ')
   throw new CommandFailure(
     EXIT_FAILED,
-    `there is no context ${name}; ${known === '' ? 'there are none: flotilla login URL makes one' : `there are: ${known}`}`,
+    `unknown context ${name}; ${known === '' ? 'there are none; flotilla login URL creates one' : `there are: ${known}`}`,
   )
 }
 

@@ -24,7 +24,7 @@ export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
   if (context.token === null) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `nobody is logged in to ${name}; log in with: ${logInCommand(name, context)}`,
+      `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
     )
   }
   return clientIn(name, context)
@@ -58,7 +58,7 @@ export async function logOut(options: ContextOptions): Promise<void> {
   if (fault !== null) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `${name}: the token is forgotten here, but its session could not be ended (${fault}); it ends by itself when it is not used`,
+      `${name}: token removed, but its session could not be ended (${fault}); it expires when unused`,
     )
   }
 }
@@ -112,7 +112,7 @@ export function listContexts(options: ContextOptions): void {
 export function useContext(asked: string, options: ContextOptions): void {
   changeContexts((file) => ({ ...file, current: contextNamed(file, asked).name }))
   if (options.json === true) printJson({ context: asked })
-  else printLine(`context ${asked} is in use`)
+  else printLine(`current context: ${asked}`)
 }
 
 /** Forgets a context, after ending its session where that can be done. */
@@ -126,5 +126,7 @@ export async function removeContext(asked: string, options: ContextOptions): Pro
   if (options.json === true) printJson({ context: name, isEnded: fault === null })
   else printLine(`removed context ${name}`)
   if (fault === null) return
-  process.stderr.write(`flotilla: its session could not be ended (${fault}); it ends by itself\n`)
+  process.stderr.write(
+    `flotilla: its session could not be ended (${fault}); it expires when unused\n`,
+  )
 }

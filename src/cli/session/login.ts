@@ -51,7 +51,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   changeContexts((now) => ({ ...withContext(now, name, context), current: name }))
   if (options.json === true) {
     printJson({ context: name, controllers: context.controllers, identity: opened.identity })
-  } else printLine(`logged in to ${first} as ${opened.identity}; context ${name} is in use`)
+  } else printLine(`logged in to ${first} as ${opened.identity}; current context: ${name}`)
 }
 
 /** @throws {CommandFailure} exit 2 for what is no address of a controller. */
@@ -80,18 +80,15 @@ function knownTrust(before: Context | undefined, controller: string): { known?: 
 
 function methodOf({ user, cert, key }: LogInOptions, before: Context | undefined): LogInMethod {
   if ((cert === undefined) !== (key === undefined)) {
-    throw new CommandFailure(EXIT_USAGE, '--cert and --key are given together')
+    throw new CommandFailure(EXIT_USAGE, '--cert and --key must be given together')
   }
   if (cert !== undefined && key !== undefined) {
     if (user === undefined) return { method: 'cert', cert: resolve(cert), key: resolve(key) }
-    throw new CommandFailure(EXIT_USAGE, 'log in by --user, or by --cert and --key')
+    throw new CommandFailure(EXIT_USAGE, 'log in with --user, or with --cert and --key')
   }
   if (user !== undefined) return { method: 'password', username: user }
   if (before !== undefined) return before.logIn
-  throw new CommandFailure(
-    EXIT_USAGE,
-    'who logs in? Give --user NAME, or --cert FILE and --key FILE',
-  )
+  throw new CommandFailure(EXIT_USAGE, 'name the user: --user NAME, or --cert FILE and --key FILE')
 }
 
 type Credential =
@@ -105,7 +102,7 @@ async function credentialOf(method: LogInMethod, options: LogInOptions): Promise
   if (isInteractive()) return { password: await askHidden(`Password of ${method.username}: `) }
   throw new CommandFailure(
     EXIT_USAGE,
-    'there is no terminal to ask for the password on; give --password-file FILE, or - for standard input',
+    'no terminal to prompt for the password; pass --password-file FILE, or - for standard input',
   )
 }
 

@@ -7,35 +7,37 @@ import type { LogInOptions } from './login.ts'
 export function addSession(program: Command): void {
   addLogIn(program)
   withContextOption(program.command('logout'))
-    .description('end the session of a context')
-    .addHelpText('after', '\nExample:\n  flotilla logout --context prod')
+    .description('log out of a context')
+    .addHelpText('after', '\nExamples:\n  flotilla logout --context prod')
     .action(async (options: ContextOptions) => {
       const { logOut } = await import('./contexts.ts')
       await logOut(options)
     })
-  addContexts(program.command('context').description('list, choose and remove contexts'))
+  addContexts(program.command('context').description('list, select and remove contexts'))
 }
 
 function addLogIn(program: Command): void {
   program
     .command('login')
-    .argument('<url...>', 'controllers, https://HOST:PORT; the others of the cluster are learned')
-    .description('open a session, for the verbs that administer a network')
+    .argument('<url...>', 'controllers, https://HOST:PORT; other members are discovered')
+    .description('log in to administer a network')
     .option('--user <name>', 'log in by password as this user')
-    .option('--password-file <file>', 'the password, or - for standard input; else it is asked for')
-    .option('--cert <file>', 'log in by this certificate, PEM')
-    .option('--key <file>', 'with --cert: its key, PEM, mode 0600')
-    .option('--ca <file>', 'CA certificates that the controllers are verified against')
-    .option('--fingerprint <sha256>', 'trust the CA whose certificate has this SHA-256')
-    .option('--code-file <file>', 'code of the authenticator app, or - for standard input')
-    .option('--context <name>', 'keep it under this name (default: the address)')
-    .option('--json', 'print JSON')
+    .option('--password-file <file>', 'password file, or - for standard input (default: prompt)')
+    .option('--cert <file>', 'log in with this certificate, PEM')
+    .option('--key <file>', 'with --cert: private key, PEM, mode 0600')
+    .option('--ca <file>', 'CA certificates to verify the controllers with')
+    .option('--fingerprint <sha256>', 'trust the CA with this SHA-256 fingerprint')
+    .option(
+      '--code-file <file>',
+      'file with the code of the authenticator app, or - for standard input',
+    )
+    .option('--context <name>', 'name of the context (default: the address)')
+    .option('--json')
     .addHelpText(
       'after',
       `
-A CA that is neither given nor known to this host is shown by its fingerprint, and must be trusted before anything secret is
-sent. Session and addresses are kept in $XDG_CONFIG_HOME/flotilla/contexts.json, mode 0600; when a controller is away, the next
-one is asked.
+The fingerprint of an unknown CA is shown and must be confirmed before any secret is sent. Session and addresses are
+stored in $XDG_CONFIG_HOME/flotilla/contexts.json, mode 0600. If a controller is unreachable, the next one is used.
 
 Examples:
   flotilla login https://ctrl1.example.net:1280 --user admin --ca ca.pem
@@ -51,26 +53,29 @@ Examples:
 function addContexts(context: Command): void {
   context
     .command('list')
-    .description('the networks that this user has logged in to; no secrets')
-    .option('--json', 'print JSON')
+    .description('list contexts')
+    .option('--json')
+    .addHelpText('after', '\nExamples:\n  flotilla context list')
     .action(async (options: ContextOptions) => {
       const { listContexts } = await import('./contexts.ts')
       listContexts(options)
     })
   context
     .command('use')
-    .argument('<name>', 'as context list tells it')
-    .description('work in this context from now on')
-    .option('--json', 'print JSON')
+    .argument('<name>', 'name of the context')
+    .description('set the current context')
+    .option('--json')
+    .addHelpText('after', '\nExamples:\n  flotilla context use prod')
     .action(async (name: string, options: ContextOptions) => {
       const { useContext } = await import('./contexts.ts')
       useContext(name, options)
     })
   context
     .command('remove')
-    .argument('<name>', 'as context list tells it')
-    .description('end its session and forget it')
-    .option('--json', 'print JSON')
+    .argument('<name>', 'name of the context')
+    .description('log out and remove a context')
+    .option('--json')
+    .addHelpText('after', '\nExamples:\n  flotilla context remove prod')
     .action(async (name: string, options: ContextOptions) => {
       const { removeContext } = await import('./contexts.ts')
       await removeContext(name, options)
@@ -80,6 +85,6 @@ function addContexts(context: Command): void {
 /** For every verb that works in a context. */
 export function withContextOption(command: Command): Command {
   return command
-    .option('--context <name>', 'work in this context (default: the one in use)')
-    .option('--json', 'print JSON')
+    .option('--context <name>', 'context to use (default: the current one)')
+    .option('--json')
 }

@@ -42,7 +42,7 @@ export function errorIn(
 export function refusalIn(status: number, body: unknown): ApiRefusal {
   const found = errorIn(body)
   if (found === null) {
-    return new ApiRefusal(status, '', `it answered ${status}, as no controller does`)
+    return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }
   const { code, error } = found
   const { field, reason, message } = error.cause ?? {}

@@ -142,7 +142,7 @@ async function shownAuthorities(controller: string, caPem?: string): Promise<Cer
 function noAuthorities(controller: string): CommandFailure {
   return new CommandFailure(
     EXIT_FAILED,
-    `${controller}: it is of a CA that is not known here and tells no CA certificates; give them with --ca FILE`,
+    `${controller}: unknown CA, and no CA certificates in its response; pass them with --ca FILE`,
   )
 }
 

@@ -18,11 +18,11 @@ type WithLayout = (command: Command, config?: string) => Command
 export function addSnapshots(cluster: Command, withLayout: WithLayout): void {
   const snapshot = cluster
     .command('snapshot')
-    .description('back the cluster up, check a backup, restore one')
+    .description('create, verify and restore backups')
     .addHelpText(
       'after',
       `
-docs/backup.md has the drill word for word, and says what somebody could do with a stolen backup.`,
+docs/backup.md has the procedure step by step, and the risks of a stolen backup.`,
     )
   addSave(snapshot)
   addVerify(snapshot)
@@ -34,23 +34,23 @@ docs/backup.md has the drill word for word, and says what somebody could do with
 function addSave(snapshot: Command): void {
   snapshot
     .command('save')
-    .description('write a backup of the whole state while the cluster goes on')
-    .argument('<file>', 'the backup, mode 0600; a file that is there is left as it is')
-    .option('--config <file>', 'configuration of a controller that runs on this host')
+    .description('write a backup of the whole state, online')
+    .argument('<file>', 'backup file, mode 0600; an existing file is not overwritten')
+    .option('--config <file>', 'configuration of a running controller on this host')
     .option('--data <folder>', 'or its data folder')
-    .option('--recipient <file>', 'encrypt it for this public key or certificate (PEM; EC or RSA)')
-    .option('--without-secrets', 'leave out what a new cluster could not begin without')
-    .option('--plaintext', 'write the secrets in the clear: the file is as good as the cluster')
-    .option('--stale', 'ask no leader: what this controller has applied, even without a quorum')
-    .option('--json', 'print JSON')
+    .option('--recipient <file>', 'encrypt for this public key or certificate (PEM; EC or RSA)')
+    .option('--without-secrets', 'omit secrets; such a backup cannot be restored as a new cluster')
+    .option('--plaintext', 'do not encrypt; anyone with the file controls the cluster')
+    .option('--stale', 'use the state applied on this controller, even without a quorum')
+    .option('--json')
     .addHelpText(
       'after',
       `
-A backup with secrets is encrypted, or refused: --plaintext has to be said. Its private half stays away from controllers:
+A backup with secrets needs --recipient or --plaintext. Keep the private key of the recipient away from controllers:
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out backup.key
   openssl pkey -in backup.key -pubout -out backup.pem
 
-Example:
+Examples:
   flotilla cluster snapshot save monday.backup --config /etc/flotilla/config.yml --recipient backup.pem`,
     )
     .action(async (file: string, options: SaveOptions) => {
@@ -62,17 +62,17 @@ Example:
 function addVerify(snapshot: Command): void {
   snapshot
     .command('verify')
-    .description('check a backup from end to end; asks no controller')
-    .argument('<file>', 'the backup')
+    .description('verify a backup file, offline')
+    .argument('<file>', 'backup file')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
-    .option('--sha256 <hex>', 'the SHA-256 that save printed')
-    .option('--json', 'print JSON')
+    .option('--sha256 <hex>', 'SHA-256 printed by save')
+    .option('--json')
     .addHelpText(
       'after',
       `
-Without the key of an encrypted backup every checksum is checked; with it, every record and reference too.
+Checks every checksum; with the key of an encrypted backup, every record and reference as well.
 
-Example:
+Examples:
   flotilla cluster snapshot verify monday.backup --key backup.key`,
     )
     .action(async (file: string, options: VerifyOptions) => {
@@ -84,13 +84,13 @@ Example:
 function addList(snapshot: Command): void {
   snapshot
     .command('list')
-    .description('what is said at head and end of backups, the newest first; needs no key')
-    .argument('<path>', 'a backup, or a folder with backups')
-    .option('--json', 'print JSON')
+    .description('list backups with their metadata, newest first; needs no key')
+    .argument('<path>', 'backup file, or folder of backups')
+    .option('--json')
     .addHelpText(
       'after',
       `
-Example:
+Examples:
   flotilla cluster snapshot list /var/backups/flotilla`,
     )
     .action(async (path: string, options: ListOptions) => {
@@ -102,17 +102,17 @@ Example:
 function addDiff(snapshot: Command): void {
   snapshot
     .command('diff')
-    .description('what a restore would change of the cluster as it is now; writes nothing')
+    .description('show the changes a restore would make; writes nothing')
     .argument('<file>', 'the backup')
-    .option('--config <file>', 'configuration of a controller that runs on this host')
+    .option('--config <file>', 'configuration of a running controller on this host')
     .option('--data <folder>', 'or its data folder')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
-    .option('--stale', 'ask no leader: what this controller has applied, even without a quorum')
-    .option('--json', 'print JSON, with the first ids of each kind')
+    .option('--stale', 'use the state applied on this controller, even without a quorum')
+    .option('--json')
     .addHelpText(
       'after',
       `
-Example:
+Examples:
   flotilla cluster snapshot diff monday.backup --config /etc/flotilla/config.yml --key backup.key`,
     )
     .action(async (file: string, options: DiffOptions) => {
@@ -126,20 +126,21 @@ function addRestore(snapshot: Command, withLayout: WithLayout): void {
     .description('put a backup into the running cluster, or begin a new cluster from it')
     .option('--config <file>', 'restore into the running cluster of this controller')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
-    .option('--sha256 <hex>', 'the SHA-256 that save printed')
+    .option('--sha256 <hex>', 'SHA-256 printed by save')
     .option('--confirm <text>', 'running cluster: its id, in place of typing it')
     .option('--if-index <index>', 'running cluster: refuse if records were written after it', index)
     .option('--other-cluster', 'running cluster: the backup may be of another one')
-    .option('--json', 'print JSON')
+    .option('--json')
     .addHelpText(
       'after',
       `
 With --config, or --data without CONFIG, the records of the running cluster are replaced in one step on all controllers,
 after a preview that has to be confirmed. Members, keys, revocations and the audit log stay; all sessions end.
 
-With CONFIG, a new cluster begins with this controller. An existing CONFIG is followed; one that is not there is written
-from the options. The data folder must be empty. Identity files of the old controller are used again where CONFIG names
-them; otherwise they are made. The old cluster must be stopped for good. Others join with tickets.
+With CONFIG, a new cluster is created on this host. An existing CONFIG is used as it is; a missing one is written from the
+options. The data folder must be empty. Identity files of the old controller that CONFIG names are reused; missing ones
+are created. The old cluster must be stopped permanently. Other controllers join with tickets: flotilla cluster invite,
+flotilla cluster join.
 
 Examples:
   flotilla cluster snapshot restore monday.backup --config /etc/flotilla/config.yml --key backup.key

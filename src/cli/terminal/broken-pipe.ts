@@ -1,13 +1,13 @@
-let isWatching = false
+/** The program may be run again in one process, as tests do. */
+let isWatched = false
 
 /**
  * What reads the output may end first, as `| head` does. The program then stops as on SIGTERM: a verb that prints ends at
  * once, and one that keeps controllers stops them in order. Without this, Node ends it with a stack on the screen.
  */
 export function stopOnBrokenPipe(): void {
-  // Once a process: a test runs the program many times in one, and each listener would stay.
-  if (isWatching) return
-  isWatching = true
+  if (isWatched) return
+  isWatched = true
   const stop = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error
     process.kill(process.pid, 'SIGTERM')

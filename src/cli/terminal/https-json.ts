@@ -93,7 +93,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
         answer.on('data', (chunk: Buffer) => {
           bytes += chunk.length
           if (bytes > (options.answerBytesMax ?? ANSWER_BYTES_MAX))
-            answer.destroy(new Error('gives an answer that is too long'))
+            answer.destroy(new Error('sent a response that is too long'))
           else chunks.push(chunk)
         })
         answer.on('error', fail)
@@ -144,10 +144,10 @@ export function reasonOf(error: unknown, timeoutMs: number): string {
       return `gives no answer within ${timeoutMs / 1000} s: a firewall may drop the packets`
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return 'cannot be reached from this host: look at routes and firewalls'
+      return 'is unreachable from this host; check routes and firewalls'
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'has a name that this host cannot resolve: look at its DNS'
+      return 'cannot be resolved on this host; check its DNS'
     case 'ECONNRESET':
     case 'EPIPE':
       return 'ended the connection'

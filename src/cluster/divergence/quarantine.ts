@@ -57,7 +57,7 @@ export class Quarantine {
     this.#parts = parts
     if (parts.mark?.isSet() !== true) return
     this.#phase = 'rebuilding'
-    this.#tell('it was found wrong before this start')
+    this.#tell('state divergence was found before this start')
   }
 
   get phase(): QuarantinePhase {
@@ -89,10 +89,10 @@ export class Quarantine {
     this.#phase = isStuck ? 'stuck' : 'rebuilding'
     this.#failures = 0
     this.#dueMs = nowMs
-    const differs = `at index ${index} it is not the state of ${agreeing.join(' and ')}`
+    const differs = `state at index ${index} differs from ${agreeing.join(' and ')}`
     this.#tell(
       isStuck
-        ? `${differs}, and so it was after each of ${rebuildsMax} rebuilds: it stays out of service until it is started again`
+        ? `${differs}, also after ${rebuildsMax} rebuilds; out of service until it is restarted`
         : differs,
     )
     this.#setMark()
@@ -104,7 +104,7 @@ export class Quarantine {
     if (this.#phase !== 'rebuilding' && this.#phase !== 'proving') return
     this.#phase = 'proving'
     this.#rebuiltAt = index
-    this.#parts.log.info({ index }, `the state is rebuilt as of ${index} and is compared anew`)
+    this.#parts.log.info({ index }, `state rebuilt at index ${index}; verifying`)
   }
 
   /** No other state was got. */
@@ -113,7 +113,7 @@ export class Quarantine {
     const waitMs = Math.min(retryMsMin * 2 ** this.#failures, retryMsMax)
     this.#failures += 1
     this.#dueMs = this.#parts.clock.monotonicMs() + waitMs
-    this.#parts.log.warn({ because, waitMs }, `the state is not rebuilt yet: ${because}`)
+    this.#parts.log.warn({ because, waitMs }, `state not rebuilt yet: ${because}`)
   }
 
   /** A majority holds the same state at `index`. @returns whether this ends the quarantine. */
@@ -124,14 +124,14 @@ export class Quarantine {
       this.#parts.mark?.clear()
     } catch (err) {
       // The next start is in quarantine again, and rebuilds a state that was right: slow, and not wrong.
-      this.#parts.log.error({ err }, 'the mark of the quarantine could not be removed')
+      this.#parts.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
     this.#parts.alarms.clear('STATE_QUARANTINED')
     return true
   }
 
   #tell(because: string): void {
-    this.#because = `the state of this controller is wrong and it answers nothing: ${because}`
+    this.#because = `state differs from the majority; requests are refused: ${because}`
     this.#parts.alarms.raise('STATE_QUARANTINED', { reason: this.#because })
   }
 
@@ -139,7 +139,10 @@ export class Quarantine {
     try {
       this.#parts.mark?.set(this.#because)
     } catch (err) {
-      this.#parts.log.error({ err }, 'the quarantine could not be marked: a restart forgets it')
+      this.#parts.log.error(
+        { err },
+        'cannot write the QUARANTINE file; a restart would lift the quarantine',
+      )
     }
   }
 }

@@ -51,7 +51,7 @@ export async function fetchState(
   const { offer, form } = await openState(peers, from, least)
   const index = Number(offer.index)
   if (index < least)
-    throw new Error(`${from} offers the state at ${index}, which is before ${least}`)
+    throw new Error(`${from} offers state at index ${index}, older than the required ${least}`)
   if (isUnwanted()) throw new Error('it is not wanted any more')
   const { name, request, answer } = peerMethods.piece
   const receiver = await machine.receive()
@@ -63,7 +63,7 @@ export async function fetchState(
       return form === 'json' ? decodePiece(piece, number) : decodePeerMessage(answer, piece)
     })
     const { position } = await receiver.finish()
-    if (position.index !== index) throw new Error('what was received is not what was announced')
+    if (position.index !== index) throw new Error('received data does not match its announcement')
     return receiver
   } catch (error) {
     await receiver.abandon()

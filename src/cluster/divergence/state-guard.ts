@@ -216,7 +216,10 @@ export class StateGuard {
     const verdict = judgeState({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
     if (verdict.kind === 'fine' && this.#quarantine.agreed(index)) {
-      this.#parts.log.info({ index }, `in service again: the majority holds the same at ${index}`)
+      this.#parts.log.info(
+        { index },
+        `quarantine lifted: state matches the majority at index ${index}`,
+      )
       this.#parts.onRelease()
     }
   }
@@ -275,7 +278,7 @@ export class StateGuard {
       const from = this.#source()
       const { machine, log } = this.#parts
       const { applied } = machine.progress()
-      log.info({ peer: from, applied }, `the state is fetched from ${from}`)
+      log.info({ peer: from, applied }, `fetching state from ${from}`)
       receiver = await fetchState(this.#parts, from, applied, () => this.#isUnwanted)
     } catch (error) {
       this.#onNotRebuilt(error instanceof Error ? error.message : String(error))
@@ -302,7 +305,7 @@ export class StateGuard {
       await this.#parts.machine.restore(receiver)
       await this.#parts.derive()
     } catch (error) {
-      this.#parts.onFatal(new Error(`the state can not be rebuilt: ${String(error)}`))
+      this.#parts.onFatal(new Error(`cannot rebuild the state: ${String(error)}`))
       return
     }
     this.endReplacing()
@@ -317,7 +320,7 @@ export class StateGuard {
     const usable = peers.readyPeers().filter((id) => !isFailing(id))
     const best = [...usable].sort((a, b) => rank(a) - rank(b))
     const source = best[this.#quarantine.failures % Math.max(1, best.length)]
-    if (source === undefined) throw new Error('no member that answers is connected')
+    if (source === undefined) throw new Error('no connected member responds')
     return source
   }
 }

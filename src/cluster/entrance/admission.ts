@@ -141,7 +141,7 @@ export class AdmissionDesk implements Admission {
     const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
     const { outcome } = await this.#propose(CommandKind.TICKET_REVOKE, payload, by)
     if (!outcome.ok) throw problemOf(outcome)
-    this.#parts.log.info({ ticketId: id }, 'revoked a ticket; nobody can join by it any more')
+    this.#parts.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
   /** The fabric API of every member: this one first, then those in contact. */
@@ -156,7 +156,7 @@ export class AdmissionDesk implements Admission {
       .map(({ url }) => url)
     if (addresses.length > 0) return addresses.slice(0, TICKET_ADDRESSES_MAX)
     throw new Problem('MEMBERSHIP_REFUSED', {
-      detail: "no controller serves the fabric API, which joining needs: add 'fabric' to web.apis",
+      detail: "no controller serves the fabric API, which a join needs; add 'fabric' to web.apis",
     })
   }
 
@@ -180,7 +180,7 @@ export class AdmissionDesk implements Admission {
       if (outcome.ok) break
       if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
     }
-    log.info({ controller: request.id, ticketId: ticket.id }, 'a controller was admitted')
+    log.info({ controller: request.id, ticketId: ticket.id }, 'admitted a controller')
     return await this.#answer(request.id)
   }
 
@@ -197,10 +197,10 @@ export class AdmissionDesk implements Admission {
       throw error
     }
     if (ticket.clusterId !== cluster.clusterId) {
-      throw ticketRefused('this ticket is of another cluster; ask for one of this cluster')
+      throw ticketRefused('the ticket belongs to another cluster; get one from this cluster')
     }
     if (ticket.generation !== cluster.generation) {
-      throw ticketRefused('this ticket was made before the cluster was restored; ask for a new one')
+      throw ticketRefused('the ticket predates the recovery of the cluster; get a new one')
     }
     return ticket
   }
@@ -210,12 +210,10 @@ export class AdmissionDesk implements Admission {
     const known = state.get<JoinTicketRecord>('joinTicket', ticket.id)
     const expected = Buffer.from(known?.digest ?? '', 'hex')
     if (expected.length !== digest.length || !timingSafeEqual(expected, digest)) {
-      throw ticketRefused(
-        "the cluster does not know this ticket, or no longer; ask for a new one ('flotilla cluster invite')",
-      )
+      throw ticketRefused("unknown or expired ticket; get a new one ('flotilla cluster invite')")
     }
     if ((known?.expiresAt ?? 0) <= state.logTimeMs) {
-      throw ticketRefused("this ticket has expired; ask for a new one ('flotilla cluster invite')")
+      throw ticketRefused("the ticket has expired; get a new one ('flotilla cluster invite')")
     }
   }
 
@@ -224,7 +222,7 @@ export class AdmissionDesk implements Admission {
     const inForce = this.#parts.state.featureLevel
     if (featureLevel >= inForce) return
     throw new Problem('MEMBERSHIP_REFUSED', {
-      detail: `feature level ${inForce} is in force and the new controller knows levels up to ${String(featureLevel)}; install the version that the cluster runs`,
+      detail: `the cluster is at feature level ${inForce} and the new controller supports up to ${String(featureLevel)}; install the version that the cluster runs`,
     })
   }
 
@@ -285,7 +283,7 @@ export class AdmissionDesk implements Admission {
     const issuer = keyring.issuing()
     if (issuer === null) {
       throw new Problem('PEER_UNREACHABLE', {
-        detail: 'this controller does not hold the issuing authority; ask another one',
+        detail: 'this controller does not have the issuing authority; use another controller',
       })
     }
     const nowMs = clock.nowMs()
@@ -303,7 +301,7 @@ export class AdmissionDesk implements Admission {
     const admission = state.get<AdmissionRecord>('admission', id)
     if (admission === undefined) {
       throw new Problem('MEMBERSHIP_REFUSED', {
-        detail: `${id} was removed while it joined; ask for a new ticket`,
+        detail: `${id} was removed during its join; get a new ticket`,
       })
     }
     return {

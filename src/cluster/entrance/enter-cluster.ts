@@ -68,9 +68,7 @@ export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> 
     }
   }
   const detail =
-    failures.length === 0
-      ? 'no address of a member is known: name some in cluster.seeds'
-      : failures.join('; ')
+    failures.length === 0 ? 'no member address is known; set cluster.seeds' : failures.join('; ')
   throw new Problem('PEER_UNREACHABLE', { detail })
 }
 
@@ -104,5 +102,5 @@ function entryAnswerOf(message: AdmissionAnswer): EntryAnswer {
 }
 
 function unreadable(): Problem {
-  return new Problem('COULD_NOT_VALIDATE', { detail: 'its answer cannot be read' })
+  return new Problem('COULD_NOT_VALIDATE', { detail: 'malformed response' })
 }

@@ -81,7 +81,7 @@ export class Entrance {
       this.#parts.onAnswer(answer)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      this.#once('warn', `not let in yet: ${error.message}`)
+      this.#once('warn', `not admitted yet: ${error.message}`)
     } finally {
       this.#isAsking = false
     }
@@ -98,7 +98,7 @@ export class Entrance {
 
   #say(answer: EntryAnswer): void {
     if (answer.outcome === 'refused') this.#once('warn', answer.because)
-    else this.#once('info', `let in (${answer.outcome}): waiting for the log`)
+    else this.#once('info', `admitted (${answer.outcome}); catching up`)
   }
 
   /** The same again and again is said once. */

@@ -94,7 +94,7 @@ export class EntryDesk {
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
     if (!(await waitUntil(clock, deadlineMs, () => isAtRest(consensus.configuration())))) {
-      const detail = 'another change of the members is under way: ask again when it is done'
+      const detail = 'another membership change is in progress; retry when it is done'
       throw new Problem('MEMBERSHIP_BUSY', { detail })
     }
     const first = this.#judge(caller, request)
@@ -110,12 +110,12 @@ export class EntryDesk {
         const verdict = this.#judge(caller, request)
         if ('target' in verdict) return verdict.target
         throw new Problem('MEMBERSHIP_REFUSED', {
-          detail: verdict.verdict === 'refused' ? verdict.because : 'it is a member meanwhile',
+          detail: verdict.verdict === 'refused' ? verdict.because : 'it is a member by now',
         })
       },
     })
     const { address } = request
-    const how = outcome === 'added' ? 'has come in' : 'has come back with another disk'
+    const how = outcome === 'added' ? 'was admitted' : 'was re-admitted with a new data folder'
     log.info({ member: caller.id, address }, `${caller.id} ${how}, as a learner`)
     const action = outcome === 'added' ? 'member-add' : 'member-return'
     void actions.note({ action, target: caller.id, outcome: 'done' }, SYSTEM_ACTOR)
@@ -166,6 +166,6 @@ export class EntryDesk {
 function requestIn(message: AdmissionRequest | undefined): EntryRequest {
   const request = entryRequestOf(message ?? create(AdmissionRequestSchema))
   if (parseHostPort(request.address) !== null) return request
-  const detail = 'the address of the mesh must be host:port (option cluster.advertise)'
+  const detail = 'the cluster address must be host:port (option cluster.advertise)'
   throw new Problem('COULD_NOT_VALIDATE', { detail })
 }

@@ -82,7 +82,7 @@ export function judgeEntry(
 ): EntryVerdict {
   const { id } = caller
   if (request.clusterId !== '' && request.clusterId !== context.clusterId) {
-    return refused('other-cluster', `${id} belongs to another cluster: check its seeds`)
+    return refused('other-cluster', `${id} belongs to another cluster; check cluster.seeds`)
   }
   const member = context.record.members.find((known) => known.id === id)
   if (member !== undefined && isOfKey(member, caller.publicKeySha256)) {
@@ -92,7 +92,7 @@ export function judgeEntry(
   if (member !== undefined) {
     return refused(
       'other-key',
-      `${id} is a member by another key: start it with the certificate it joined with, or remove it and join again with a new ticket`,
+      `${id} is registered with another key; start it with the certificate it joined with, or remove it and join again with a new ticket`,
     )
   }
   // A removal that is not settled yet has left the admission behind.
@@ -100,7 +100,7 @@ export function judgeEntry(
   if (!sameBytes(admitted.keySha256, caller.publicKeySha256)) {
     return refused(
       'other-key',
-      `${id} is admitted by another key: start it with the certificate of its last join, or remove ${id} and join again with a new ticket`,
+      `${id} was admitted with another key; start it with the certificate of its last join, or remove ${id} and join again with a new ticket`,
     )
   }
   const tooOld = refusedOlder(id, request, context)
@@ -108,7 +108,7 @@ export function judgeEntry(
   if (context.record.members.length >= membershipLimits.membersMax) {
     return refused(
       'full',
-      `the cluster has ${membershipLimits.membersMax} members: remove one first`,
+      `the cluster has the maximum of ${membershipLimits.membersMax} members; remove one first`,
     )
   }
   const target = clone(ConfigurationSchema, context.record)
@@ -134,7 +134,7 @@ function judgeMember(
   if (isOtherProcess || (liveStartedAtMs !== null && !isSameStore)) {
     return refused(
       'store-in-use',
-      `${id} is running already, with ${isSameStore ? 'a copy of this' : 'another'} data folder: stop that process, or this one`,
+      `${id} is running already, with ${isSameStore ? 'a copy of this' : 'another'} data folder; stop one of the two processes`,
     )
   }
   if (member === undefined || isSameStore) return { verdict: 'member' }
@@ -147,7 +147,7 @@ function judgeMember(
   member.returning = isWaitedFor
   member.voter = false
   if (target.members.some(({ voter }) => voter)) return { verdict: 'returning', target }
-  return refused('store-in-use', `${id} is the last voter and leads: there is nobody to let it in`)
+  return refused('store-in-use', `${id} is the last voter and leader; no other member can admit it`)
 }
 
 /** It could not apply the log, so it would never catch up. */
@@ -159,7 +159,7 @@ function refusedOlder(
   if (known >= inForce) return null
   return refused(
     'too-old',
-    `feature level ${inForce} is in force and ${id} knows levels up to ${known}: install the version that the cluster runs`,
+    `the cluster is at feature level ${inForce} and ${id} supports up to ${known}; install the version that the cluster runs`,
   )
 }
 
@@ -173,10 +173,10 @@ function refusedStranger(caller: EntryCaller, context: EntryContext): EntryVerdi
   const { id } = caller
   const { configurationIndex } = context
   const isRemoved = isDeparted(caller, context)
-  const because = `as of configuration ${configurationIndex} it is no member of the cluster and not admitted to it`
+  const because = `not a member as of configuration ${configurationIndex} and no valid admission`
   return refused(
     isRemoved ? 'removed' : 'not-admitted',
-    `${id} ${isRemoved ? 'was removed: ' : 'cannot come in: '}${because}; it joins with a ticket (flotilla cluster invite, then flotilla cluster join)`,
+    `${id} ${isRemoved ? 'was removed: ' : 'admission denied: '}${because}; join with a new ticket (flotilla cluster invite, then flotilla cluster join)`,
   )
 }
 

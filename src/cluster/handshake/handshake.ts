@@ -89,18 +89,18 @@ export function judgePeer(claim: PeerClaim, roster: Roster): Verdict {
     return refuse('wrong-identity', null, `its certificate names no controller: ${brief(detail)}`)
   }
   if (claim.expectedId !== null && id !== claim.expectedId) {
-    return refuse('unexpected-peer', id, `${claim.expectedId} was expected at this address`)
+    return refuse('unexpected-peer', id, `expected ${claim.expectedId} at this address`)
   }
   if (id === roster.selfId) {
     return refuse(
       'self',
       id,
-      'that is this controller itself; its address or identity is in use twice',
+      'the address belongs to this controller itself; an address or identity is used twice',
     )
   }
   const member = roster.members.get(id)
   if (member === undefined) {
-    return refuse('not-a-member', id, 'it is not, or no longer, a member of this cluster')
+    return refuse('not-a-member', id, 'not a member of this cluster')
   }
   if (!equalBytes(leaf.publicKeySha256, member.publicKeySha256)) {
     return refuse('key-not-pinned', id, 'its key is not the one pinned in its member record')
@@ -146,7 +146,7 @@ export function judgeCaller(
 function judgeHello(hello: Hello, member: Member, roster: Roster): Verdict | null {
   const id = member.id
   if (isTooLarge(hello)) {
-    return refuse('hello-too-large', id, 'its Hello is larger than any member sends')
+    return refuse('hello-too-large', id, 'its Hello frame is too large')
   }
   if (hello.clusterId !== roster.clusterId) {
     return refuse('other-cluster', id, `it belongs to cluster ${quoted(hello.clusterId)}`)
@@ -155,11 +155,11 @@ function judgeHello(hello: Hello, member: Member, roster: Roster): Verdict | nul
     return refuse(
       'other-generation',
       id,
-      `it is of cluster generation ${hello.generation}, and this is ${roster.generation}`,
+      `it belongs to cluster generation ${hello.generation}, expected ${roster.generation}`,
     )
   }
   if (hello.nodeId !== id) {
-    return refuse('other-node', id, `it calls itself ${quoted(hello.nodeId)}`)
+    return refuse('other-node', id, `it identifies itself as ${quoted(hello.nodeId)}`)
   }
   if (hello.storeId.length !== 16 || !equalBytes(hello.storeId, member.storeId)) {
     return refuse(

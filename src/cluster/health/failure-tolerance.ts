@@ -41,12 +41,12 @@ export function toleranceNow(
 }
 
 function sentenceOf(spare: number, voters: number, missing: readonly NodeId[]): string {
-  if (voters === 0) return 'who the members are is not known here yet'
+  if (voters === 0) return 'the members are not known here yet'
   if (spare < 0) {
-    return `there is no quorum: writes wait until ${-spare} more of ${missing.join(', ')} can be reached`
+    return `no quorum: writes wait until ${-spare} more of ${missing.join(', ')} are reachable`
   }
-  if (voters === 1) return 'there is one voter only: writes stop while it is down'
-  if (spare === 0) return 'one more voter lost stops writes'
+  if (voters === 1) return 'only one voter: writes stop while it is down'
+  if (spare === 0) return 'losing one more voter stops writes'
   const few = spare === 1 ? 'one more voter' : `${spare} more voters`
-  return `${few} may be lost; the next one after that stops writes`
+  return `${few} may fail; the next failure stops writes`
 }

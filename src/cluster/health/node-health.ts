@@ -12,7 +12,7 @@ export interface HealthSources {
   readonly status: ClusterNodeStatus
   readonly vitals: HostVitals
   readonly mainLoopDelayP99Ms: number
-  /** Since apply was last caught up. */
+  /** Time since apply was last caught up. */
   readonly behindMs: number
 }
 

@@ -160,12 +160,12 @@ export class LeadershipSteward {
     // Before it is done: whoever leads next must know, and a transfer that fails is not to be tried every second.
     this.#hold(reason, reason === 'slow' ? this.#options.slowHoldMs : this.#options.priorityHoldMs)
     const why = reason === 'slow' ? 'this controller is slow' : `${to} has a higher priority`
-    log.info({ to, reason }, `leadership goes to ${to}: ${why}`)
+    log.info({ to, reason }, `transferring leadership to ${to}: ${why}`)
     try {
       await transfer(to, why)
     } catch (error) {
       const because = error instanceof Problem ? error.message : String(error)
-      log.warn({ to, reason }, `leadership could not be handed to ${to}: ${because}`)
+      log.warn({ to, reason }, `leadership transfer to ${to} failed: ${because}`)
     } finally {
       this.#isMoving = false
     }

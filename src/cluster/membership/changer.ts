@@ -54,7 +54,7 @@ export class MemberChanger {
     // Looked at and taken in one turn: of two that wait, one gets it.
     while (this.#underWay !== null) {
       if (this.#clock.monotonicMs() >= deadlineMs) {
-        const detail = `${this.#underWay} is under way: ask again when it is done`
+        const detail = `${this.#underWay} is in progress; retry when it is done`
         throw new Problem('MEMBERSHIP_BUSY', { detail })
       }
       await pause(RETRY_MS)
@@ -108,7 +108,7 @@ export class MemberChanger {
 
   #refuseUnlessLeader(): void {
     if (this.#isLeader()) return
-    const detail = 'leadership was lost meanwhile: ask again, it is safe to repeat'
+    const detail = 'leadership was lost during the change; retry, it is safe to repeat'
     throw new Problem('CLUSTER_NO_LEADER', { detail })
   }
 
@@ -120,8 +120,7 @@ export class MemberChanger {
       case 'NOT_CAUGHT_UP':
         if (this.#clock.monotonicMs() - beganMs < CATCH_UP_MS) return
         throw new Problem('MEMBERSHIP_REFUSED', {
-          detail:
-            'the new voter does not keep up with the log: ask again when fewer writes come in',
+          detail: 'the new voter does not keep up with the log; retry under less load',
         })
       case 'NOT_LEADER':
         throw new Problem('CLUSTER_NO_LEADER')
@@ -141,8 +140,8 @@ function unconfirmed(consensus: Consensus, what: string): Problem {
   const silent = consensus
     .peerStatuses()
     .flatMap(({ id, isConnected }) => (isConnected || !voters.has(id) ? [] : [id]))
-  const who = silent.length === 0 ? '' : ` (${silent.join(', ')} out of contact)`
+  const who = silent.length === 0 ? '' : ` (${silent.join(', ')} unreachable)`
   return new Problem('PEER_UNREACHABLE', {
-    detail: `${what} has not been confirmed by a majority of the voters before and after it${who}: it takes effect when they answer, and is safe to ask for again`,
+    detail: `${what} is not confirmed yet by a majority of the voters before and after it${who}; it takes effect once they respond, and is safe to repeat`,
   })
 }

@@ -140,7 +140,7 @@ export class MembershipDesk implements MembershipControl {
     if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
     const { plan } = planned
     if (isAtRest(consensus.configuration())) return plan
-    const warning = 'another change of the members is under way: ask again when it is done'
+    const warning = 'another membership change is in progress; retry when it is done'
     return { ...plan, warnings: [...plan.warnings, warning] }
   }
 
@@ -223,17 +223,17 @@ export class MembershipDesk implements MembershipControl {
     }
     const plan = done as ChangePlan | null
     if (plan === null) throw new Problem('CLUSTER_NO_LEADER')
-    if (plan.isNeeded) log.info({ voters: plan.votersAfter }, `members changed: ${what}`)
+    if (plan.isNeeded) log.info({ voters: plan.votersAfter }, `membership changed: ${what}`)
     return plan
   }
 
   /** @throws {Problem} CLUSTER_NO_LEADER in the end, for the successor is to be asked. */
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
     const { consensus, log } = this.#parts
-    log.info({ to: heir }, `leadership is handed to ${heir}, which is to ${what}`)
+    log.info({ to: heir }, `transferring leadership to ${heir} to ${what}`)
     await this.#transferHere(heir)
     throw new Problem('CLUSTER_NO_LEADER', {
-      detail: `${consensus.selfId} has handed leadership to ${heir}: ask there`,
+      detail: `${consensus.selfId} transferred leadership to ${heir}; retry there`,
     })
   }
 
@@ -250,7 +250,7 @@ export class MembershipDesk implements MembershipControl {
     await waitUntil(clock, deadlineMs, isOther)
     const leader = consensus.leaderId()
     if (leader !== null && isOther()) return leader
-    const detail = `${target ?? 'another voter'} did not take over: ${leader ?? 'nobody'} leads`
+    const detail = `${target ?? 'another voter'} did not become leader; the leader is ${leader ?? 'unknown'}`
     throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
   }
 }
@@ -270,7 +270,7 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
   if (plan.confirmation === null || plan.confirmation === confirmation) return
   const { toleranceBefore, toleranceAfter, votersAfter } = plan
   throw new Problem('TOLERANCE_REFUSED', {
-    detail: `with the voters ${votersAfter.join(', ')} the cluster could lose ${toleranceAfter} of them instead of ${toleranceBefore} and still take writes: confirm it by the text "${plan.confirmation}"`,
+    detail: `failure tolerance would drop from ${toleranceBefore} to ${toleranceAfter} with the voters ${votersAfter.join(', ')}; confirm with the text "${plan.confirmation}"`,
   })
 }
 
@@ -289,14 +289,14 @@ function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
 function refuseHeir(now: MembersNow, target: NodeId): void {
   const member = now.record.members.find(({ id }) => id === target)
   if (member === undefined) {
-    const detail = `${target} is no member of this cluster: see flotilla cluster list`
+    const detail = `${target} is not a member of this cluster; see flotilla cluster list`
     throw new Problem('NOT_FOUND', { detail })
   }
   if (!member.voter) {
-    const detail = `${target} does not vote: promote it first`
+    const detail = `${target} is a learner; promote it first`
     throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
   }
   if (now.inContact.has(target)) return
-  const detail = `${target} is out of contact with the leader ${now.leaderId}: start it first`
+  const detail = `${target} has no connection to the leader ${now.leaderId}; start it first`
   throw new Problem('TRANSFER_LEADERSHIP_ERROR', { detail })
 }

@@ -109,7 +109,7 @@ export class LeaderCalls {
 
   #refuseUnlessLeader(): void {
     if (this.#consensus.leaderId() === this.#consensus.selfId) return
-    const detail = `${this.#consensus.selfId} does not lead: ask ${this.#consensus.leaderId() ?? 'again when there is a leader'}`
+    const detail = `${this.#consensus.selfId} is not the leader; ask ${this.#consensus.leaderId() ?? 'again once a leader is elected'}`
     throw new Problem('CLUSTER_NO_LEADER', { detail })
   }
 }

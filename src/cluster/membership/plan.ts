@@ -73,13 +73,13 @@ export function planChange(now: MembersNow, change: MembershipChange): Planned {
   const after = votersOf(target)
   const isNeeded = !equals(ConfigurationSchema, now.record, target)
   if (isNeeded && after.length === 0) {
-    return refused(`${before.join()} is the last voter: promote another controller first`)
+    return refused(`${before.join()} is the last voter; promote another controller first`)
   }
   const unreached = after.filter((id) => !now.inContact.has(id))
   const majority = Math.floor(after.length / 2) + 1
   if (isNeeded && after.length - unreached.length < majority) {
     return refused(
-      `it could never take effect: of the voters ${after.join(', ')} that it leaves, ${majority} must answer and ${unreached.join(', ')} ${unreached.length === 1 ? 'does' : 'do'} not; start ${unreached.length === 1 ? 'it' : 'one of them'} again first`,
+      `the change could never take effect: of the remaining voters ${after.join(', ')}, ${majority} must respond and ${unreached.join(', ')} ${unreached.length === 1 ? 'does' : 'do'} not; start ${unreached.length === 1 ? 'it' : 'one of them'} again first`,
     )
   }
   const plan: ChangePlan = {
@@ -119,7 +119,7 @@ export function leavingBy(change: MembershipChange): NodeId | null {
 
 /** The one secret that a removal does not renew: what it takes is offline. */
 const AUTHORITY_WARNING =
-  'whoever has the keys of a controller may know the key of the issuing authority too: once it is removed, put another one in force (flotilla pki renew-issuing)'
+  'anyone with the keys of a controller may have the key of the issuing authority as well; rotate it after the removal (flotilla pki renew-issuing)'
 
 interface Edited {
   readonly target: ConfigurationRecord
@@ -175,7 +175,7 @@ function remove(
   const key = member?.publicKeySha256 ?? now.admittedKeySha256(id)
   const isDeparted = target.departed.some((departure) => departure.id === id)
   if (key === null && !isDeparted) {
-    const warnings = [`${id} is no member of this cluster: there is nothing to remove`]
+    const warnings = [`${id} is not a member of this cluster; nothing to remove`]
     return { target, warnings: isCompromised ? [...warnings, AUTHORITY_WARNING] : warnings }
   }
   target.members = target.members.filter((known) => known.id !== id)
@@ -189,12 +189,12 @@ function remove(
   )
   if (isMentioned) return { target, warnings: authority }
   if (target.departed.length >= membershipLimits.departedMax) {
-    return refused('too many removals are not settled yet: ask again in a few seconds')
+    return refused('too many unfinished removals; retry in a few seconds')
   }
   const publicKeySha256 = key
   target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
   const warnings =
-    member === undefined ? [`${id} was admitted and never came: its admission is taken back`] : []
+    member === undefined ? [`${id} was admitted and never connected; its admission is revoked`] : []
   return { target, warnings: [...warnings, ...authority] }
 }
 
@@ -206,15 +206,15 @@ function replace(
 ): Edited | Refusal {
   const leaving = memberIn(target, oldId)
   const coming = memberIn(target, newId)
-  if (oldId === newId) return refused(`${oldId} cannot take its own place: name two controllers`)
+  if (oldId === newId) return refused(`${oldId} cannot replace itself; name two controllers`)
   if (coming === undefined) return unknown(newId)
   if (leaving === undefined) {
     return coming.voter ? { target, warnings: [] } : unknown(oldId)
   }
   if (!leaving.voter) {
-    return refused(`${oldId} does not vote: promote ${newId} and remove ${oldId} instead`)
+    return refused(`${oldId} is a learner; promote ${newId} and remove ${oldId} instead`)
   }
-  if (coming.voter) return refused(`${newId} votes already: remove ${oldId} instead`)
+  if (coming.voter) return refused(`${newId} is a voter already; remove ${oldId} instead`)
   const obstacle = obstacleToVote(now, coming)
   if (obstacle !== null) return refused(obstacle)
   makeVoter(coming)
@@ -224,14 +224,14 @@ function replace(
 /** The first reason why a learner can not vote yet, as one sentence. */
 function obstacleToVote(now: MembersNow, { id, promote: isPromoted }: Member): string | null {
   if (!now.inContact.has(id)) {
-    return `${id} is out of contact with the leader ${now.leaderId}: start it, or mend the network between the two`
+    return `${id} has no connection to the leader ${now.leaderId}; start it, or repair the network between the two`
   }
   if (isReadyToVote(now, id)) return null
   const lag = now.lagEntries(id)
   const lacks =
-    lag === null ? 'has not begun to receive the log' : `lacks ${lag} entries of the log`
+    lag === null ? 'has not started to replicate the log' : `is ${lag} log entries behind`
   const remedy = isPromoted
-    ? 'it becomes a voter by itself once it has caught up'
+    ? 'it is promoted automatically once it has caught up'
     : 'wait until it has caught up (flotilla cluster status)'
   return `${id} ${lacks}: ${remedy}`
 }
@@ -243,18 +243,18 @@ function generalWarnings(
 ): string[] {
   const warnings: string[] = []
   if (before.includes(now.leaderId) && !after.includes(now.leaderId)) {
-    warnings.push(`${now.leaderId} leads: it hands leadership over first`)
+    warnings.push(`${now.leaderId} is the leader; it transfers leadership first`)
   }
   if (after.length % 2 === 0 && after.join() !== before.join()) {
     warnings.push(
-      `${after.length} voters tolerate no more failures than ${after.length - 1}: an odd number is better`,
+      `${after.length} voters tolerate no more failures than ${after.length - 1}; prefer an odd number`,
     )
   }
   const unreached = after.filter((id) => !now.inContact.has(id))
   if (unreached.length > 0) {
     const spare = toleranceOf(after) - unreached.length
     warnings.push(
-      `${unreached.join(', ')} ${unreached.length === 1 ? 'is' : 'are'} out of contact: until that is mended, ${spare === 0 ? 'losing one more voter stops writes' : `${failures(spare)} more can be tolerated`}`,
+      `${unreached.join(', ')} ${unreached.length === 1 ? 'is' : 'are'} unreachable; until that is repaired, ${spare === 0 ? 'losing one more voter stops writes' : `${failures(spare)} more can be tolerated`}`,
     )
   }
   return warnings
@@ -279,7 +279,7 @@ function memberIn(record: ConfigurationRecord, id: NodeId): Member | undefined {
 }
 
 function unknown(id: NodeId): Refusal {
-  const because = `${id} is no member of this cluster: see flotilla cluster list`
+  const because = `${id} is not a member of this cluster; see flotilla cluster list`
   return { ok: false, code: 'NOT_FOUND', because }
 }
 

@@ -67,7 +67,7 @@ const NOTHING_TO_SHARE = [
   'MEMBERSHIP_REFUSED',
   {
     detail:
-      'this leader cannot open what another member lacks: hand leadership to a member that can (flotilla cluster transfer-leadership)',
+      'this leader lacks the shared secrets that another member needs; transfer leadership to a member that has them (flotilla cluster transfer-leadership)',
   },
 ] as const
 
@@ -216,7 +216,7 @@ export class Steward {
       }
     }
     if (duty.type !== 'drop') return
-    const reason = 'it was let in and never came'
+    const reason = 'it never connected after admission'
     const target = duty.id
     await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, SYSTEM_ACTOR)
   }
@@ -228,16 +228,16 @@ export class Steward {
         return await this.#settle(duty.departure)
       case 'promote':
         await this.#change(nameOf(duty), (record) => promoted(record, duty.ids))
-        return `${duty.ids.join(', ')} ${duty.ids.length === 1 ? 'votes' : 'vote'} from now on`
+        return `promoted ${duty.ids.join(', ')} to ${duty.ids.length === 1 ? 'voter' : 'voters'}`
       case 'rotate':
-        await this.#parts.secrets.rotateIfDue('a controller that has gone could open it')
-        return 'what a controller that has gone could open was rotated'
+        await this.#parts.secrets.rotateIfDue('a removed controller had access to it')
+        return 'rotated the shared secrets that a removed controller had access to'
       case 'share':
         if (!(await this.#parts.secrets.shareMissing())) throw new Problem(...NOTHING_TO_SHARE)
-        return 'shared secrets were wrapped for members that lacked them'
+        return 'distributed shared secrets to members that lacked them'
       case 'raise':
         await this.#parts.featureLevel.raise(duty.level)
-        return `raised the feature level to ${duty.level}; a version that does not know it can no longer run here`
+        return `raised the feature level to ${duty.level}; versions that do not support it can no longer join`
       case 'drop':
         return await this.#drop(duty.id)
     }
@@ -251,8 +251,8 @@ export class Steward {
     const isAnother = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
     if (isAnother) await secrets.rotateIfDue(`${id} was removed`)
     else await secrets.afterRemoval(id, { isCompromised })
-    await this.#change(`settling the removal of ${id}`, (record) => settled(record, departure))
-    return `the removal of ${id} is settled: its admission is gone and the shared secrets are renewed`
+    await this.#change(`finishing the removal of ${id}`, (record) => settled(record, departure))
+    return `finished the removal of ${id}: admission revoked, shared secrets rotated`
   }
 
   /** As an operator would remove it. */
@@ -264,7 +264,7 @@ export class Steward {
       if (!planned.ok) throw new Problem(planned.code, { detail: planned.because })
       return planned.target
     })
-    return `${id} was let in and never came: it is removed, and joins with a new ticket`
+    return `${id} never connected after admission; removed. Join again with a new ticket`
   }
 
   async #change(
@@ -305,13 +305,13 @@ function settled(record: ConfigurationRecord, departure: Departure): Configurati
 function nameOf(duty: Duty): string {
   switch (duty.type) {
     case 'settle':
-      return `settling the removal of ${duty.departure.id}`
+      return `finishing the removal of ${duty.departure.id}`
     case 'promote':
       return `promoting ${duty.ids.join(', ')}`
     case 'rotate':
       return 'rotating shared secrets'
     case 'share':
-      return 'sharing secrets'
+      return 'distributing shared secrets'
     case 'raise':
       return `raising the feature level to ${duty.level}`
     case 'drop':

@@ -8,7 +8,7 @@ import type { RefusalCode } from '../link.ts'
 
 /**
  * queued: leaves with the next batch. sent: handed to the host and not refused since. parked: refused, or its leader
- * is gone; leaves again when there is a leader.
+ * is gone; leaves again once a leader is elected.
  */
 type Stage = 'queued' | 'sent' | 'parked'
 

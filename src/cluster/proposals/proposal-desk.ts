@@ -181,7 +181,7 @@ export class ProposalDesk {
     const inForce = this.#parts.featureLevel()
     if (level <= inForce) return
     throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
-      detail: `it needs feature level ${level}, and level ${inForce} is in force; 'flotilla cluster status' tells which controllers to upgrade`,
+      detail: `it needs feature level ${level} and the cluster is at ${inForce}; 'flotilla cluster status' shows which controllers to upgrade`,
     })
   }
 

@@ -110,7 +110,7 @@ export class CertificateRenewer {
         this.#tellExpiry()
       })
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'the certificates could not be looked after')
+      this.#parts.log.error({ err: error }, 'certificate check failed')
     }
   }
 
@@ -124,13 +124,13 @@ export class CertificateRenewer {
       if (issuing === null) {
         throw new CertificateError(
           'untrusted',
-          'the issuing authority of the cluster is not known here yet; try again when this controller has caught up',
+          'the issuing authority of the cluster is not known here yet; retry once this controller has caught up',
         )
       }
       if (!hasIssuerName(this.#set.chain[0], issuing.certificatePem)) {
         throw new CertificateError(
           'untrusted',
-          'the certificate was not issued by the authority of this cluster; let whoever issued it issue the next one, for the same key',
+          'the certificate was not issued by the authority of this cluster; have its issuer renew it, for the same key',
         )
       }
       await this.#renew(issuing, 'asked-for')
@@ -199,7 +199,7 @@ export class CertificateRenewer {
     } catch (error) {
       this.#parts.log.error(
         { err: error },
-        `changed certificate files are not taken: ${sentenceOf(error)}; the ones read before stay in force until this controller restarts`,
+        `certificate files rejected: ${sentenceOf(error)}; keeping the current ones until a restart`,
       )
     }
   }
@@ -210,7 +210,7 @@ export class CertificateRenewer {
       this.#refused = null
       if (isSameSet(set, this.#set)) return
       this.#take(set)
-      this.#parts.log.info({}, `certificate files were read again: ${endOf(set)}`)
+      this.#parts.log.info({}, `certificate files reloaded: ${endOf(set)}`)
     } catch (error) {
       this.#refused = sentenceOf(error)
       throw error
@@ -236,7 +236,7 @@ export class CertificateRenewer {
       await this.#renew(issuing, reason)
     } catch (error) {
       this.#retryAtMs = clock.monotonicMs() + RETRY_MS
-      const message = `the certificate of this controller was not renewed (${reason}): ${sentenceOf(error)}`
+      const message = `certificate renewal failed (${reason}): ${sentenceOf(error)}`
       log.error({ err: error }, message)
     }
   }
@@ -264,7 +264,7 @@ export class CertificateRenewer {
     this.#refused = null
     const set = { ...this.#set, chain: next, certificatePem }
     this.#take(set)
-    log.info({ reason }, `the certificate of this controller was renewed: ${endOf(set)}`)
+    log.info({ reason }, `certificate renewed: ${endOf(set)}`)
   }
 
   #take(set: IdentitySet): void {
@@ -309,7 +309,7 @@ function isSameSet(a: IdentitySet, b: IdentitySet): boolean {
 }
 
 function endOf({ chain }: IdentitySet): string {
-  return `it ends at ${isoTime(chain[0].notAfterMs)}`
+  return `expires at ${isoTime(chain[0].notAfterMs)}`
 }
 
 function sentenceOf(error: unknown): string {

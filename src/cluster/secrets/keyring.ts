@@ -147,11 +147,11 @@ export class Keyring implements TokenKeys {
       const context = { clusterId: state.clusterId, name, version, nodeId: selfId }
       const secret = await openSecret(jwe, privateKeyPem(), context)
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
-      log.error({ secret: name, version }, 'a shared secret has the wrong length and is not used')
+      log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {
       log.error(
         { secret: name, version, err: error },
-        'a shared secret can not be opened with the key of this controller',
+        'cannot decrypt a shared secret with the key of this controller',
       )
     }
     return null

@@ -101,7 +101,7 @@ export async function rotateClusterKey(
 ): Promise<void> {
   const overlapMs = isCompromised ? 0 : parts.overlapMs
   const version = await putInForce(parts, 'clusterKey', newClusterKey(), '', overlapMs)
-  parts.log.info({ version, reason, overlapMs }, 'the cluster key was rotated')
+  parts.log.info({ version, reason, overlapMs }, 'rotated the cluster key')
 }
 
 /**
@@ -111,7 +111,7 @@ export async function rotateClusterKey(
  */
 export async function rotateFactorKey(parts: RotationParts, reason: string): Promise<void> {
   const version = await putInForce(parts, 'factorKey', newClusterKey(), '', 0)
-  parts.log.info({ version, reason }, 'the key of second factors was rotated')
+  parts.log.info({ version, reason }, 'rotated the key of second factors')
 }
 
 /**
@@ -125,7 +125,7 @@ export async function installIssuing(parts: RotationParts, authority: CertifiedK
   const secret = secretOfAuthority(authority)
   const { certificatePem } = authority
   const version = await putInForce(parts, 'issuingAuthority', secret, certificatePem, 0)
-  parts.log.info({ version, sha256: certificate.sha256 }, 'another issuing authority is in force')
+  parts.log.info({ version, sha256: certificate.sha256 }, 'rotated the issuing authority')
 }
 
 /** Wraps for whoever is admitted, again when that or the version has moved meanwhile. @returns the version. */
@@ -195,7 +195,7 @@ export async function afterRemoval(
 ): Promise<void> {
   await deleteAdmission(parts, id, isCompromised)
   await rotateIfDue(parts, `${id} was removed`)
-  if (isCompromised) await endExposed(parts, `${id} is said to be compromised`)
+  if (isCompromised) await endExposed(parts, `${id} is reported as compromised`)
 }
 
 /** Where the removal was seen to in peace before it was called compromised: what is honoured for the overlap ends now. */
@@ -227,7 +227,7 @@ function warnOfAuthority({ state, log }: RotationParts): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
   log.warn(
     {},
-    "a compromised controller could open the issuing authority: put a new one in force with 'flotilla pki renew-issuing', and new leaves after it",
+    "a compromised controller had access to the issuing authority; rotate it with 'flotilla pki renew-issuing', then renew the controller certificates",
   )
 }
 

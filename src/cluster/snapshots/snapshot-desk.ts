@@ -101,7 +101,11 @@ export class SnapshotDesk {
   dropReceived(): void {
     const receiving = this.#receiving
     if (receiving === null) return
-    this.#link.post({ type: 'receiveFailed', id: receiving.id, because: 'nothing more of it came' })
+    this.#link.post({
+      type: 'receiveFailed',
+      id: receiving.id,
+      because: 'timed out waiting for the next chunk',
+    })
     this.#abandon()
   }
 
@@ -151,9 +155,9 @@ export class SnapshotDesk {
    */
   async restore(id: number): Promise<void> {
     const receiving = this.#receiving
-    if (receiving?.id !== id) throw new Error(`snapshot ${id} is not the one received`)
+    if (receiving?.id !== id) throw new Error(`snapshot ${id} is not the received one`)
     await receiving.steps
-    if (receiving.receiver === null) throw new Error(`snapshot ${id} is not whole`)
+    if (receiving.receiver === null) throw new Error(`snapshot ${id} is incomplete`)
     this.#receiving = null
     await this.#machine.restore(receiving.receiver)
     this.#link.post({ type: 'restored', id })

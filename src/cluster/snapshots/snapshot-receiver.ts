@@ -132,7 +132,7 @@ export class SnapshotReceiver {
       position.term === transfer.position.term &&
       isEqual(configuration, transfer.configuration)
     if (!isSame) {
-      this.#fail(transfer, 'what it holds is not what was announced')
+      this.#fail(transfer, 'content does not match its announcement')
       return
     }
     this.#offer(transfer)
@@ -147,7 +147,7 @@ export class SnapshotReceiver {
   async restore(position: Position): Promise<void> {
     const transfer = this.#transfer
     if (transfer === null || !transfer.isOffered || transfer.position.index !== position.index) {
-      throw new Error(`no snapshot at ${position.index} was received`)
+      throw new Error(`received no snapshot at index ${position.index}`)
     }
     await new Promise<void>((resolve) => {
       this.#restoring = { id: transfer.id, resolve }
@@ -187,7 +187,7 @@ export class SnapshotReceiver {
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.check.isWhole) return
     const silentMs = nowMs - transfer.heardMs
-    if (silentMs > this.#options.silenceMsMax) this.#fail(transfer, 'its sender has fallen silent')
+    if (silentMs > this.#options.silenceMsMax) this.#fail(transfer, 'the sender timed out')
   }
 
   #isLeading(from: NodeId, term: Term): boolean {
@@ -202,7 +202,7 @@ export class SnapshotReceiver {
 
   #offer(transfer: Transfer): void {
     if (this.#isUsurper(transfer.from, transfer.term)) {
-      this.#fail(transfer, 'its sender is not the leader')
+      this.#fail(transfer, 'the sender is not the leader')
       return
     }
     transfer.isOffered = true
@@ -217,7 +217,7 @@ export class SnapshotReceiver {
     if (!isFirst || position.index === 0 || !isConfiguration(chunk.configuration)) return null
     // The core has it, or is about to: it must be there when it is taken over.
     if (this.#transfer?.isOffered === true) return null
-    if (this.#transfer !== null) this.#fail(this.#transfer, 'another one has begun')
+    if (this.#transfer !== null) this.#fail(this.#transfer, 'superseded by another snapshot')
     const id = this.#nextId
     this.#nextId += 1
     this.#transfer = {
@@ -253,7 +253,7 @@ export class SnapshotReceiver {
 
   #faultOf({ check, unwritten }: Transfer, chunk: SnapshotChunk): string | null {
     const waitingBytes = unwritten.reduce((sum, bytes) => sum + bytes, chunk.data.length)
-    if (waitingBytes > this.#options.unwrittenBytesMax) return 'more has come than was asked for'
+    if (waitingBytes > this.#options.unwrittenBytesMax) return 'received more than was requested'
     return check.take(chunk)
   }
 

@@ -148,7 +148,7 @@ export class SnapshotSender {
     const transfer = this.#byPeer.get(from)
     if (transfer === undefined || Buffer.compare(transfer.snapshotId, ack.snapshotId) !== 0) return
     if (ack.failed || ack.number > transfer.read) {
-      this.#end(transfer, 'failed', 'the receiver refused it')
+      this.#end(transfer, 'failed', 'refused by the receiver')
       return
     }
     const nowMs = this.#parts.clock.monotonicMs()
@@ -177,7 +177,7 @@ export class SnapshotSender {
   abandonOtherThan(term: Term | null): void {
     for (const [to, asked] of this.#waiting) if (asked !== term) this.#waiting.delete(to)
     for (const transfer of [...this.#byPeer.values()]) {
-      if (transfer.term !== term) this.#end(transfer, 'failed', 'leadership has moved')
+      if (transfer.term !== term) this.#end(transfer, 'failed', 'leadership changed')
     }
     if (term === null) this.#failures.clear()
   }
@@ -186,7 +186,8 @@ export class SnapshotSender {
   abandonUnless(isMember: (id: NodeId) => boolean): void {
     for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
     for (const transfer of [...this.#byPeer.values()]) {
-      if (!isMember(transfer.to)) this.#end(transfer, 'failed', 'it is no longer a member')
+      if (!isMember(transfer.to))
+        this.#end(transfer, 'failed', 'the receiver is no longer a member')
     }
     for (const to of this.#failures.keys()) if (!isMember(to)) this.#failures.delete(to)
   }
@@ -199,9 +200,9 @@ export class SnapshotSender {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const transfer of [...this.#byPeer.values()]) {
       if (nowMs - transfer.heardMs > this.#options.silenceMsMax) {
-        this.#end(transfer, 'failed', 'the receiver has fallen silent')
+        this.#end(transfer, 'failed', 'the receiver timed out')
       } else if (transfer.isOpen && matchOf(transfer.to) >= transfer.position.index) {
-        this.#end(transfer, 'sent', 'it has what the snapshot holds')
+        this.#end(transfer, 'sent', 'the receiver has caught up')
       } else if (transfer.isSuspended) {
         this.#resume(transfer)
       }

@@ -52,7 +52,7 @@ export class SnapshotTransfers {
 
   /** The log has no longer what this peer lacks. */
   send(to: NodeId): void {
-    this.#parts.log.info({ peer: to }, `${to} lacks what is gone from the log: a snapshot for it`)
+    this.#parts.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
     this.#sender.start(to, this.#parts.leadership().term)
   }
 
@@ -140,7 +140,7 @@ export class SnapshotTransfers {
         log.info({ peer: to }, `snapshot to ${to} ${outcome}: ${because}`)
       },
       onSuspended: (to, chunksWritten) => {
-        const text = `snapshot to ${to} waits for its connection, after ${chunksWritten} chunks`
+        const text = `snapshot to ${to} paused at chunk ${chunksWritten}: peer disconnected`
         log.info({ peer: to }, text)
       },
     })
@@ -155,11 +155,11 @@ export class SnapshotTransfers {
       send: sendAck,
       onReceived: (snapshot) => {
         const { from, position } = snapshot
-        log.info({ peer: from, ...position }, `snapshot of ${position.index} received`)
+        log.info({ peer: from, ...position }, `received snapshot at index ${position.index}`)
         onReceived(snapshot)
       },
       onFailed: (from, because) => {
-        log.warn({ peer: from }, `snapshot from ${from} given up: ${because}`)
+        log.warn({ peer: from }, `snapshot from ${from} aborted: ${because}`)
       },
     })
   }

@@ -52,7 +52,7 @@ export class MeshReports {
     this.#told.add(key)
     this.#log.warn(
       { peer: id },
-      `${id} runs with other values of options that must be equal on every controller; compare the two configurations and correct one`,
+      `${id} has different values for options that must be equal on every controller; compare the two configurations and correct one`,
     )
   }
 }

@@ -195,7 +195,7 @@ export class MeshServer {
     if (inbound.peerId === null || inbound.hello === null) {
       this.#greet(inbound, content.kind === 'hello' ? content.hello : null)
     } else if (content.kind === 'hello') {
-      this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
+      this.#end(inbound, Status.INVALID_ARGUMENT, 'it sent Hello twice')
     } else {
       this.#parts.onHeard(inbound.peerId)
       if (content.kind === 'unknown') return
@@ -208,7 +208,7 @@ export class MeshServer {
     if (inbound.peerId === null) {
       this.#greet(inbound, frame.case === 'hello' ? frame.value : null)
     } else if (frame.case === 'hello') {
-      this.#end(inbound, Status.INVALID_ARGUMENT, 'it said Hello twice')
+      this.#end(inbound, Status.INVALID_ARGUMENT, 'it sent Hello twice')
     } else {
       this.#parts.onHeard(inbound.peerId)
       if (frame.case !== undefined) this.#parts.onForward(inbound.peerId, frame)
@@ -222,8 +222,7 @@ export class MeshServer {
     inbound.hello = present(hello, 'a caller is proven by its Hello')
     const older = this.#bound[inbound.kind].get(peerId)
     this.#bound[inbound.kind].set(peerId, inbound)
-    if (older !== undefined)
-      this.#end(older, Status.ABORTED, 'a newer stream has replaced this one')
+    if (older !== undefined) this.#end(older, Status.ABORTED, 'replaced by a newer stream')
     this.#endOtherLives(inbound)
     const own = this.#parts.hello()
     inbound.call.write(
@@ -243,7 +242,7 @@ export class MeshServer {
       if (other.peerId !== peerId || other.hello === null) continue
       const isSame =
         other.hello.boot === hello?.boot && other.hello.startedAtMs === hello.startedAtMs
-      if (!isSame) this.#end(other, Status.ABORTED, 'a later process of this member has connected')
+      if (!isSame) this.#end(other, Status.ABORTED, 'a newer process of this member connected')
     }
   }
 

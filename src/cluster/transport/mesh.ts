@@ -218,7 +218,7 @@ export class Mesh implements Transport {
    */
   answer(to: NodeId, frame: ForwardFrame['frame']): void {
     if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
-      this.#server.drop(to, Status.RESOURCE_EXHAUSTED, 'its answers are not read fast enough')
+      this.#server.drop(to, Status.RESOURCE_EXHAUSTED, 'responses are not read fast enough')
     }
   }
 
@@ -374,7 +374,7 @@ export class Mesh implements Transport {
     for (const [id, peer] of this.#peers) {
       const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax
       if (isSilent && this.#server.hasCaller(id)) {
-        this.#server.drop(id, Status.DEADLINE_EXCEEDED, 'nothing was heard on this stream')
+        this.#server.drop(id, Status.DEADLINE_EXCEEDED, 'no data received on this stream')
       }
     }
     this.#review()

@@ -61,7 +61,7 @@ export async function callPeerOnce(options: {
         { deadline },
         (error, answer) => {
           if (error === null && answer !== undefined) resolve(answer)
-          else reject(error ?? new Error('it answered nothing'))
+          else reject(error ?? new Error('no response'))
         },
       )
     })

@@ -69,7 +69,7 @@ export class PeerDesk implements PeerChannel {
     return await new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#calls.delete(id)
-        reject(unreachable(`${to} did not answer within ${timeoutMs} ms`))
+        reject(unreachable(`no response from ${to} within ${timeoutMs} ms`))
       }, timeoutMs)
       this.#calls.set(id, { resolve, reject, timer })
       this.#post({ type: 'call', id, to, method, payload })
@@ -118,10 +118,14 @@ export class PeerDesk implements PeerChannel {
     try {
       const service = this.#services.get(method)
       if (service === undefined) {
-        throw new Problem('NOT_FOUND', { detail: 'this controller does not know that request' })
+        throw new Problem('NOT_FOUND', {
+          detail: 'unknown request; this controller may run an older version',
+        })
       }
       if (service.access === 'members' && !caller.isMember) {
-        throw new Problem('UNAUTHORIZED', { detail: `${caller.id} is no member of this cluster` })
+        throw new Problem('UNAUTHORIZED', {
+          detail: `${caller.id} is not a member of this cluster`,
+        })
       }
       const answer = await service.handler(caller, payload)
       assert(answer.length <= PEER_PAYLOAD_BYTES_MAX, 'an answer is within its limit')

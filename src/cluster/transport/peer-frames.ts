@@ -56,7 +56,7 @@ export class PeerFrames {
         const { id, to, method, payload } = command
         const value = create(CallSchema, { id: BigInt(id), request: { method, payload } })
         if (this.#parts.forward(to, { case: 'call', value })) this.#remember(id, to)
-        else this.#fail(id, `there is no connection to ${to}`)
+        else this.#fail(id, `no connection to ${to}`)
         break
       }
       case 'answerCall': {
@@ -96,7 +96,7 @@ export class PeerFrames {
   /** The streams to a peer have ended: what it was asked and has not answered is open. */
   onLinkLost(to: NodeId): void {
     for (const [id, callee] of this.#calls) {
-      if (callee === to) this.#fail(id, `the connection to ${to} has ended before its answer`)
+      if (callee === to) this.#fail(id, `connection to ${to} closed before the response`)
     }
   }
 
@@ -141,7 +141,7 @@ export class PeerFrames {
     this.#calls.delete(id)
     const { payload, failure } = response
     if (payload.length > PEER_PAYLOAD_BYTES_MAX) {
-      this.#fail(id, `the answer of ${from} is too large`)
+      this.#fail(id, `response of ${from} is too large`)
       return
     }
     const told: CallFailure | null =

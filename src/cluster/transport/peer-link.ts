@@ -213,7 +213,7 @@ export class PeerLink {
       this.#connect(address, target)
       return
     }
-    this.#parts.onFailed('its name is not known to any DNS server asked')
+    this.#parts.onFailed('DNS lookup failed')
     this.#turn += 1
     this.#redialLater()
   }
@@ -250,7 +250,7 @@ export class PeerLink {
       raftOut: new OutboundStream(raft),
       forwardOut: new OutboundStream(forward),
       helloTimer: setTimeout(
-        () => this.#fail(attempt, 'it did not say Hello'),
+        () => this.#fail(attempt, 'it sent no Hello'),
         this.#addresses.length > 1 ? HELLO_TIMEOUT_MS_OF_MANY : HELLO_TIMEOUT_MS,
       ),
       proof,
@@ -287,7 +287,7 @@ export class PeerLink {
       this.#fail(attempt, error.message.slice(0, 300))
       if (refusal !== null) this.#parts.onRefusedByPeer(refusal)
     })
-    stream.on('end', () => this.#fail(attempt, 'it ended the stream'))
+    stream.on('end', () => this.#fail(attempt, 'it closed the stream'))
   }
 
   #onRaft(attempt: Attempt, bytes: Buffer): void {
@@ -308,7 +308,7 @@ export class PeerLink {
     this.#parts.onHeard()
     const frame = decodeForward(bytes)
     if (attempt.isForwardProven) {
-      if (frame.case === 'hello') this.#fail(attempt, 'it said Hello twice')
+      if (frame.case === 'hello') this.#fail(attempt, 'it sent Hello twice')
       else this.#parts.onForward(frame)
       return
     }

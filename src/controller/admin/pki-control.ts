@@ -109,7 +109,7 @@ async function installIssuing(
   if (next.native.subject !== before.native.subject) {
     throw new CertificateError(
       'wrong-identity',
-      'its name must be the one of the present issuing authority: by it controllers know the certificates that they renew themselves',
+      'the name must equal that of the current issuing authority; controllers recognize the certificates they renew by it',
     )
   }
   if (next.sha256 !== before.sha256) await parts.installIssuing(signer)
@@ -154,7 +154,7 @@ async function renewMember(
   if (pinned === null || Buffer.compare(pinned, leaf.publicKeySha256) !== 0) {
     throw new CertificateError(
       'wrong-identity',
-      `no member ${id} with this key is known; let it join with a ticket`,
+      `no member ${id} with this key; have it join with a ticket`,
     )
   }
   checkOwnIssue(parts, chain, issuer)
@@ -182,7 +182,7 @@ function checkOwnIssue(
   if (isTrusted && hasIssuerName(chain[0], issuer.certificatePem)) return
   throw new CertificateError(
     'untrusted',
-    'it was not issued by the authority of this cluster; let whoever issued it issue the next one, for the same key',
+    'it was not issued by the authority of this cluster; have its issuer renew it, for the same key',
   )
 }
 
@@ -191,7 +191,7 @@ function presentIssuing({ issuing }: PkiControlParts): CertifiedKey {
   if (present !== null) return present
   throw new CertificateError(
     'untrusted',
-    'the issuing authority of the cluster is not known here yet; try again when this controller has caught up',
+    'the issuing authority of the cluster is not known here yet; retry once this controller has caught up',
   )
 }
 

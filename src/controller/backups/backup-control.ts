@@ -24,7 +24,9 @@ export function backupControl(parts: ControlParts): BackupControl {
   const take: BackupControl['take'] = async (request, by) => {
     const wish = wishOf(request)
     if (running >= BACKUPS_MAX) {
-      throw new Problem('RATE_LIMITED', { detail: 'another backup is being taken here' })
+      throw new Problem('RATE_LIMITED', {
+        detail: 'another backup is in progress on this controller',
+      })
     }
     running += 1
     const end = (outcome: ClusterAction['outcome']): void => {
@@ -102,7 +104,7 @@ function wishOf({ recipientPem, hasSecrets, isPlaintext, isStale }: BackupReques
   if (hasSecrets && recipient === null && !isPlaintext) {
     throw fieldProblem(
       'recipientPem',
-      'is needed for a backup with secrets; leave the secrets out, or say that they are to be in the clear',
+      'is required for a backup with secrets; omit the secrets, or request plaintext',
     )
   }
   return { recipient, hasSecrets, isLinearizable: !isStale }

@@ -75,7 +75,7 @@ export class BackupFolder {
     const { bavail, bsize } = await statfs(this.#folder)
     if (bavail * bsize >= this.#freeBytesMin) return
     throw new Error(
-      `${this.#folder} has ${bavail * bsize} bytes left and ${this.#freeBytesMin} are kept free`,
+      `${this.#folder} has ${bavail * bsize} bytes left, ${this.#freeBytesMin} must stay free`,
     )
   }
 }

@@ -138,10 +138,7 @@ export class BackupSchedule {
     } catch (error) {
       const code = error instanceof Problem ? error.code : null
       if (code !== 'CLUSTER_NO_LEADER' && code !== 'INDEX_NOT_REACHED') throw error
-      log.warn(
-        { code },
-        'no leader confirms how far the backup must reach; taking what is applied here',
-      )
+      log.warn({ code }, 'no leader; backing up the state applied here')
       return await takeBackup(backups, { ...wish, isLinearizable: false })
     }
   }
@@ -166,7 +163,7 @@ export class BackupSchedule {
     if (this.#stop.signal.aborted) return
     if (fault === null) {
       alarms.clear('BACKUP_HOOK_FAILED')
-      log.info({ path }, 'backup hook done')
+      log.info({ path }, 'backup hook finished')
       return
     }
     alarms.raise('BACKUP_HOOK_FAILED', { fault, path, command: hook.command[0] ?? '' })

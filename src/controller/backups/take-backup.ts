@@ -119,7 +119,7 @@ function requireOpened({ machine }: BackupParts, opened: ReadonlyMap<string, Bac
       .some(({ version }) => !opened.has(`${name} ${version}`))
     if (!missing && (name === 'factorKey' || versions.length > 0)) continue
     throw new Problem('CLUSTER_NO_LEADER', {
-      detail: `this controller does not hold ${name} yet; try again in a moment, or ask another controller`,
+      detail: `this controller has no ${name} yet; retry in a moment, or ask another controller`,
     })
   }
 }

@@ -51,7 +51,7 @@ export async function openClusterNode(
   releases.push(() => consensus.close())
   tellRepairs(consensus, controller)
   const roster = new RosterWriter(config.data, (err) =>
-    log.warn({ err }, 'the roster of members could not be written beside the log'),
+    log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
   )
   releases.push(() => roster.settled())
   const parts: ClusterNodeParts = {
@@ -118,10 +118,13 @@ async function startConsensus(
 }
 
 function tellRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts): void {
-  if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'a torn write at the end of the log was cut off')
+  if (cutBytes > 0) log.warn({ bytes: cutBytes }, 'truncated a torn write at the tail of the log')
   if (repair === null) return
   const { finding, ...fields } = repair
-  log.error(fields, `${finding}: the log goes on after the state; peers send what it may lack`)
+  log.error(
+    fields,
+    `${finding}: log restarted after the applied state; missing entries will be re-replicated`,
+  )
 }
 
 function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {

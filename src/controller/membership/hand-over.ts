@@ -15,7 +15,7 @@ export async function handOverLeadership(
   try {
     await clusterNode.transferLeadership(null)
   } catch (error) {
-    log.warn({ err: error }, 'leadership could not be handed over before the stop')
+    log.warn({ err: error }, 'leadership transfer before shutdown failed')
     return
   }
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX

@@ -57,39 +57,39 @@ function faultOf(own: Survivor, others: readonly Survivor[]): Fault | null {
   }
   if (own.fencedBy !== null) {
     return final(
-      `${id} was left behind by a recovery into generation ${own.fencedBy}: join that cluster with a ticket instead`,
+      `${id} is fenced: the cluster was recovered without it into generation ${own.fencedBy}; join that cluster with a ticket instead`,
     )
   }
   if (!members.some((member) => member.id === id)) {
     return final(
-      `${id} was removed from the cluster as of configuration ${own.configurationIndex}: recover on one of ${listOf(members)}`,
+      `${id} was removed in configuration ${own.configurationIndex}; recover on one of ${listOf(members)}`,
     )
   }
   const voters = members.filter(({ isVoter }) => isVoter)
   if (members.length === 1) {
-    return final(`${id} is the only member: start it (flotilla controller run); nothing is lost`)
+    return final(`${id} is the only member; start it (flotilla controller run), nothing is lost`)
   }
   const left = [own, ...others].filter(({ finding }) => finding === null).map((one) => one.id)
   const alive = voters.filter((voter) => left.includes(voter.id))
   if (alive.length * 2 <= voters.length) return null
   return final(
-    `${alive.length} of ${voters.length} voters are left (${listOf(alive)}), which is a majority: start them; there is nothing to recover`,
+    `${alive.length} of ${voters.length} voters are left (${listOf(alive)}), which is a majority; start them, there is nothing to recover`,
   )
 }
 
 function faultOfOther(own: Survivor, other: Survivor, before: readonly Survivor[]): string | null {
   const { id } = other
   if (other.clusterId !== own.clusterId) {
-    return `${id} is of cluster ${other.clusterId}, and ${own.id} of ${own.clusterId}: name facts of the same cluster`
+    return `${id} belongs to cluster ${other.clusterId}, ${own.id} to ${own.clusterId}; use files of the same cluster`
   }
   if (id === own.id || before.some((one) => one.id === id)) {
-    return `${id} is given twice: name each survivor once, and not the one that CONFIG is of`
+    return `${id} is given twice; name each survivor once, without the controller of CONFIG`
   }
   if (other.generation > own.generation) {
-    return `${id} is of generation ${other.generation}, and ${own.id} of ${own.generation}: the cluster was recovered there already; start it, and join it with a ticket`
+    return `${id} has generation ${other.generation}, ${own.id} has ${own.generation}: the cluster was already recovered there; start that controller and join it with a ticket`
   }
   if (other.generation < own.generation) {
-    return `${id} is of generation ${other.generation}, which the cluster has left behind: leave it out`
+    return `${id} has the outdated generation ${other.generation}; leave it out`
   }
   return null
 }
@@ -98,18 +98,18 @@ function lossOf(own: Survivor, others: readonly Survivor[]): Fault | null {
   const best = others.reduce((found, one) => (isLater(one.last, found.last) ? one : found), own)
   if (best !== own) {
     return waivable(
-      `${best.id} holds more: its log ends at ${placeOf(best.last)}, that of ${own.id} at ${placeOf(own.last)}; recover there, or lose what lies between (--accept-loss)`,
+      `${best.id} has more entries: its log ends at ${placeOf(best.last)}, the log of ${own.id} at ${placeOf(own.last)}; recover there, or accept the loss of the difference (--accept-loss)`,
     )
   }
   if (own.finding !== null) {
     return waivable(
-      `${own.id} is damaged (${own.finding}): recover on another survivor, or lose what cannot be read (--accept-loss)`,
+      `${own.id} is damaged (${own.finding}): recover on another survivor, or accept the loss of unreadable entries (--accept-loss)`,
     )
   }
   const isVoter = own.members.some(({ id, isVoter }) => id === own.id && isVoter)
   if (isVoter) return null
   return waivable(
-    `${own.id} is a learner, which the voters did not wait for: recover on a voter that is left, or lose what it had not been sent (--accept-loss)`,
+    `${own.id} is a learner and may lack committed entries; recover on a surviving voter, or accept the loss (--accept-loss)`,
   )
 }
 
@@ -127,15 +127,15 @@ function warningsOf(
   const open = own.last.index - own.commit
   if (open > 0) {
     warnings.push(
-      `${open} entries after index ${own.commit} are not known to be committed: they are kept, and take effect even where their callers were told nothing`,
+      `${open} entries after index ${own.commit} may be uncommitted; they are kept and take effect, even if their callers got no response`,
     )
   }
   if (unseen.length > 0) {
     warnings.push(
-      `nothing was read of ${unseen.join(', ')}: if a data folder of theirs is left, inspect it first (--inspect there, --survivor here)`,
+      `no data of ${unseen.join(', ')} was inspected; if one of their data folders is left, inspect it first (--inspect there, --survivor here)`,
     )
   }
-  if (own.finding !== null) warnings.push(`${own.finding}: what cannot be read is given up`)
+  if (own.finding !== null) warnings.push(`${own.finding}: unreadable entries are discarded`)
   return warnings
 }
 

@@ -67,7 +67,7 @@ export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
         return { id, isVoter: voter || outgoingVoters.includes(id), address }
       }),
       configurationIndex: newest.index,
-      finding: log.finding ?? (log.isOwing ? 'its log lacks what it may have acknowledged' : null),
+      finding: log.finding ?? (log.isOwing ? 'its log may lack acknowledged entries' : null),
       fencedBy: readFence(dataFolder)?.generation ?? null,
     },
     configuration: own.configuration,

@@ -16,6 +16,7 @@ import { jwtSignerOf, networkAuthoritiesOf } from './issuing.ts'
 import type { LiveParts } from './live-parts.ts'
 import type { Releases } from '../releases.ts'
 import { apiLimitsOf, bindingsOf, keyEndpointRulesOf } from '../settings.ts'
+import { logLevelOf } from '../log-level.ts'
 import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
 
 export interface ApiSources {
@@ -73,6 +74,7 @@ export function openApi(sources: ApiSources): Api {
     },
     instanceId: newShortId(),
     logger: log,
+    logLevel: logLevelOf(controller, clusterNode),
     ...(audit === null ? {} : { audit }),
     bindings: bindingsOf(config),
     health: () => healthOf(clusterNode.health()),

@@ -249,15 +249,15 @@ export function gateOf({
       const judged = judgeRouter({ state: machine, authorities, clock: systemClock }, chain)
       if (!judged.ok) return judged
       const { id, name, isEdge, certPem } = judged.router
-      assert(certPem !== null, 'a router is admitted by the certificate of its record')
+      assert(certPem !== null, 'the certificate differs from the router record')
       return { ok: true, router: { id, name, isEdge, certPem } }
     },
     revoked: ({ id, certPem }) => {
       const record = machine.get<Router>('router', id)
       if (record === undefined) return 'the router was deleted'
       if (record.disabled) return 'the router was disabled'
-      if (!record.isVerified) return 'the router is to enroll again'
-      return record.certPem === certPem ? null : 'the router has another certificate now'
+      if (!record.isVerified) return 'the router must enroll again'
+      return record.certPem === certPem ? null : 'the certificate of the router changed'
     },
   }
 }

@@ -16,7 +16,7 @@ export async function openSnapshots(
     ...{ dir: config.data, clock: systemClock, freeBytesMin },
   })
   await snapshots.removePartial().catch((err: unknown) => {
-    log.warn({ err }, 'what is left of an unfinished snapshot could not be removed')
+    log.warn({ err }, 'cannot remove the remains of an unfinished snapshot')
   })
   return snapshots
 }

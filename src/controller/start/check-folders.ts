@@ -25,10 +25,10 @@ import type { Report } from './check-report.ts'
 export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
   if (path === null) return
   const subject = `logFile.path: ${path} cannot be written: `
-  report.attempt(subject, "name a file in a folder of this user's", () => {
+  report.attempt(subject, 'name a file in a folder that this user can write', () => {
     accessSync(dirname(path), constants.W_OK | constants.X_OK)
     const there = lstatSync(path, { throwIfNoEntry: false })
-    if (there !== undefined && !there.isFile()) throw new Error('it is not a plain file')
+    if (there !== undefined && !there.isFile()) throw new Error('not a regular file')
     if (there !== undefined) accessSync(path, constants.W_OK)
   })
 }
@@ -37,7 +37,7 @@ export async function checkDataFolder(config: ControllerConfig, report: Report):
   const folder = config.data
   const status = report.attempt(
     `data: ${folder}: `,
-    'let this user enter the folder above it',
+    'give this user access to the parent folder',
     () => statSync(folder, { throwIfNoEntry: false }),
   )
   if (status === null) return
@@ -48,12 +48,12 @@ export async function checkDataFolder(config: ControllerConfig, report: Report):
   }
   if (status === undefined) {
     report.faults.push(
-      `data: ${folder} does not exist; name the folder that was formed for this controller (an empty one would make it forget its votes)`,
+      `data: ${folder} does not exist; name the data folder of this controller (an empty one would lose its votes)`,
     )
     return
   }
   if (!status.isDirectory()) {
-    report.faults.push(`data: ${folder} is no folder; name the one formed for this controller`)
+    report.faults.push(`data: ${folder} is not a folder; name the data folder of this controller`)
     return
   }
   if (canWrite(folder, report)) checkSpace(config, report)
@@ -67,16 +67,14 @@ function checkParent(folder: string, report: Report): void {
   const parent = dirname(folder)
   const probe = report.attempt(
     `data: ${parent}: `,
-    'make the folder, and let this user write',
+    'create the folder, writable for this user',
     () => {
       accessSync(parent, constants.W_OK)
       return true
     },
   )
   if (probe === null) return
-  report.warnings.push(
-    `data: ${folder} is empty: its disk is taken for lost, and this controller will ask its seeds to be let in again`,
-  )
+  report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
 }
 
 /** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */
@@ -101,13 +99,13 @@ function checkOwner(config: ControllerConfig, report: Report): void {
   }
   if (owner === config.id) return
   report.faults.push(
-    `data: ${config.data} belongs to controller ${owner}, and id is ${config.id}; name the folder that was formed for ${config.id}`,
+    `data: ${config.data} belongs to controller ${owner}, but id is ${config.id}; name the data folder of ${config.id}`,
   )
 }
 
 /** Members of an older generation among themselves would be a cluster of their own. */
 function checkFence({ id, data }: ControllerConfig, report: Report): void {
-  const fence = report.attempt('data: ', 'let this user read it', () => readFence(data))
+  const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
   if (fence !== null) report.faults.push(`data: ${data}: ${fencedSentence(id, fence)}`)
 }
 
@@ -134,14 +132,14 @@ function writeFaultOf(error: unknown): string {
   switch (codeOf(error)) {
     case 'EACCES':
     case 'EPERM':
-      return 'may not be written by this user; give it to the user that runs the controller'
+      return 'is not writable for this user; change its owner to the user that runs the controller'
     case 'EROFS':
-      return 'lies on a file system that is mounted read-only; mount it for writing'
+      return 'is on a read-only file system; mount it writable'
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'has no space left; make room on its file system'
+      return 'has no space left; free disk space'
     default:
-      return `cannot be written (${sentenceOf(error)}); look after its file system`
+      return `cannot be written (${sentenceOf(error)}); check its file system`
   }
 }
 
@@ -150,7 +148,7 @@ function checkSpace(config: ControllerConfig, report: Report): void {
   const free = bavail * bsize
   if (free < config.log.lowSpaceBytes) {
     report.faults.push(
-      `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); make room on its file system`,
+      `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); free disk space`,
     )
   }
 }

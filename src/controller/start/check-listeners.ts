@@ -31,13 +31,13 @@ export async function listenFault(bind: string): Promise<string | null> {
   }
   switch (codeOf(error)) {
     case 'EADDRINUSE':
-      return `is taken by another process; stop that one ('ss -ltnp sport = :${port}' names it), or choose another port`
+      return `is in use by another process; stop that process ('ss -ltnp sport = :${port}' names it), or choose another port`
     case 'EACCES':
-      return 'may not be listened on by this user; choose a port above 1023'
+      return 'needs a privileged user; choose a port above 1023'
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `is no address of this host; bind one that is, or ${formatHostPort({ host: '0.0.0.0', port })}`
+      return `is not an address of this host; bind one that is, or ${formatHostPort({ host: '0.0.0.0', port })}`
     default:
       return `cannot be listened on (${sentenceOf(error)}); choose another address`
   }

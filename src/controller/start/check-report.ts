@@ -20,7 +20,7 @@ export function attempt(report: Report, subject: string, step: () => void): void
     step()
   } catch (error) {
     report.warnings.push(
-      `${subject}${sentenceOf(error)}; no backup is taken before it is put right`,
+      `${subject}${sentenceOf(error)}; no backups are taken until it is corrected`,
     )
   }
 }

@@ -24,7 +24,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export const EXPIRY_WARNING_MS = 30 * DAY_MS
 
 const EXPIRED_REMEDY =
-  "set the clock right, or have it signed anew: 'flotilla pki renew --member-cert' on a member that runs, or 'pki renew --root-key' here when none does"
+  "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs"
 
 /** What a controller proves itself with, read and checked. */
 export interface Credentials {
@@ -74,11 +74,11 @@ function readCredentials(
   const before = report.faults.length
   if (chain !== null) checkLeaf(config, chain, nowMs, report)
   if (chain !== null && anchors !== null && before === report.faults.length) {
-    const remedy = `let identity.ca hold the CA that issued it, or identity.cert the intermediates`
+    const remedy = `add the issuing CA to identity.ca, or the intermediates to identity.cert`
     report.attempt(`identity.cert: ${cert}: `, remedy, () => checkChain(chain, anchors, nowMs))
   }
   if (chain !== null && privateKeyPem !== null) {
-    const remedy = `name the key that ${cert} was issued for`
+    const remedy = `name the private key of ${cert}`
     report.attempt(`identity.key: ${key}: `, remedy, () => checkKeyMatches(chain[0], privateKeyPem))
   }
   if (report.faults.length > 0 || chain === null || anchors === null) return null
@@ -136,7 +136,7 @@ function checkLeaf(
       if (id === config.id) return
       throw new CertificateError(
         'wrong-identity',
-        `it belongs to controller ${id}, and id is ${config.id}`,
+        `it belongs to controller ${id}, but id is ${config.id}`,
       )
     },
   )
@@ -144,14 +144,14 @@ function checkLeaf(
   if (leftMs > 0 && leftMs < EXPIRY_WARNING_MS) {
     const days = Math.floor(leftMs / DAY_MS)
     report.warnings.push(
-      `${subject}it expires in ${days} days; one that the cluster has issued renews itself while the controller runs, any other must be issued anew before, for the same key`,
+      `${subject}expires in ${days} days; certificates issued by the cluster renew themselves while the controller runs, any other must be renewed by its issuer, for the same key`,
     )
   }
   for (const [at, { advertise }] of config.web.entries()) {
     const host = parseHostPort(advertise)?.host ?? ''
     if (missingHosts(leaf, [host]).length > 0) {
       report.warnings.push(
-        `${subject}it does not name ${host} of web[${at}].advertise, so clients would refuse it; one that the cluster has issued is renewed as soon as the controller runs, for any other issue one that does, or advertise a host that it names`,
+        `${subject}lacks ${host} of web[${at}].advertise, so clients would reject it; a certificate issued by the cluster is renewed once the controller runs, for any other issue one with that name, or advertise a host that it has`,
       )
     }
   }
@@ -161,7 +161,7 @@ function checkLeaf(
 function checkSignerKey({ identity: { signer } }: ControllerConfig, report: Report): void {
   if (signer.key === null || !existsSync(signer.key)) return
   report.warnings.push(
-    `identity.signer.key: ${signer.key} is no longer needed once the cluster is formed; keep it offline`,
+    `identity.signer.key: ${signer.key} is no longer needed once the cluster exists; keep it offline`,
   )
 }
 

@@ -52,13 +52,16 @@ export async function reenter(
       if (answer.outcome !== 'refused') {
         lost.makeRoom()
         layDownEmpty(config, storeId, answer)
-        log.info({ members: lost.addresses }, `let in with an empty disk (${answer.outcome})`)
+        log.info(
+          { members: lost.addresses },
+          `re-admitted with an empty data folder (${answer.outcome})`,
+        )
         return 'entered'
       }
     }
     const because = typeof answer === 'string' ? answer : answer.because
     // The same again and again is said once.
-    if (because !== lastSaid) log.warn({}, `not let in yet: ${because}`)
+    if (because !== lastSaid) log.warn({}, `not admitted yet: ${because}`)
     lastSaid = because
     await Promise.race([lost.stop, new Promise((resolve) => setTimeout(resolve, PAUSE_MS))])
   }

@@ -20,12 +20,12 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): Fate | null
     case 'rolled-back':
       return {
         type: 'rebuild',
-        sentence: `${by} remembers more of this data folder than is in it: it was rolled back to an older state`,
+        sentence: `${by} acknowledged entries that this data folder lacks: it was rolled back to an older state`,
       }
     case 'other-store':
       return {
         type: 'rebuild',
-        sentence: `the cluster knows ${selfId} by another data folder since configuration ${index} (${by} says so)`,
+        sentence: `${selfId} has another data folder since configuration ${index}, according to ${by}`,
       }
     case 'fenced': {
       const fence = { generation, by }
@@ -48,9 +48,9 @@ export function fateOfAnswer(answer: EntryAnswer): Fate | null {
 
 /** For the end of the process, and for each start after it. */
 export function fencedSentence(selfId: string, { generation, by }: Fence): string {
-  return `the cluster was recovered without ${selfId}, into generation ${generation} (${by} says so); to let it in again, move its data folder, key and certificate away and join with a new ticket`
+  return `the cluster was recovered without ${selfId} into generation ${generation}, according to ${by}; to join again, move its data folder, key and certificate away and use a new ticket`
 }
 
 function removedSentence(selfId: string, by: string, index: number): string {
-  return `${selfId} was removed from the cluster as of configuration ${index} (${by} says so); to let it in again, move its data folder, key and certificate away and join with a new ticket`
+  return `${selfId} was removed in configuration ${index}, according to ${by}; to join again, move its data folder, key and certificate away and use a new ticket`
 }

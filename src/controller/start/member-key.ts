@@ -32,7 +32,7 @@ export function checkMemberKey({
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `the key of ${config.identity.cert} is not the one that the cluster in ${config.data} knows ${config.id} by; name the certificate of that cluster, or the data folder of this one`,
+      `${config.identity.cert} has another key than the member record of ${config.id} in ${config.data}; name the certificate of that cluster, or the data folder of this one`,
     )
   }
   return true

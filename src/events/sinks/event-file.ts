@@ -32,7 +32,7 @@ export class EventFile {
     this.#bytes = bytes
   }
 
-  /** @throws the error of the system; or when it is not a plain file. */
+  /** @throws the error of the system; or when not a regular file. */
   static async open(options: EventFileOptions): Promise<EventFile> {
     const { handle, bytes } = await openLines(options.path)
     return new EventFile(options, handle, bytes)

@@ -6,7 +6,7 @@ import { routerFields } from './table.ts'
 export function routerConfigurationDocument(): string {
   return `# Configuration of a router
 
-A YAML file with \`v: 3\`, checked as a whole: \`flotilla router check CONFIG\` names every fault with its line, what was found and what is
+A YAML file with \`v: 3\`, checked as a whole: \`flotilla router check CONFIG\` reports every fault with its line, the value found and the values
 allowed, and exits with 2. Unknown keys are faults, with the known name that is nearest. \`--print\` shows the effective
 configuration: each value with the line of the file, the environment variable or the default that it is from.
 
@@ -96,7 +96,7 @@ function fieldsOf(title: string, prefix: string, fields: Fields, why: string): s
 }
 
 function tableOf(rows: readonly [string, SchemaNode][]): string {
-  const head = '| key | expected | default | what for |\n|---|---|---|---|\n'
+  const head = '| key | expected | default | purpose |\n|---|---|---|---|\n'
   return head + rows.map(([key, node]) => rowOf(key, node)).join('')
 }
 

@@ -84,14 +84,14 @@ function readFile(file: string): string | { readonly problem: string } {
   try {
     const status = statSync(file)
     if (status.isDirectory()) return { problem: 'is a folder; name the file in it' }
-    if (!status.isFile()) return { problem: 'is no regular file' }
+    if (!status.isFile()) return { problem: 'is not a regular file' }
     if (status.size > ROUTER_CONFIG_BYTES_MAX) {
       return { problem: `is larger than ${ROUTER_CONFIG_BYTES_MAX} bytes` }
     }
     return readFileSync(file, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
-    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: 'there is no such file' }
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { problem: 'file not found' }
     if (code === 'EACCES') return { problem: 'no permission to read it' }
     return { problem: `cannot be read: ${String(error)}` }
   }

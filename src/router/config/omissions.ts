@@ -19,8 +19,8 @@ export function sectionsWithoutData(config: RouterConfig): readonly string[] {
     [dialers.length > 0, 'dialers', 'no service is reached'],
     [listeners.length > 0, 'listeners', 'nothing is listened on'],
     [forwarder !== null, 'forwarder', 'nothing is forwarded'],
-    [edge !== null, 'edge', 'the listeners are told to controllers, and no client is served'],
-    [link !== null, 'link', 'links are made and told of, and nothing is forwarded over them'],
+    [edge !== null, 'edge', 'listeners are reported to controllers, but no client is served'],
+    [link !== null, 'link', 'links are established and reported, but carry no data'],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]
   return sections.flatMap(([isThere, name, effect]) =>

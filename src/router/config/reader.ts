@@ -108,11 +108,11 @@ export class ConfigReader {
       const key = prefix + (name ?? shorten(written))
       if (name === undefined) {
         this.#lines.set(key, line)
-        this.fault(key, `is no known key; ${suggestion(written, [...names.keys()], prefix)}`)
+        this.fault(key, `unknown key; ${suggestion(written, [...names.keys()], prefix)}`)
       } else if (members.has(name)) {
         this.fault(
           key,
-          `stands here twice, as ${[...aliasesOf(fields, name)].join(' and ')}; give one`,
+          `is given twice, as ${[...aliasesOf(fields, name)].join(' and ')}; give one`,
         )
       } else {
         this.#lines.set(key, line)
@@ -269,10 +269,7 @@ export class ConfigReader {
     const filled = fillVariables(scalar, this.#environment)
     names.push(...filled.names.filter((name) => !names.includes(name)))
     for (const name of filled.missing) {
-      this.warn(
-        key,
-        `the environment variable ${shorten(name)} is not set: nothing stands in its place`,
-      )
+      this.warn(key, `the environment variable ${shorten(name)} is not set; replaced by nothing`)
     }
     return filled.text
   }

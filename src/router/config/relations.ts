@@ -50,7 +50,7 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   for (const name of shared) {
     const other = `ctrl.options.${name}`
     if (!reader.isGiven(other)) continue
-    if (reader.isGiven(`ctrl.${name}`)) reader.warn(other, `is ignored: ctrl.${name} stands for it`)
+    if (reader.isGiven(`ctrl.${name}`)) reader.warn(other, `is ignored in favour of ctrl.${name}`)
     else merged[name] = ctrl.options[name]
   }
   const settled = merged as unknown as RouterConfig['ctrl']
@@ -79,7 +79,7 @@ export function configuredEndpoints({ ctrl }: RouterConfig): readonly Address[] 
 function withCsr(config: RouterConfig, reader: RelationReader): RouterConfig {
   const older = config.edge?.csr ?? null
   if (older !== null && config.csr !== null) {
-    reader.warn('edge.csr', 'is ignored: csr, at the top of the file, stands for it')
+    reader.warn('edge.csr', 'is ignored in favour of csr at the top level')
   }
   const csr = config.csr ?? older
   const names = csr === null ? 1 : Object.values(csr.sans).flat().length
@@ -104,8 +104,7 @@ function withListeners(config: RouterConfig, reader: RelationReader): RouterConf
     }
     const below = (listener.options['advertise'] ?? null) as typeof listener.advertise
     const isBoth = reader.isGiven(`${key}.advertise`) && reader.isGiven(`${key}.options.advertise`)
-    if (isBoth)
-      reader.warn(`${key}.options.advertise`, `is ignored: ${key}.advertise stands for it`)
+    if (isBoth) reader.warn(`${key}.options.advertise`, `is ignored in favour of ${key}.advertise`)
     const advertise = listener.advertise ?? below
     if (listener.bind === null && !reader.isGiven(`${key}.bind`)) {
       reader.fault(`${key}.bind`, 'is missing; expected an address <protocol>:<host>:<port>')

@@ -39,7 +39,7 @@ export const channelOptions = {
   }),
   maxOutstandingConnects: value(integer(1, 1000), {
     default: 16,
-    why: 'Connections whose hello is under way.',
+    why: 'Connections waiting for their hello.',
   }),
   connectTimeoutMs: value(milliseconds(30, MINUTE_MS), {
     default: 5000,
@@ -64,7 +64,7 @@ export function heartbeatOptions(closeAfterMs: number) {
     }),
     checkInterval: value(duration(10, 60 * MINUTE_MS), {
       default: 1000,
-      why: 'How often it is judged whether one is due, or its answer is.',
+      why: 'Interval of the check whether a heartbeat or its response is due.',
     }),
     closeUnresponsiveTimeout: value(duration(1000, 24 * 60 * MINUTE_MS), {
       default: closeAfterMs,
@@ -78,7 +78,7 @@ export const flowOptions = {
   mtu: value(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
   randomDrops: value(boolean(), {
     default: false,
-    why: 'Drops payloads by chance, to test what resends them.',
+    why: 'Drops random payloads, to test retransmission.',
   }),
   drop1InN: value(integer(1, 1_000_000), {
     default: 100,
@@ -90,15 +90,15 @@ export const flowOptions = {
   }),
   txPortalStartSize: value(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Bytes under way at first.',
+    why: 'Initial bytes in flight.',
   }),
   txPortalMinSize: value(integer(1, BYTES_MAX), {
     default: 16 * 1024,
-    why: 'Bytes under way at least.',
+    why: 'Minimum bytes in flight.',
   }),
   txPortalMaxSize: value(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
-    why: 'Bytes under way at most.',
+    why: 'Maximum bytes in flight.',
   }),
   txPortalIncreaseThresh: value(integer(1, 1_000_000), {
     default: 28,
@@ -141,7 +141,7 @@ export const flowOptions = {
   }),
   maxCloseWaitMs: value(milliseconds(0, 24 * 60 * MINUTE_MS), {
     default: 30_000,
-    why: 'How long a circuit that closes waits for what is under way.',
+    why: 'How long a closing circuit waits for data in flight.',
   }),
   getCircuitTimeout: value(duration(1, 60 * MINUTE_MS), {
     default: 30_000,
@@ -269,7 +269,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
     }),
     udpCheckInterval: value(duration(0, 24 * 60 * MINUTE_MS), {
       default: 0,
-      why: 'How often that is judged.',
+      why: 'Interval of the check.',
     }),
     ...flowOptions,
   }),

@@ -10,10 +10,10 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
     address: value(hostPort(), { default: required, why: 'Under which address it is reached.' }),
     newAddress: value(optional(hostPort()), {
       default: null,
-      why: 'Address that callers are told to use in future, in the header `ziti-ctrl-address`.',
+      why: 'Address announced to clients in the header `ziti-ctrl-address`.',
     }),
   }),
-  apis: list(4, 'What it serves; one or more.', {
+  apis: list(4, 'APIs served; one or more.', {
     binding: value(choice(['health-checks']), { default: required, why: 'Name of the API.' }),
     options: keyed(0, 'It has none.', {}),
   }),

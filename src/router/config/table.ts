@@ -58,7 +58,7 @@ export const routerFields = {
     default: required,
     why: 'Version of the file format.',
   }),
-  identity: section('required', 'What this router proves itself with.', {
+  identity: section('required', 'Certificate and key of this router.', {
     cert: value(pemSource(), {
       default: required,
       why: 'Client certificate with its chain, for connections to controllers and routers.',
@@ -70,7 +70,7 @@ export const routerFields = {
     }),
     server_cert: value(optional(pemSource()), {
       default: null,
-      why: 'Server certificate with its chain, for what this router listens on. Needed to enroll.',
+      why: 'Server certificate with its chain, for the listeners of this router. Required to enroll.',
     }),
     server_key: value(optional(pemSource()), {
       default: null,
@@ -105,7 +105,7 @@ export const routerFields = {
     }),
     endpointsFile: value(path(), {
       default: 'endpoints.yml',
-      why: 'Where the current members are kept, mode 0600. What it holds wins over `endpoint` and `endpoints`.',
+      why: 'File of the current members, mode 0600. It takes precedence over `endpoint` and `endpoints`.',
     }),
     options: section('defaults', 'Options of the channel, and the fields above once more.', {
       ...channelOptions,
@@ -118,7 +118,7 @@ export const routerFields = {
         }),
       }),
     }),
-    rateLimiter: section('null', 'Requests under way to one controller.', {
+    rateLimiter: section('null', 'Concurrent requests to one controller.', {
       enabled: value(boolean(), { default: true, why: 'Whether they are bounded.' }),
       minSize: value(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
       maxSize: value(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
@@ -134,7 +134,7 @@ export const routerFields = {
     'Fields of the certificates that are asked for at enrollment and renewal.',
     csrFields,
   ),
-  dialers: list(64, 'What services are reached by. Options of one binding each.', {
+  dialers: list(64, 'Dialers of services, with the options of one binding each.', {
     binding: value(choice(dialerBindings), { default: required, why: 'Name of the dialer.' }),
     options: section('defaults', 'Options of the binding.', flowOptions),
   }),
@@ -147,7 +147,7 @@ export const routerFields = {
       }),
       heartbeatIntervalSeconds: value(integer(10, 60), {
         default: 60,
-        why: 'How often sessions in use are told to controllers.',
+        why: 'Interval at which used sessions are reported to controllers.',
       }),
       db: ignored('the data model is not kept yet'),
       dbSaveIntervalSeconds: ignored('the data model is not kept yet'),
@@ -189,7 +189,7 @@ export const routerFields = {
     }),
     xgressCloseCheckInterval: value(milliseconds(0, DAY_MS), {
       default: 5000,
-      why: 'Wait before the route of an idle circuit is taken away.',
+      why: 'Delay before the route of an idle circuit is removed.',
     }),
     xgressDialDwellTime: value(milliseconds(0, DAY_MS), {
       default: 0,
@@ -210,10 +210,10 @@ export const routerFields = {
     }),
     unresponsiveLinkTimeout: value(duration(5000, DAY_MS), {
       default: MINUTE_MS,
-      why: 'A link that answers nothing for so long takes no new circuits.',
+      why: 'Time without a response after which a link takes no new circuits.',
     }),
   }),
-  healthChecks: section('defaults', 'What the health-checks API of `web` tells.', {
+  healthChecks: section('defaults', 'Health checks of the `web` listener.', {
     ctrlPingCheck: section('defaults', 'Whether a controller answers.', {
       interval: value(duration(100, DAY_MS), {
         default: 30_000,
@@ -229,7 +229,7 @@ export const routerFields = {
       }),
     }),
     linkCheck: section('defaults', 'Whether there are links enough.', {
-      interval: value(duration(100, DAY_MS), { default: 5000, why: 'How often it is judged.' }),
+      interval: value(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
       initialDelay: value(duration(0, DAY_MS), {
         default: 1000,
         why: 'Wait before the first time.',
@@ -253,7 +253,7 @@ export const routerFields = {
     }),
     advertise: value(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Under which address clients reach it; may stand in `options`. Required but for `tunnel`.',
+      why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
     }),
     service: value(optional(text()), {
       default: null,
@@ -261,7 +261,7 @@ export const routerFields = {
     }),
     options: variants('binding', 'Options of the binding.', listenerOptions),
   }),
-  metrics: section('defaults', 'What controllers are told of this router.', {
+  metrics: section('defaults', 'Reports to the controllers.', {
     reportInterval: value(duration(100, DAY_MS), {
       default: MINUTE_MS,
       why: 'Wait between two messages of metrics.',
@@ -272,7 +272,7 @@ export const routerFields = {
     }),
     intervalAgeThreshold: value(duration(0, DAY_MS), {
       default: 80_000,
-      why: 'Age that a batch reaches before it is sent, counted from the start of what it covers.',
+      why: 'Age of a batch before it is sent, counted from the start of its interval.',
     }),
     eventQueueSize: ignored('metrics are not queued one by one'),
     enableDataDelayMetric: ignored('no data is forwarded yet'),
@@ -287,11 +287,11 @@ export const routerFields = {
     }),
     tx_portal_min_sz: value(optional(integer(1, 1_073_741_824)), {
       default: null,
-      why: 'Bytes under way at least.',
+      why: 'Minimum bytes in flight.',
     }),
     tx_portal_max_sz: value(optional(integer(1, 1_073_741_824)), {
       default: null,
-      why: 'Bytes under way at most.',
+      why: 'Maximum bytes in flight.',
     }),
     instrument: section('null', 'Measurements of the protocol.', {
       name: value(optional(text()), { default: null, why: 'Kind of measurement.' }),
@@ -319,7 +319,7 @@ export const routerFields = {
     cpu: section('null', 'Where time is spent, written when the router ends.', {
       path: value(path(), { default: required, why: 'The file.' }),
     }),
-    memory: section('null', 'What memory is allocated for, written again and again.', {
+    memory: section('null', 'Memory benchmark buffers.', {
       path: value(path(), { default: required, why: 'The file.' }),
       intervalMs: value(milliseconds(100, DAY_MS), {
         default: 15_000,
@@ -337,7 +337,7 @@ export const routerFields = {
       why: 'For one handshake.',
     }),
   }),
-  interfaceDiscovery: section('defaults', 'Network interfaces, as controllers are told.', {
+  interfaceDiscovery: section('defaults', 'Network interfaces reported to controllers.', {
     disabled: value(boolean(), { default: false, why: 'Whether they are kept from them.' }),
     checkInterval: value(duration(1000, DAY_MS), {
       default: MINUTE_MS,
@@ -345,7 +345,7 @@ export const routerFields = {
     }),
     minReportInterval: value(duration(1000, 365 * DAY_MS), {
       default: DAY_MS,
-      why: 'They are told this often even when nothing has changed.',
+      why: 'Interval of reports even without changes.',
     }),
   }),
   connectEvents: ignored('no client connects yet'),

@@ -201,7 +201,7 @@ export class Controllers {
     })
     for (const dialer of free) {
       this.#dialers.delete(dialer)
-      dialer.stop('the controller is no member any more')
+      dialer.stop('the controller is no longer a member')
     }
     for (const target of missing) this.#add(target).start()
   }

@@ -132,5 +132,5 @@ export function localAddressOf(bind: string | null, family: 4 | 6): string | nul
   if (isIP(bind) !== 0) return bind
   const found = networkInterfaces()[bind]?.find((one) => one.family === `IPv${family}`)
   if (found !== undefined) return found.address
-  throw new Error(`ctrl.bind names ${bind}, which is no interface of this host with an address`)
+  throw new Error(`ctrl.bind: ${bind} is not an interface of this host with an address`)
 }

@@ -67,7 +67,7 @@ export function writeEndpoints(path: string, known: KnownEndpoints): void {
 
 function knownIn(tree: YamlTree): ReadEndpoints {
   const top = entriesOf(tree)
-  if (top === null) return { kind: 'damaged', reason: 'is no section with endpoints' }
+  if (top === null) return { kind: 'damaged', reason: 'is not a section with endpoints' }
   const endpoints = textsOf(top.get('endpoints')).filter(isControllerAddress)
   const controllers = itemsOf(top.get('controllers')).flatMap(controllerIn)
   if (endpoints.length === 0 && controllers.length === 0) {

@@ -210,7 +210,7 @@ export class CircuitDuty implements RouterDuty {
       apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
     })
     if (!judged.ok) {
-      const what = `the client may not dial the service here: ${judged.fault}`
+      const what = `dial refused: ${judged.fault}`
       throw new CircuitRefused(claimFaultCodes[judged.fault], what)
     }
     const { client } = judged

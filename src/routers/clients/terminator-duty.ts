@@ -111,7 +111,7 @@ export class TerminatorDuty implements RouterDuty {
         const errorCode = claimFaultCodes[judged.fault]
         return {
           ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode, retryHint: DO_NOT_RETRY },
-          msg: `the client may not host the service here: ${judged.fault}`,
+          msg: `bind refused: ${judged.fault}`,
         }
       }
       const outcome = await this.#propose(

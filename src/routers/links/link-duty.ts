@@ -86,11 +86,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         ({ channel }, message) => {
           const { routerId, fingerprints } = fromBinary(VerifyRouterSchema, message.body)
           const isRight = isCertificateOf(routerId, fingerprints)
-          channel.replyResult(
-            message,
-            isRight,
-            isRight ? '' : 'that is no certificate of the router',
-          )
+          channel.replyResult(message, isRight, isRight ? '' : 'not a certificate of the router')
         },
       ],
     ]),

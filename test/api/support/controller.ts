@@ -42,6 +42,8 @@ import type {
 import { actorName, systemActor } from '../../../src/ports/actor.ts'
 import type { Actor } from '../../../src/ports/actor.ts'
 import type { Applied, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
+import { ActionLog } from '../../../src/cluster/action-recorder.ts'
+import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
 import { networkAuthorities } from '../../support/authorities.ts'
 import type { TestAuthorities } from '../../support/authorities.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
@@ -215,7 +217,7 @@ export class LocalMembership implements MembershipControl {
       votersAfter: ['ctrl1', 'ctrl2'],
       toleranceBefore: 1,
       toleranceAfter: 0,
-      warnings: ['2 voters tolerate no more failures than 1: an odd number is better'],
+      warnings: ['2 voters tolerate no more failures than 1; prefer an odd number'],
       confirmation: 'remove ctrl3 and tolerate 0 failures',
     })
   }
@@ -394,6 +396,12 @@ export async function startController(
     },
     instanceId: 'test-instance',
     logger,
+    logLevel: new LogLevelSwitch(
+      cluster.selfId,
+      { level: 'info', warn: () => undefined },
+      'info',
+      new ActionLog(cluster, { warn: () => undefined }),
+    ),
     audit: {
       refused: (write) => cluster.audit?.refused(write),
       answered: (request) => cluster.audit?.answered(request),

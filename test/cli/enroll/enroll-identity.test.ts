@@ -102,7 +102,7 @@ describe('a one-time token', () => {
   test('is taken up again with the same key when the answer was lost, and gives the same certificate', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     cluster.controller.cluster.losesAnswers = true
-    refused(await enroll(jwt, '--out', at('laptop.json')), /run the same command again/)
+    refused(await enroll(jwt, '--out', at('laptop.json')), /rerun the same command/)
     expect(mode('laptop.json.enrolling')).toBe('600')
     expect(existsSync(at('laptop.json'))).toBe(false)
     const { key } = JSON.parse(file('laptop.json.enrolling')) as { key: string }
@@ -135,9 +135,9 @@ describe('a one-time token', () => {
   test('that was used is refused, and leaves no key behind', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     expect((await enroll(jwt, '--out', at('a.json'))).code).toBe(0)
-    refused(await enroll(jwt, '--out', at('b.json')), /was used already.*new enrollment$/m)
+    refused(await enroll(jwt, '--out', at('b.json')), /was already used.*new enrollment$/m)
     const flags = ['--cert', at('b.pem'), '--key', at('b.key')]
-    refused(await enroll(jwt, ...flags), /was used already/)
+    refused(await enroll(jwt, ...flags), /was already used/)
     for (const name of ['b.json', 'b.json.enrolling', 'b.pem', 'b.key']) {
       expect(existsSync(at(name)), name).toBe(false)
     }
@@ -158,12 +158,12 @@ describe('a one-time token', () => {
   test('is not used where a file is in the way, unless it may be written over', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeFileSync(at('laptop.json'), 'mine')
-    refused(await enroll(jwt, '--out', at('laptop.json')), /is there already.*--force/)
+    refused(await enroll(jwt, '--out', at('laptop.json')), /already exists.*--force/)
     expect(file('laptop.json')).toBe('mine')
     writeFileSync(at('ca.pem'), 'mine')
     const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
-    refused(await enroll(jwt, ...flags), /ca\.pem is there already/)
-    refused(await enroll(jwt, '--out', at('nowhere/laptop.json')), /name another place/)
+    refused(await enroll(jwt, ...flags), /ca\.pem already exists/)
+    refused(await enroll(jwt, '--out', at('nowhere/laptop.json')), /choose another location/)
     const done = await enroll(jwt, '--out', at('laptop.json'), '--force')
     expect([done.code, done.stderr]).toEqual([0, ''])
     expect(mode('laptop.json')).toBe('600')
@@ -172,9 +172,12 @@ describe('a one-time token', () => {
   test('does not take the key of an interrupted run by another token', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeSecretFile(at('a.json.enrolling'), JSON.stringify({ token: 'other', key: 'x' }))
-    refused(await enroll(jwt, '--out', at('a.json')), /another token that was interrupted/)
+    refused(
+      await enroll(jwt, '--out', at('a.json')),
+      /an interrupted enrollment with another token/,
+    )
     writeSecretFile(at('a.json.enrolling'), 'no JSON')
-    refused(await enroll(jwt, '--out', at('a.json')), /not of an interrupted enrollment/)
+    refused(await enroll(jwt, '--out', at('a.json')), /not belong to an interrupted enrollment/)
   })
 })
 
@@ -190,7 +193,7 @@ describe('other tokens', () => {
       body,
     })
     expect(reply.status).toBe(200)
-    refused(await enroll(jwt, '--password-file', at('password')), /was used already/)
+    refused(await enroll(jwt, '--password-file', at('password')), /was already used/)
   })
 
   test('of a user name say how to find out what became of them when the answer was lost', async () => {
@@ -198,7 +201,7 @@ describe('other tokens', () => {
     writeSecretFile(at('password'), 'a long enough one')
     cluster.controller.cluster.losesAnswers = true
     const done = await enroll(jwt, '--password-file', at('password'))
-    refused(done, /try to log in by the password, and run the same command again if that fails/)
+    refused(done, /try to log in with the password, and rerun the same command if that fails/)
   })
 
   test('of a user name say what a password lacks, and are not used up by it', async () => {
@@ -218,7 +221,7 @@ describe('other tokens', () => {
     expect((await logIn(identityIn('unit.json').by)).body.data).toMatchObject({ identityId: id })
     const foreign = await clientKey((await cluster.verifiedCa('elsewhere')).key, 'unit', Date.now())
     const other = await cluster.newToken({ ottca: caId })
-    refused(await enroll(other.jwt, ...writeClientKey(foreign)), /does not take the client cert/)
+    refused(await enroll(other.jwt, ...writeClientKey(foreign)), /rejected the client cert/)
   })
 
   test('of a CA make an identity, and asked again leave it as it is', async () => {
@@ -232,14 +235,17 @@ describe('other tokens', () => {
     expect((await logIn(by)).status).toBe(200)
     const again = await enroll(String(text), ...flags, '--out', at('pump.json'))
     expect([again.code, again.stderr]).toEqual([0, ''])
-    expect(again.stdout).toContain('was enrolled before')
+    expect(again.stdout).toContain('already enrolled')
     expect(identityIn('pump.json').by.certificatePem).toBe(by.certificatePem)
   })
 
   test('of a router are not for this command', async () => {
     const { id } = await cluster.ask('POST', '/edge-routers', { name: 'gate' })
     const { enrollmentJwt } = await cluster.ask('GET', `/edge-routers/${String(id)}`)
-    refused(await enroll(String(enrollmentJwt), '--out', at('r.json')), /for the router .* itself/)
+    refused(
+      await enroll(String(enrollmentJwt), '--out', at('r.json')),
+      /for the router .* router enroll/,
+    )
   })
 })
 
@@ -248,9 +254,9 @@ describe('wrong usage ends with 2 and uses nothing up', () => {
     [{ ott: true }, [], /--out FILE, or --cert FILE and --key FILE/],
     [{ ott: true }, ['--out', 'a', '--cert', 'b', '--key', 'c'], /--out FILE, or --cert/],
     [{ ott: true }, ['--cert', 'b'], /go together/],
-    [{ ott: true }, ['--out', 'a', '--client-cert', 'c'], /takes no --client-cert/],
+    [{ ott: true }, ['--out', 'a', '--client-cert', 'c'], /does not support --client-cert/],
     [{ updb: 'nobody-1' }, [], /--password-file FILE, or -/],
-    [{ updb: 'nobody-2' }, ['--out', 'a'], /takes no --out/],
+    [{ updb: 'nobody-2' }, ['--out', 'a'], /does not support --out/],
   ])('%j with %j', async (enrollment, flags, sentence) => {
     const { jwt } = await cluster.newToken(enrollment)
     refused(await enroll(jwt, ...flags), sentence, 2)
@@ -259,7 +265,7 @@ describe('wrong usage ends with 2 and uses nothing up', () => {
   test('the token on the command line, where everybody can read it', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     const done = await runHere(['identity', 'enroll', jwt, '--out', at('a.json')])
-    refused(done, /every user of a host can read a command line/, 2)
+    refused(done, /command lines are visible to other users/, 2)
     expect(done.stderr).not.toContain(jwt)
   })
 })

@@ -22,9 +22,9 @@ const policy = (roles: string): string =>
 describe('one sentence with its line', () => {
   test.each([
     ['services: [', 1, /^line 1: /],
-    ['version: 2', 1, 'line 1: expected version: 1, which this program knows'],
+    ['version: 2', 1, 'line 1: expected version: 1'],
     ['- a', 1, 'line 1: expected the sections of a network, such as services:'],
-    ['version: 1\nservice: []', 1, 'line 2: there is no section "service"; did you mean services?'],
+    ['version: 1\nservice: []', 1, 'line 2: unknown section "service"; did you mean services?'],
     ['version: 1\nservices: 3', 1, 'line 2: services: expected a list of services'],
     ['version: 1\nservices: [3]', 1, 'line 2: expected the fields of a service'],
     [
@@ -36,7 +36,7 @@ describe('one sentence with its line', () => {
     [
       `version: 1\n${service('web', '    permissions: [Dial]\n')}`,
       1,
-      "line 5: permissions of a service is no part of a network's file",
+      'line 5: permissions of a service cannot be part of a network file',
     ],
     [
       'version: 1\nservices:\n  - name: web\n',
@@ -66,13 +66,13 @@ describe('one sentence with its line', () => {
     [
       `version: 1\n${policy('"@wik", "@zzzzzzz"')}`,
       2,
-      'line 6: service policy dial: there is no service "wik"; did you mean wiki?',
-      'line 6: service policy dial: there is no service "zzzzzzz"; neither here nor in the network',
+      'line 6: service policy dial: no service "wik"; did you mean wiki?',
+      'line 6: service policy dial: no service "zzzzzzz"; neither here nor in the network',
     ],
     [
       'version: 1\nservices:\n  - name: wiki\n    encryptionRequired: false\n',
       1,
-      'line 4: service wiki: encryptionRequired is true there and stays as it was made; delete the record to make another',
+      'line 4: service wiki: encryptionRequired is true and cannot be changed; delete the record to create another',
     ],
     [
       'version: 1\nidentities:\n  - name: gate\n    type: Router\n',
@@ -82,7 +82,7 @@ describe('one sentence with its line', () => {
     [
       'version: 1\nedgeRouters:\n  - name: gate\ntransitRouters:\n  - name: gate\n',
       1,
-      'line 5: transit router gate: line 3 has edge router gate, and both cannot be there',
+      'line 5: transit router gate: conflicts with edge router gate on line 3',
     ],
     [
       'version: 1\nservices: &a\n  - *a\n',
@@ -159,7 +159,7 @@ services:
   const path = person.file('ports.yml', config('{ port: none }'))
   const done = await person.run('apply', '-f', path)
   expect(done.code).toBe(1)
-  expect(done.stderr).toMatch(/^flotilla: cannot create config ports: .*; 0 of 2 steps are done/)
+  expect(done.stderr).toMatch(/^flotilla: cannot create config ports: .*; 0 of 2 steps done/)
   person.file('ports.yml', config('{ port: 80, protocols: [tcp] }'))
   expect(await person.out('apply', '-f', path, '--json')).toContain('"isDone": true')
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')

@@ -34,7 +34,7 @@ test('an export has every section, is the same again, and holds no id and no sec
 
 test('an export goes to a file as well', async () => {
   const path = join(person.folder, 'network.yml')
-  expect(await person.out('export', '-o', path)).toBe('')
+  expect(await person.out('export', '--out', path)).toBe('')
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
@@ -70,7 +70,7 @@ test('what the file has no more goes by --prune alone, and what changed is chang
   const asked = await other.run('apply', '-f', path, '--prune')
   expect([asked.code, asked.stderr]).toEqual([
     2,
-    expect.stringContaining('add --yes. Nothing was changed'),
+    expect.stringContaining('add --yes. Nothing changed'),
   ])
   const pruned = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(pruned).toMatch(/^deleted terminator wiki core [^]*deleted service wiki$/m)

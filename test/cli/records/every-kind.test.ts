@@ -152,7 +152,7 @@ describe.each(creatable.map((kind) => [kind.name, kind] as const))('%s', (name, 
     expect([asked.code, asked.stderr]).toEqual([2, expect.stringMatching(/add --yes$/m)])
     expect(await person.out('delete', name, called, '--yes')).toMatch(/^deleted /)
     const gone = await person.run('get', name, called)
-    expect([gone.code, gone.stderr]).toEqual([1, expect.stringMatching(/^flotilla: there is no /)])
+    expect([gone.code, gone.stderr]).toEqual([1, expect.stringMatching(/^flotilla: no /)])
   })
 })
 

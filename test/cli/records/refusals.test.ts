@@ -23,15 +23,15 @@ const words = (line: string): string[] =>
 
 describe('one sentence', () => {
   test.each([
-    ['get srvice web', 2, 'there is no kind "srvice"; did you mean service?'],
-    ['get service wik', 1, 'there is no service "wik"; did you mean wiki?'],
-    ['get service zzzzzz', 1, 'there is no service "zzzzzz"; flotilla list services shows them'],
-    ['get session nobody', 1, 'there is no session with the id "nobody"'],
+    ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
+    ['get service wik', 1, 'no service "wik"; did you mean wiki?'],
+    ['get service zzzzzz', 1, 'no service "zzzzzz"; flotilla list services shows them'],
+    ['get session nobody', 1, 'no session with the id "nobody"'],
     ['create service nam=x', 2, 'a service has no field "nam"; did you mean name?'],
     [
       'create service name=x',
       2,
-      'create service: encryptionRequired must be given; flotilla explain service tells more',
+      'create service: encryptionRequired must be given; see flotilla explain service',
     ],
     [
       'create service name=x encryptionRequired=yes',
@@ -47,7 +47,7 @@ describe('one sentence', () => {
     [
       'create sp name=x type=Dial semantic=AnyOf serviceRoles=@wik',
       1,
-      'there is no service "wik"; did you mean wiki?',
+      'no service "wik"; did you mean wiki?',
     ],
     [
       'create service name=web encryptionRequired=true',
@@ -62,15 +62,15 @@ describe('one sentence', () => {
     [
       'update service web encryptionRequired=false',
       2,
-      'encryptionRequired of a service is set when it is made and stays',
+      'encryptionRequired of a service can only be set at creation',
     ],
-    ['update service web', 2, 'nothing to change: give FIELD=VALUE, or -f FILE'],
+    ['update service web', 2, 'nothing to change; pass FIELD=VALUE, or -f FILE'],
     ['update service web name', 2, 'expected FIELD=VALUE or FIELD@FILE, found "name"'],
     ['update identity berta permissions=none', 1, /^cannot update identity berta: permissions/],
     [
       'create authenticator method=updb identity=berta username=berta password=open',
       2,
-      'password is a secret, and others on this host can read a command line; write password@FILE, or password@- for standard input',
+      'password is a secret, and command lines are visible to other users; use password@FILE, or password@- for standard input',
     ],
     [
       'create service -f FOLDER/bad.yml',
@@ -89,8 +89,8 @@ describe('one sentence', () => {
     ['list services --fields nme', 2, 'a service has no field "nme"; did you mean name?'],
     ['list services --all --limit 3', 2, '--all and --limit exclude each other'],
     ['delete controller ctrl1 --yes', 2, 'controllers cannot be deleted'],
-    ['delete identity berta nobody --yes', 1, /^there is no identity "nobody"/],
-    ['get service web --context nowhere', 1, /^there is no context nowhere; there are: /],
+    ['delete identity berta nobody --yes', 1, /^no identity "nobody"/],
+    ['get service web --context nowhere', 1, /^unknown context nowhere; there are: /],
   ])('%s', async (line, code, sentence) => {
     const done = await person.run(...words(line))
     const said = done.stderr.replace(/^flotilla: /, '').trimEnd()
@@ -159,10 +159,7 @@ test('an identity without the right is told so, and a session that is over is to
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)
   const denied = await person.run('create', 'service', 'name=x', 'encryptionRequired=true')
-  expect([denied.code, denied.stderr]).toEqual([
-    1,
-    expect.stringMatching(/the identity of this session may not do that/),
-  ])
+  expect([denied.code, denied.stderr]).toEqual([1, expect.stringMatching(/permission denied/)])
   const filter = encodeURIComponent('identity = "alice-id"')
   const sessions = await person.cluster.ask('GET', `/api-sessions?filter=${filter}`)
   for (const { id } of sessions as unknown as { id: string }[]) {

@@ -45,9 +45,7 @@ describe('router check', () => {
     expect(done.code).toBe(2)
     expect(done.stdout).toBe('')
     expect(done.stderr).toContain(`flotilla: ${path}:1: v: expected 3`)
-    expect(done.stderr).toContain(
-      `flotilla: ${path}:2: ctrl.endpont: is no known key; did you mean`,
-    )
+    expect(done.stderr).toContain(`flotilla: ${path}:2: ctrl.endpont: unknown key; did you mean`)
     expect(done.stderr).toContain('4 faults in the configuration')
   })
 

@@ -110,7 +110,7 @@ describe('router enroll', () => {
   test('goes on with the same key when the answer was lost', async () => {
     const { jwt } = await newToken()
     cluster.controller.cluster.losesAnswers = true
-    refused(await enroll(jwt), /run the same command again/)
+    refused(await enroll(jwt), /rerun the same command/)
     expect([written(), mode('r.key.enrolling')]).toEqual([[], '600'])
     const { key } = JSON.parse(file('r.key.enrolling')) as { key: string }
     cluster.controller.cluster.losesAnswers = false
@@ -139,18 +139,18 @@ describe('router enroll', () => {
   test('does not use the token up when a file is there already, and writes over it by --force alone', async () => {
     const { jwt } = await newToken()
     writeFileSync(at('r.server.cert'), 'mine')
-    refused(await enroll(jwt), /r\.server\.cert is there already.*--force/)
+    refused(await enroll(jwt), /r\.server\.cert already exists.*--force/)
     expect(file('r.server.cert')).toBe('mine')
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
     expect((await enroll(jwt, '--force')).code).toBe(0)
     expect(file('r.server.cert')).toContain('BEGIN CERTIFICATE')
   })
 
-  test('leaves the files of an enrolled router as they are when the token was used already', async () => {
+  test('leaves the files of an enrolled router as they are when the token was already used', async () => {
     const { jwt } = await newToken()
     await enroll(jwt)
     const before = outputs.map(file)
-    refused(await enroll(jwt, '--force'), /the token was used already/)
+    refused(await enroll(jwt, '--force'), /the token was already used/)
     expect(outputs.map(file)).toEqual(before)
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
   })
@@ -170,12 +170,12 @@ describe('router enroll', () => {
     refused(await enroll(jwt), /the token is for "ott", not for a router/)
     const [head = '', payload = '', signature = ''] = (await newToken()).jwt.split('.')
     const changed = (signature.startsWith('A') ? 'B' : 'A') + signature.slice(1)
-    refused(await enroll(`${head}.${payload}.${changed}`), /was edited or cut off/)
+    refused(await enroll(`${head}.${payload}.${changed}`), /truncated or edited/)
     expect(written()).toEqual([])
   })
 
   test.each([
-    ['without csr', CONFIG.replace(/^csr: .*\n/m, ''), /has no csr/],
+    ['without csr', CONFIG.replace(/^csr: .*\n/m, ''), /has no section csr/],
     [
       'without server_cert',
       CONFIG.replace(' server_cert: r.server.cert,', ''),

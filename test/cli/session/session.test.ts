@@ -38,7 +38,7 @@ interface Stored {
 const stored = (): Stored => JSON.parse(readFileSync(contexts(), 'utf8')) as Stored
 const context = (name: string) => {
   const found = stored().contexts[name]
-  if (found === undefined) throw new Error(`no context ${name}`)
+  if (found === undefined) throw new Error(`unknown context ${name}`)
   return found
 }
 const password = (): string => person.secret('password', admin.password)
@@ -51,7 +51,7 @@ test('a log-in keeps the session in a file that only its owner can read, and pri
   const done = await person.logIn('--context', 'prod')
   expect([done.code, done.stderr]).toEqual([0, ''])
   expect(done.stdout).toBe(
-    `logged in to ${person.origin} as Default Admin; context prod is in use\n`,
+    `logged in to ${person.origin} as Default Admin; current context: prod\n`,
   )
   const { token } = context('prod')
   expect(token).toMatch(/^\d+\./)
@@ -82,10 +82,7 @@ test('contexts are listed without secrets, chosen and removed; a log-out ends th
   await person.out('context', 'remove', 'two')
   expect(Object.keys(stored().contexts)).toEqual(['one'])
   const away = await person.run('context', 'use', 'three')
-  expect([away.code, away.stderr]).toEqual([
-    1,
-    'flotilla: there is no context three; there are: one\n',
-  ])
+  expect([away.code, away.stderr]).toEqual([1, 'flotilla: unknown context three; there are: one\n'])
 })
 
 test('a CA that nobody knows here is shown by its fingerprint, and nothing is sent before it is trusted', async () => {
@@ -138,8 +135,8 @@ test('a wrong password, a missing one and two ways at once are one sentence', as
   for (const [flags, sentence, code] of [
     [['--user', 'admin', '--password-file', wrong, ...ca], /log-in refused: .*wrong/, 1],
     [['--user', 'admin', ...ca], /no terminal .* --password-file FILE/, 2],
-    [[...ca], /who logs in\? Give --user NAME/, 2],
-    [['--cert', 'a', ...ca], /--cert and --key are given together/, 2],
+    [[...ca], /name the user: --user NAME/, 2],
+    [['--cert', 'a', ...ca], /--cert and --key must be given together/, 2],
     [['--user', 'admin', '--fingerprint', 'abc'], /--fingerprint: expected .*64 hex/, 2],
   ] as const) {
     const done = await person.run('login', person.origin, ...flags)

@@ -21,7 +21,7 @@ dialers: {binding: x}
     expect(faultsOf(text)).toEqual([
       ' identity: is missing; expected a section with cert, key, server_cert, server_key, ca, alt_server_certs',
       '1: v: expected 3, the one version that is supported, found "3"',
-      '2: identiti: is no known key; did you mean identity?',
+      '2: identiti: unknown key; did you mean identity?',
       '3: ctrl: one of endpoint and endpoints is missing; expected an address tls:<host>:<port>',
       '4: ctrl.heartbeats.sendInterval: expected a duration as 5s, 1m or 24h, from 100ms to 1h, found 5',
       '5: forwarder.linkDialWorkerCount: expected an integer from 1 to 10000, found 0',
@@ -55,9 +55,9 @@ dialers: {binding: x}
       const loaded = loadRouterConfig(path, {})
       return loaded.ok ? null : loaded.faults.map(({ problem }) => problem)
     }
-    expect(problemOf('/nowhere/at/all.yml')).toEqual(['there is no such file'])
+    expect(problemOf('/nowhere/at/all.yml')).toEqual(['file not found'])
     expect(problemOf('/')).toEqual(['is a folder; name the file in it'])
-    expect(problemOf('/dev/null')).toEqual(['is no regular file'])
+    expect(problemOf('/dev/null')).toEqual(['is not a regular file'])
   })
 
   test('in force tells of each value whether it is of the file, the environment or the default', () => {

@@ -72,7 +72,7 @@ describe('The file', () => {
 
   test('says of a variable that is not set that nothing stands in its place', () => {
     expect(warnings('trace: {path: "a$NOT_SET"}\n')).toEqual([
-      '5: trace.path: the environment variable NOT_SET is not set: nothing stands in its place',
+      '5: trace.path: the environment variable NOT_SET is not set; replaced by nothing',
     ])
   })
 
@@ -240,9 +240,7 @@ describe('csr', () => {
     expect(whole(only).csr?.country).toBe('NO')
     expect(parse(only).warnings.map(({ key }) => key)).toContain('edge.csr')
     expect(config(older).csr).toMatchObject({ country: null, sans: { dns: ['r.test'] } })
-    expect(warnings(older)).toContain(
-      '5: edge.csr: is ignored: csr, at the top of the file, stands for it',
-    )
+    expect(warnings(older)).toContain('5: edge.csr: is ignored in favour of csr at the top level')
   })
 
   test('needs one valid SAN to accept clients or routers', () => {
@@ -283,7 +281,7 @@ describe('edge', () => {
   })
 
   test('holds nothing else than csr, and what other routers know', () => {
-    expectFault('edge: {csrs: {}}\n', 'edge.csrs: is no known key; did you mean edge.csr?')
+    expectFault('edge: {csrs: {}}\n', 'edge.csrs: unknown key; did you mean edge.csr?')
   })
 })
 
@@ -477,7 +475,7 @@ describe('listeners', () => {
     const both =
       'binding: edge, bind: "tls:0.0.0.0:1", address: "tls:0.0.0.0:1", advertise: "r.test:1"'
     expect(faults(listener(both))).toEqual([
-      '5: listeners[0].bind: stands here twice, as bind and address; give one',
+      '5: listeners[0].bind: is given twice, as bind and address; give one',
     ])
   })
 

@@ -75,18 +75,18 @@ export class KeyEndpoint {
     } catch (error) {
       if (error instanceof KeyFetchError) throw error
       const { message } = error as Error
-      throw new KeyFetchError(signal.aborted ? 'it took too long' : message, { cause: error })
+      throw new KeyFetchError(signal.aborted ? 'timed out' : message, { cause: error })
     }
   }
 
   #judgedUrl(address: string): URL {
     const url = URL.parse(address)
     if (url === null || url.username !== '' || url.password !== '') {
-      throw new KeyFetchError('the address is no URL without credentials')
+      throw new KeyFetchError('not a URL without credentials')
     }
     const isTaken =
       url.protocol === 'https:' || (url.protocol === 'http:' && this.#rules.allowsHttp)
-    if (!isTaken) throw new KeyFetchError('the address is not https')
+    if (!isTaken) throw new KeyFetchError('not an https URL')
     if (!this.#rules.allowsReserved && isReservedHost(url)) throw refusedAddress()
     return url
   }
@@ -106,7 +106,7 @@ export class KeyEndpoint {
   /** One that hangs goes on after its fetch was given up, in a thread that the state store needs too. */
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
     if (this.#lookups >= this.#limits.keyLookupsMax) {
-      throw new KeyFetchError('names are looked up too slowly')
+      throw new KeyFetchError('DNS lookup timed out')
     }
     this.#lookups += 1
     try {
@@ -151,14 +151,14 @@ export class KeyEndpoint {
   async #read(response: IncomingMessage): Promise<string> {
     try {
       const { statusCode, headers } = response
-      if (statusCode !== 200) throw new KeyFetchError(`it answers with status ${statusCode}`)
+      if (statusCode !== 200) throw new KeyFetchError(`response status ${statusCode}`)
       const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-      if (!TYPES.has(type)) throw new KeyFetchError('its answer is no JSON')
+      if (!TYPES.has(type)) throw new KeyFetchError('response is not JSON')
       const chunks: Buffer[] = []
       let length = 0
       for await (const chunk of response as AsyncIterable<Buffer>) {
         length += chunk.length
-        if (length > this.#limits.keySetBytesMax) throw new KeyFetchError('its answer is too large')
+        if (length > this.#limits.keySetBytesMax) throw new KeyFetchError('response too large')
         chunks.push(chunk)
       }
       return Buffer.concat(chunks).toString('utf8')
@@ -169,7 +169,7 @@ export class KeyEndpoint {
 }
 
 function refusedAddress(): KeyFetchError {
-  return new KeyFetchError('it leads to an address that keys are not fetched from')
+  return new KeyFetchError('it resolves to an address that is not allowed')
 }
 
 function blockListOf(networks: readonly string[]): BlockList {
@@ -185,7 +185,7 @@ function blockListOf(networks: readonly string[]): BlockList {
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
-      reject(new KeyFetchError('it took too long'))
+      reject(new KeyFetchError('timed out'))
     }
     signal.addEventListener('abort', onAbort, { once: true })
     work.then(resolve, reject).finally(() => {

@@ -153,16 +153,16 @@ export class KeySets {
 function keySetOf(text: string, keysMax: number): KeySet {
   const document = parsed(text)
   const members = isObject(document) ? document['keys'] : null
-  if (!Array.isArray(members)) throw new KeyFetchError('its answer is no set of keys')
+  if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')
   if (members.length > keysMax) throw new KeyFetchError(`it has more than ${keysMax} keys`)
   return { text, keys: (members as readonly Json[]).map(keyOfJwk).filter((key) => key !== null) }
 }
 
 function parsed(text: string): Json {
-  if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('its answer nests too deep')
+  if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('response nested too deep')
   try {
     return JSON.parse(text) as Json
   } catch (error) {
-    throw new KeyFetchError('its answer is no JSON', { cause: error })
+    throw new KeyFetchError('response is not JSON', { cause: error })
   }
 }

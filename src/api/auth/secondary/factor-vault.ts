@@ -86,7 +86,6 @@ export class FactorVault {
 
 function noKey(): Problem {
   return new Problem('CLUSTER_NO_LEADER', {
-    detail:
-      'this controller does not have the key of second factors yet; it comes with the state of the cluster',
+    detail: 'this controller has no key of second factors yet; retry once it has caught up',
   })
 }

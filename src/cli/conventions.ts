@@ -1,0 +1,108 @@
+import { existsSync } from 'node:fs'
+
+import { Option } from 'commander'
+import type { Command } from 'commander'
+
+import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+import { addHelp } from './help.ts'
+import { outputFormats, useOutputFormat } from './terminal/output.ts'
+import type { OutputFormat } from './terminal/output.ts'
+
+/** Where a controller's configuration is looked for when the command line names none. */
+export const DEFAULT_CONFIG = '/etc/flotilla/config.yml'
+export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
+
+const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
+
+/** Options that name what to ask in place of a configuration. */
+const insteadOfConfig = ['url', 'data'] as const
+
+/**
+ * Gives every verb what all have in common, in one place: `-o`, with `--json` as its alias; where the configuration is found;
+ * `help` with several words. Called once, when all verbs are there.
+ */
+export function applyConventions(program: Command): void {
+  const commands = allCommands(program)
+  const withFormats = new Set(commands.filter(addOutput))
+  const required = new Set(commands.filter(addConfig))
+  for (const command of commands) addConfigArgument(command)
+  for (const group of [program, ...commands.filter(isGroup)]) addHelp(group, program)
+  program.hook('preAction', (_, command) => {
+    useOutput(command, withFormats.has(command))
+    useConfig(command, required.has(command))
+  })
+}
+
+/** Every verb and group below it. */
+export function allCommands(command: Command): Command[] {
+  return command.commands.flatMap((inner) => [inner, ...allCommands(inner)])
+}
+
+function isGroup(command: Command): boolean {
+  return command.commands.length > 0
+}
+
+function optionOf(command: Command, long: string): Option | undefined {
+  return command.options.find((option) => option.long === long)
+}
+
+/** A verb that can print JSON prints YAML as well. @returns false: it has none of it, or formats of its own. */
+function addOutput(command: Command): boolean {
+  const json = optionOf(command, '--json')
+  if (json === undefined) return false
+  json.description = 'same as -o json'
+  if (optionOf(command, '--output') !== undefined) return false
+  command.addOption(
+    new Option('-o, --output <format>', 'output format')
+      .choices(outputFormats)
+      .default('table' satisfies OutputFormat),
+  )
+  return true
+}
+
+/** A verb with formats of its own, such as `list -o name`, chooses among them itself. */
+function useOutput(command: Command, hasFormats: boolean): void {
+  const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
+  const chosen = json === true ? 'json' : hasFormats ? output : 'table'
+  useOutputFormat(chosen)
+  if (chosen !== 'table') command.setOptionValue('json', true)
+}
+
+/** @returns whether the verb can not do without. */
+function addConfig(command: Command): boolean {
+  const option = optionOf(command, '--config')
+  if (option === undefined) return false
+  const isRequired = option.mandatory
+  // Commander would refuse before the environment was looked at.
+  option.mandatory = false
+  option.description = `${option.description} (default: ${CONFIG_PLACES})`
+  return isRequired
+}
+
+function useConfig(command: Command, isRequired: boolean): void {
+  const option = optionOf(command, '--config')
+  if (option === undefined || isAnswered(command)) return
+  const found = process.env[CONFIG_VARIABLE] || (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null)
+  if (found !== null) {
+    command.setOptionValueWithSource('config', found, 'env')
+    return
+  }
+  if (!isRequired) return
+  const message = `name a configuration: --config FILE, or ${CONFIG_VARIABLE} in the environment; there is none at ${DEFAULT_CONFIG}`
+  throw new CommandFailure(EXIT_USAGE, message)
+}
+
+/** `[config]` of a verb that works on an existing one is found in the same places. */
+function addConfigArgument(command: Command): void {
+  const argument = command.registeredArguments.find((one) => one.name() === 'config')
+  if (argument === undefined || argument.required) return
+  argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG, CONFIG_PLACES)
+}
+
+/** A configuration is named, or something that stands for it. */
+function isAnswered(command: Command): boolean {
+  const options = command.opts<Record<string, unknown>>()
+  const hasFiles =
+    command.registeredArguments.some(({ variadic }) => variadic) && command.args.length > 0
+  return hasFiles || ['config', ...insteadOfConfig].some((name) => options[name] !== undefined)
+}

@@ -1,0 +1,20 @@
+import type { LogLevelState, SwitchableLogLevel } from '../../ports/log-level.ts'
+import { connectTo } from '../cluster/connection.ts'
+import type { ConnectionOptions } from '../cluster/connection.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+
+export interface LogLevelOptions extends ConnectionOptions {
+  readonly json?: boolean
+}
+
+/** Prints the log level of a controller, after setting it when one is given. */
+export async function logLevel(
+  level: SwitchableLogLevel | undefined,
+  options: LogLevelOptions,
+): Promise<void> {
+  const ask = connectTo(options)
+  const asked = level === undefined ? ask('log-level', {}) : ask('set-log-level', { level })
+  const state = (await asked) as LogLevelState
+  if (options.json === true) printJson(state)
+  else printLine(`${state.level} (after a restart: ${state.configured})`)
+}

@@ -1,0 +1,76 @@
+import { CommanderError } from 'commander'
+
+import {
+  CommandFailure,
+  EXIT_DONE,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  operatorFailure,
+} from '../../controller/failure.ts'
+
+const COMMANDER_PREFIX = 'error: '
+
+/** Whether this command line asks for JSON; known before it is parsed, as parsing may be what fails. */
+export function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  const words = end < 0 ? argv : argv.slice(0, end)
+  return words.some(
+    (word, at) =>
+      ['--json', '-ojson', '--output=json'].includes(word) ||
+      (['-o', '--output'].includes(word) && words[at + 1] === 'json'),
+  )
+}
+
+/**
+ * Says on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` for programs.
+ * @returns the exit code.
+ */
+export function reportFailure(thrown: unknown, isJson: boolean): number {
+  const error = operatorFailure(thrown)
+  if (error instanceof CommanderError) return reportUsage(error, isJson)
+  if (isJson) process.stderr.write(`${JSON.stringify({ error: errorObject(error) })}\n`)
+  else process.stderr.write(`flotilla: ${textOf(error)}\n`)
+  return error instanceof CommandFailure ? error.exitCode : EXIT_FAILED
+}
+
+/** Commander has printed its own message for people; help and version count as done. */
+function reportUsage(error: CommanderError, isJson: boolean): number {
+  if (error.exitCode === 0) return EXIT_DONE
+  if (isJson) {
+    const isHelp = error.code === 'commander.help'
+    const message = isHelp ? 'name a command; --help lists them' : sentenceIn(error.message)
+    process.stderr.write(`${JSON.stringify({ error: { code: 'USAGE', message } })}\n`)
+  }
+  return EXIT_USAGE
+}
+
+function sentenceIn(message: string): string {
+  return message.startsWith(COMMANDER_PREFIX) ? message.slice(COMMANDER_PREFIX.length) : message
+}
+
+/** A mistake of this program keeps its stack: it is what a report of it needs. */
+function textOf(error: unknown): string {
+  if (error instanceof CommandFailure) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+function errorObject(error: unknown): Readonly<Record<string, unknown>> {
+  if (!(error instanceof CommandFailure)) return { code: 'INTERNAL', message: textOf(error) }
+  const { status, field } = error as { readonly status?: unknown; readonly field?: unknown }
+  return {
+    code: codeOf(error) ?? codeOf(error.cause) ?? usualCode(error),
+    message: error.message,
+    ...(typeof field === 'string' ? { field } : {}),
+    ...(typeof status === 'number' ? { status } : {}),
+  }
+}
+
+/** That of a controller, the store or the system, where the failure has one. */
+function codeOf(error: unknown): string | null {
+  const code = (error as { readonly code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' && code !== '' ? code : null
+}
+
+function usualCode({ exitCode }: CommandFailure): string {
+  return exitCode === EXIT_USAGE ? 'USAGE' : 'FAILED'
+}

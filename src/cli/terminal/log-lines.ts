@@ -1,0 +1,100 @@
+import { isatty } from 'node:tty'
+
+import { pino, stdTimeFunctions } from 'pino'
+import type { Logger } from 'pino'
+
+/** Where lines go, each with its end. */
+export interface LineSink {
+  write(line: string): void
+}
+
+export interface LogLinesOptions {
+  readonly level: string
+  /** In each line. */
+  readonly base: Readonly<Record<string, unknown>>
+}
+
+/** JSON lines with the names of levels: {"level":"info","time":"2026-01-02T03:04:05.678Z",…,"msg":"…"}. */
+export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Logger {
+  const formatters = { level: (label: string) => ({ level: label }) }
+  return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, sink)
+}
+
+/** What people read where stdout is a terminal, and JSON lines elsewhere. */
+export function forStdout(sink: LineSink): LineSink {
+  return isatty(1) ? new ReadableLines(sink, wantsColour(process.env)) : sink
+}
+
+/** https://no-color.org, and terminals that know no colours. */
+export function wantsColour(env: NodeJS.ProcessEnv): boolean {
+  return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
+}
+
+const RESET = '\u001b[0m'
+const DIM = '\u001b[2m'
+const colours: Readonly<Record<string, string>> = {
+  trace: DIM,
+  debug: DIM,
+  info: '\u001b[32m',
+  warn: '\u001b[33m',
+  error: '\u001b[31m',
+  fatal: '\u001b[31;1m',
+}
+const LEVEL_COLUMNS = 5
+/** What moves the cursor or colours the rest, out of a name that a client chose. */
+const unprintable = /[\x00-\x1f\x7f-\x9f]+/g
+
+/** Turns JSON lines into `TIME LEVEL message  field=value …`, with the stack of an error below. */
+export class ReadableLines implements LineSink {
+  readonly #sink: LineSink
+  readonly #isColoured: boolean
+
+  constructor(sink: LineSink, isColoured: boolean) {
+    this.#sink = sink
+    this.#isColoured = isColoured
+  }
+
+  write(line: string): void {
+    this.#sink.write(`${this.#readable(JSON.parse(line) as Record<string, unknown>)}\n`)
+  }
+
+  #readable({ level, time, msg, id, err, ...fields }: Record<string, unknown>): string {
+    const name = String(level)
+    const shown = Object.entries(fields).map(([key, value]) => ` ${key}=${valueText(value)}`)
+    const parts = [
+      this.#in(DIM, String(time)),
+      this.#in(colours[name] ?? '', name.toUpperCase().padEnd(LEVEL_COLUMNS)),
+      ...(id === undefined ? [] : [this.#in(DIM, `${valueText(id)}:`)]),
+      printable(String(msg ?? '')),
+    ]
+    const rest = shown.length === 0 ? '' : ` ${this.#in(DIM, shown.join(''))}`
+    return `${parts.join(' ')}${rest}${errorText(err)}`
+  }
+
+  #in(colour: string, text: string): string {
+    return this.#isColoured && colour !== '' ? `${colour}${text}${RESET}` : text
+  }
+}
+
+function printable(text: string): string {
+  return text.replace(unprintable, ' ')
+}
+
+function valueText(value: unknown): string {
+  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return printable(value)
+  return printable(JSON.stringify(value))
+}
+
+/** Lines of the stack, indented; the message alone where there is none. */
+function errorText(error: unknown): string {
+  const { stack, message } = (error ?? {}) as {
+    readonly stack?: unknown
+    readonly message?: unknown
+  }
+  const text = typeof stack === 'string' ? stack : message
+  if (typeof text !== 'string') return error === undefined ? '' : `  err=${valueText(error)}`
+  return text
+    .split('\n')
+    .map((line) => `\n    ${printable(line.trim())}`)
+    .join('')
+}

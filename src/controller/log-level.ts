@@ -1,0 +1,51 @@
+import { ActionLog } from '../cluster/action-recorder.ts'
+import { actorName } from '../ports/actor.ts'
+import type { Actor } from '../ports/actor.ts'
+import type { LogLevelControl, LogLevelState, SwitchableLogLevel } from '../ports/log-level.ts'
+import type { ActionRecorder } from '../ports/membership.ts'
+import type { Proposer } from '../ports/proposer.ts'
+import type { ControllerParts } from './controller-parts.ts'
+
+/** What is needed of a logger of pino. */
+interface AdjustableLog {
+  level: string
+  warn(fields: object, message: string): void
+}
+
+/** Switches the log level of one controller; the audit log records each switch. */
+export class LogLevelSwitch implements LogLevelControl {
+  readonly #id: string
+  readonly #log: AdjustableLog
+  readonly #configured: string
+  readonly #actions: ActionRecorder
+
+  constructor(id: string, log: AdjustableLog, configured: string, actions: ActionRecorder) {
+    this.#id = id
+    this.#log = log
+    this.#configured = configured
+    this.#actions = actions
+  }
+
+  get(): LogLevelState {
+    return { level: this.#log.level, configured: this.#configured }
+  }
+
+  set(level: SwitchableLogLevel, by: Actor): LogLevelState {
+    const from = this.#log.level
+    if (level === from) return this.get()
+    const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
+    // Beside both levels, so that a switch to `error` is logged as well.
+    this.#log.warn({ from, level, by: actorName(by) }, message)
+    this.#log.level = level
+    // Not waited for: without a quorum, which is when details are needed most, it takes until the time limit of a write.
+    void this.#actions.note(
+      { action: 'set-log-level', target: this.#id, outcome: 'done', reason: `${from} to ${level}` },
+      by,
+    )
+    return this.get()
+  }
+}
+
+export function logLevelOf({ config, log }: ControllerParts, proposer: Proposer): LogLevelSwitch {
+  return new LogLevelSwitch(config.id, log, config.logLevel, new ActionLog(proposer, log))
+}

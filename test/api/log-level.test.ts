@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+
+import { LogLevelSwitch } from '../../src/controller/log-level.ts'
+import { anOperator, RecordedActions } from '../support/recorded-actions.ts'
+import { CallerOf, fabric } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+
+// Goal: the log level changes while a controller runs, by an administrator alone, and who changed it is recorded.
+
+const { controller, root } = await controllerForFile()
+const url = `${fabric}/log-level`
+
+describe('The operation', () => {
+  test('changes the level at once and says what a restart resets it to', async () => {
+    const changed = { level: 'debug', configured: 'info' }
+    const reply = await root.call('PUT', url, { level: 'debug' })
+    expect([reply.status, reply.body.data]).toEqual([200, changed])
+    expect((await root.get(url)).body.data).toEqual(changed)
+    expect(controller.parts.logLevel.get()).toEqual(changed)
+  })
+
+  test('refuses a level that is none, and everybody but an administrator', async () => {
+    expect((await root.call('PUT', url, { level: 'loud' })).status).toBe(400)
+    expect((await root.call('PUT', url, {})).status).toBe(400)
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    expect((await alice.call('PUT', url, { level: 'trace' })).status).toBe(401)
+    expect((await alice.get(url)).status).toBe(401)
+    expect(controller.parts.logLevel.get().level).toBe('debug')
+  })
+
+  test('is recorded with who asked for it', async () => {
+    await root.call('PUT', url, { level: 'warn' })
+    const filter = encodeURIComponent('action = "set-log-level"')
+    const reply = await root.get(`${fabric}/audit?filter=${filter}`)
+    expect(reply.body.data).toMatchObject([
+      { outcome: 'done', reason: 'debug to warn', actor: { id: 'admin-id' } },
+      { outcome: 'done', reason: 'info to debug', entityId: 'ctrl1' },
+    ])
+  })
+})
+
+test('a change is logged beside both levels, and one to the same level is none', () => {
+  const lines: string[] = []
+  const log = { level: 'info', warn: (_: object, text: string) => void lines.push(text) }
+  const actions = new RecordedActions()
+  const levels = new LogLevelSwitch('ctrl1', log, 'info', actions)
+  levels.set('error', anOperator)
+  levels.set('error', anOperator)
+  expect(lines).toEqual(['log level changed from info to error; a restart resets it to info'])
+  expect(actions.all).toEqual([
+    {
+      action: 'set-log-level',
+      target: 'ctrl1',
+      outcome: 'done',
+      reason: 'info to error',
+      by: 'uid:1000 (op)',
+    },
+  ])
+})

@@ -1,0 +1,134 @@
+import type { Command } from 'commander'
+import { describe, expect, test, vi } from 'vitest'
+
+import { buildProgram } from '../../src/cli/program.ts'
+import { allCommands } from '../../src/cli/conventions.ts'
+
+// Goal: the help of every verb has examples, and each of them is a command line that the program takes.
+
+const LINE_MAX = 100
+
+/** Verbs that print nothing for programs: they run, or write a document or a script. */
+const withoutOutput = new Set([
+  'quickstart',
+  'controller run',
+  'controller options',
+  'router run',
+  'router options',
+  'completion',
+  'events',
+])
+
+function nameOf(command: Command): string {
+  const { parent } = command
+  if (parent === null || parent.parent === null) return command.name()
+  return `${nameOf(parent)} ${command.name()}`
+}
+
+function shownVerbs(program: Command): Command[] {
+  return allCommands(program).filter(
+    (one) => one.commands.length === 0 && one.name() !== 'help' && one.name() !== 'complete-words',
+  )
+}
+
+/** With what commander leaves out of `helpInformation`: the text after the options. */
+function helpOf(command: Command): string {
+  let text = ''
+  command.configureOutput({ writeOut: (part) => (text += part) })
+  command.outputHelp()
+  return text
+}
+
+/** Command lines of the program in the text after `Examples:`, whole ones. */
+function examplesIn(help: string): string[] {
+  const [, after = ''] = help.split(/^Examples.*:$/m)
+  const whole = after.replaceAll(/\\\n\s+/g, '').replaceAll(/\|\n\s+/g, '| ')
+  return whole.split(/\n| \| /).flatMap((line) => /\bflotilla .*/.exec(line)?.[0] ?? [])
+}
+
+/** As a shell would, up to what it would not hand to the program. */
+function wordsOf(line: string): string[] {
+  const [command = ''] = line.split(/ [<>] |\) /)
+  return (command.match(/'[^']*'|"[^"]*"|[^\s)]+/g) ?? [])
+    .slice(1)
+    .map((word) => word.replaceAll(/^['"]|['"]$/g, ''))
+}
+
+const program = buildProgram()
+const verbs = shownVerbs(program).map((command) => [nameOf(command), command] as const)
+
+describe('The help of', () => {
+  test.each(verbs)('%s has examples that the program takes', async (name, command) => {
+    const examples = examplesIn(helpOf(command))
+    expect(examples).not.toEqual([])
+    expect(examples.some((line) => line.startsWith(`flotilla ${name}`))).toBe(true)
+    for (const example of examples) {
+      const words = wordsOf(example)
+      expect(await ranBy(words), example).toBe(verbIn(words))
+    }
+  })
+
+  test.each(verbs)('%s fits a terminal', (_name, command) => {
+    for (const line of helpOf(command).split('\n'))
+      expect(line.length, line).toBeLessThanOrEqual(121)
+  })
+
+  test('every group lists each of its verbs in one line', () => {
+    const groups = [program, ...allCommands(program).filter((one) => one.commands.length > 0)]
+    for (const group of groups) {
+      const [, list = ''] = /^Commands:\n(.*?)\n\n/ms.exec(helpOf(group)) ?? []
+      const lines = list.split('\n')
+      expect(lines).toHaveLength(group.createHelp().visibleCommands(group).length)
+      for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(LINE_MAX)
+    }
+  })
+
+  test('verbs come before options, and a verb within verbs is found', async () => {
+    expect(helpOf(program)).toMatch(/Commands:[^]*Options:/)
+    const help = buildProgram()
+    let shown = ''
+    const status = allCommands(help).find((one) => nameOf(one) === 'cluster status')
+    status?.configureOutput({ writeOut: (part) => (shown += part) })
+    await help.parseAsync(['node', 'flotilla', 'help', 'cluster', 'status'])
+    expect(shown).toContain('Usage: flotilla cluster status')
+  })
+
+  test('a default is shown in the unit that is typed', () => {
+    for (const [name, command] of verbs) {
+      for (const { defaultValue, defaultValueDescription: shown, flags } of command.options) {
+        if (!flags.includes('<time>') || defaultValue === undefined) continue
+        expect(shown ?? String(defaultValue), `${name} ${flags}`).toMatch(/^\d+[smhd]$/)
+      }
+    }
+  })
+})
+
+test.each(verbs.filter(([name]) => !withoutOutput.has(name)))(
+  '%s prints JSON and YAML',
+  (name, command) => {
+    const option = command.options.find(({ long }) => long === '--output')
+    expect(option?.argChoices, name).toEqual(expect.arrayContaining(['json', 'yaml']))
+    expect(command.options.some(({ long }) => long === '--json')).toBe(true)
+  },
+)
+
+/** The verb that a command line leads to; nothing of it is carried out. */
+async function ranBy(words: readonly string[]): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const parsed = buildProgram()
+  for (const command of allCommands(parsed)) {
+    if (command.commands.length === 0) command.action(() => resolve(nameOf(command)))
+  }
+  vi.stubEnv('FLOTILLA_CONFIG', '/etc/flotilla/config.yml')
+  try {
+    await parsed.parseAsync(['node', 'flotilla', ...words])
+  } finally {
+    vi.unstubAllEnvs()
+  }
+  return await promise
+}
+
+function verbIn(words: readonly string[]): string {
+  const found = verbs.map(([name]) => name).filter((name) => words.join(' ').startsWith(name))
+  return found.sort((a, b) => b.length - a.length)[0] ?? words.join(' ')
+}

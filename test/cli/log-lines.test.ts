@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+
+import { jsonLogger, ReadableLines, wantsColour } from '../../src/cli/terminal/log-lines.ts'
+
+// Goal: a person reads a log on a terminal without decoding it, and a program finds names of levels in JSON.
+
+function sink(): { readonly lines: string[]; write(line: string): void } {
+  const lines: string[] = []
+  return { lines, write: (line) => void lines.push(line) }
+}
+
+test('a program reads JSON with the name of the level', () => {
+  const out = sink()
+  jsonLogger(out, { level: 'info', base: { id: 'ctrl1' } }).warn({ term: 3 }, 'a leader is gone')
+  expect(JSON.parse(out.lines[0] ?? '')).toEqual({
+    level: 'warn',
+    time: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+    id: 'ctrl1',
+    term: 3,
+    msg: 'a leader is gone',
+  })
+})
+
+test('a person reads time, level, controller, message and fields', () => {
+  const out = sink()
+  const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: { id: 'ctrl1' } })
+  log.info({ term: 3, web: ['a:1'], name: 'two words' }, 'new leader')
+  expect(out.lines[0]).toMatch(
+    /^\d{4}-\S+Z INFO {2}ctrl1: new leader {2}term=3 web=\["a:1"\] name="two words"\n$/,
+  )
+})
+
+test('an error has its stack below the line', () => {
+  const out = sink()
+  const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: {} })
+  log.error({ err: new Error('broken') }, 'a component failed')
+  const [first, second, third] = (out.lines[0] ?? '').split('\n')
+  expect(first).toMatch(/ERROR a component failed$/)
+  expect(second).toBe('    Error: broken')
+  expect(third).toMatch(/^ {4}at /)
+})
+
+test('colours mark the level, and nothing that others wrote reaches the terminal as a command', () => {
+  const out = sink()
+  const log = jsonLogger(new ReadableLines(out, true), { level: 'debug', base: {} })
+  log.error({ name: '\u001b[2Jgone\nERROR forged' }, 'a \u001b[31mname\nWARN forged')
+  expect(out.lines[0]).toContain('\u001b[31mERROR\u001b[0m')
+  expect(out.lines[0]).not.toContain('\u001b[2J')
+  expect(out.lines[0]?.match(/\n/g)).toHaveLength(1)
+})
+
+test.each([
+  [{}, true],
+  [{ NO_COLOR: '' }, true],
+  [{ NO_COLOR: '1' }, false],
+  [{ TERM: 'dumb' }, false],
+])('with the environment %j colours are used: %s', (env, is) => {
+  expect(wantsColour(env)).toBe(is)
+})

@@ -1,0 +1,159 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+
+// Goal: sentences that people read are in the words of their field, comments fit a screen, and a name is defined once. What
+// is not so yet is counted in words.json: a count may fall and never rise. FLOTILLA_RECORD=1 writes the counts of today.
+
+const root = join(import.meta.dirname, '..')
+const leftPath = join(import.meta.dirname, 'words.json')
+
+/** What is not so yet. */
+interface Left {
+  /** Comment lines of more than 100 columns, by folder of `src`. */
+  readonly longComments: Readonly<Record<string, number>>
+  /** Names that more than one file exports. */
+  readonly names: readonly string[]
+}
+
+const left = JSON.parse(readFileSync(leftPath, 'utf8')) as Left
+
+/** @returns what is allowed to be left: what was recorded, or what is there now. */
+function allowed<K extends keyof Left>(key: K, now: Left[K]): Left[K] {
+  if (process.env['FLOTILLA_RECORD'] !== '1') return left[key]
+  const known = JSON.parse(readFileSync(leftPath, 'utf8')) as Left
+  writeFileSync(leftPath, `${JSON.stringify({ ...known, [key]: now }, null, 2)}\n`)
+  return now
+}
+
+/** Words and phrases that are gone from all sentences, with what is said in their place. */
+const gone: readonly (readonly [RegExp, string])[] = [
+  [/\bwhoever\b/i, 'anyone who'],
+  [/\bfor good\b/i, 'permanently'],
+  [/\b(is|was|are|were|be|been) laid down\b/i, 'prepared, written'],
+  [/\b(be|been|is|was|not) let in\b/i, 'admitted'],
+  [/\bbears? the loss\b/i, 'tolerates a failure, failure tolerance'],
+  [/\bby our fault\b/i, 'unhandled error'],
+  [/\bit is so already\b/i, 'no change needed'],
+  [/\bno member any (longer|more)\b/i, 'removed, no longer a member'],
+  [/\bnobody could say\b/i, 'outcome unknown'],
+  [/\bwhat was typed\b/i, 'confirmation'],
+  [/\bin service again\b/i, 'quarantine lifted'],
+  [/\bleadership goes to\b/i, 'transferring leadership to'],
+  [/\bhanded? leadership\b|\bleadership (is|was|could not be) handed\b/i, 'transfer leadership'],
+  [/\blooked after\b/i, 'checked, renewed'],
+  [/\bhas fallen silent\b/i, 'timed out'],
+  [/\bis not good for\b/i, 'invalid'],
+  [/\bfeature level \$?\S* ?is in force\b/i, 'the cluster is at feature level'],
+  [/\bfrom then on\b/i, 'say what changes'],
+  [/\btells (what|whether|of|more|one|several|values)\b/i, 'shows, lists, submits'],
+]
+
+/** Where what is said is decided by apply and part of the replicated state: other words would be another state. */
+const replicated = ['src/fsm/', 'src/entities/']
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .sort()
+}
+
+const sources = filesBelow('src').map((path) => {
+  const text = readFileSync(join(root, path), 'utf8')
+  return { path, text, tree: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) }
+})
+
+/** Texts of a file with a space in them, holes as `…`; what `assert` says is for its authors. */
+function sentencesIn(tree: ts.SourceFile): string[] {
+  const found: string[] = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node)) return
+    if (ts.isCallExpression(node) && ['assert', 'present'].includes(node.expression.getText()))
+      return
+    if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) found.push(node.text)
+    if (ts.isTemplateExpression(node)) {
+      found.push(
+        [node.head, ...node.templateSpans.map(({ literal }) => literal)]
+          .map(({ text }) => text)
+          .join('…'),
+      )
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(tree)
+  return found.filter((text) => / /.test(text.trim()))
+}
+
+describe('A sentence of the program', () => {
+  test('is in the words of the field', () => {
+    const found = sources
+      .filter(({ path }) => !replicated.some((folder) => path.startsWith(folder)))
+      .flatMap(({ path, tree }) =>
+        sentencesIn(tree).flatMap((sentence) =>
+          gone
+            .filter(([word]) => word.test(sentence))
+            .map(([word, better]) => `${path}: "${sentence}" has ${String(word)}; say: ${better}`),
+        ),
+      )
+    expect(found).toEqual([])
+  })
+
+  test('is found where it has such a word', () => {
+    const tree = ts.createSourceFile(
+      'x.ts',
+      'log.warn({}, `${id} was let in`)',
+      ts.ScriptTarget.Latest,
+      true,
+    )
+    expect(sentencesIn(tree).filter((text) => gone.some(([word]) => word.test(text)))).toHaveLength(
+      1,
+    )
+  })
+})
+
+const COLUMNS_MAX = 100
+
+function longCommentLines(text: string): number {
+  return text
+    .split('\n')
+    .filter((line) => line.length > COLUMNS_MAX && /^\s*(\/\/|\/\*\*|\*)/.test(line)).length
+}
+
+test('comments fit 100 columns, but for those that did not yet', () => {
+  const counts: Record<string, number> = {}
+  for (const { path, text } of sources) {
+    const [, folder = ''] = path.split('/')
+    const count = longCommentLines(text)
+    if (count > 0) counts[folder] = (counts[folder] ?? 0) + count
+  }
+  const limits = allowed('longComments', counts)
+  const more = Object.entries(counts).filter(([folder, count]) => count > (limits[folder] ?? 0))
+  expect(more, 'folders with more long comment lines than were left').toEqual([])
+})
+
+function exportedNames(tree: ts.SourceFile): string[] {
+  const isExported = (node: ts.Statement): boolean =>
+    ts.canHaveModifiers(node) &&
+    (ts.getModifiers(node) ?? []).some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)
+  return tree.statements.filter(isExported).flatMap((node) => {
+    if (ts.isVariableStatement(node))
+      return node.declarationList.declarations.map(({ name }) => name.getText())
+    const { name } = node as { readonly name?: ts.Identifier }
+    return name === undefined ? [] : [name.text]
+  })
+}
+
+test('an exported name is defined in one file, but for those that are not yet', () => {
+  const files = new Map<string, Set<string>>()
+  for (const { path, tree } of sources) {
+    for (const name of exportedNames(tree)) {
+      const known = files.get(name) ?? new Set()
+      files.set(name, known.add(path))
+    }
+  }
+  const twice = [...files].filter(([, paths]) => paths.size > 1).map(([name]) => name)
+  const known = new Set(allowed('names', twice.sort()))
+  expect(twice.filter((name) => !known.has(name))).toEqual([])
+})
