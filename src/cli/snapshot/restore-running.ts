@@ -202,7 +202,7 @@ function outcomeUnknown(error: unknown): CommandFailure {
   const why = error instanceof Error ? error.message : String(error)
   return new CommandFailure(
     EXIT_FAILED,
-    `the records were being replaced when the answer was lost (${why}); 'flotilla cluster snapshot diff' tells whether they are`,
+    `the records were being replaced when the answer was lost (${why}); 'flotilla cluster snapshot diff' shows whether they are`,
     error,
   )
 }
