@@ -15,7 +15,7 @@ import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
 import { contextLimits } from '../src/cli/session/context-file.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
-import { admissionLimits } from '../src/cluster/entrance/admission.ts'
+import { admissionLimits } from '../src/cluster/entrance/join-tickets.ts'
 import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
 import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
 import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
@@ -26,7 +26,7 @@ import { failedRequestLimits } from '../src/posture/failed-requests.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
 import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
-import { ROSTER_LIMITS } from '../src/cluster/handshake/roster.ts'
+import { ROSTER_LIMITS } from '../src/cluster/handshake/membership-cache.ts'
 import { backupLimits } from '../src/backup/limits.ts'
 import { restoreLimits } from '../src/fsm/restore/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
@@ -127,10 +127,10 @@ const tables: Readonly<Record<string, object>> = {
     catchUpBytes: retention.catchUpBytes,
   },
   'src/controller/admin/socket.ts': adminSocketLimits,
-  'src/cluster/entrance/admission.ts': admissionLimits,
+  'src/cluster/entrance/join-tickets.ts': admissionLimits,
   'src/cluster/handshake/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
-  'src/cluster/handshake/roster.ts': ROSTER_LIMITS,
+  'src/cluster/handshake/membership-cache.ts': ROSTER_LIMITS,
   'src/cluster/transport/addresses.ts': CLAIM_LIMITS,
   'src/cluster/transport/addresses-seeds.ts': SEED_LIMITS,
   'src/cluster/transport/mesh-service.ts': { FRAME_BYTES_MAX },

@@ -9,7 +9,7 @@ import { OriginWindows } from '../../src/fsm/dedupe.ts'
 import type { AppliedEntry, Digests, Machine } from '../../src/ports/machine.ts'
 import type {
   ApplyProgress,
-  StoreMark,
+  StorePosition,
   StoreReceiver,
   StoreSnapshot,
 } from '../../src/ports/state-store.ts'
@@ -200,7 +200,7 @@ const NOTHING = (index: Index): AppliedEntry => ({
   audit: null,
 })
 
-function markOf(kept: Counted): StoreMark {
+function markOf(kept: Counted): StorePosition {
   const { position, timeMs, configuration, digest } = kept
   return { position, timeMs, configuration, featureLevel: 1, digest, entitiesDigest: digest }
 }
@@ -219,7 +219,7 @@ class CounterReceiver implements StoreReceiver {
     await Promise.resolve()
   }
 
-  async finish(): Promise<StoreMark> {
+  async finish(): Promise<StorePosition> {
     const text = Buffer.concat(this.#chunks).toString()
     this.#kept = (JSON.parse(text) as { kept: Counted }).kept
     return await Promise.resolve(markOf(this.#kept))

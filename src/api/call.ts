@@ -26,13 +26,13 @@ export interface Caller {
   readonly system?: Actor
 }
 
-export type Query = Readonly<Record<string, string | readonly string[] | undefined>>
+export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
 export type Challenge = 'missing' | 'invalid' | 'expired'
 
 /** One request on its way: what was judged of it, and what its answer will reflect. */
-export class Call {
+export class RequestContext {
   readonly operation: Operation | null
   readonly api: ApiName
   readonly method: string
@@ -51,7 +51,7 @@ export class Call {
   /** Called once the answer has left, or its client has: what it holds of the memory is free again. */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = {}
-  query: Query = {}
+  query: RequestQuery = {}
   /** Those that the operation reads. */
   headers: Readonly<Record<string, string | undefined>> = {}
   body: unknown = undefined

@@ -1,8 +1,8 @@
 import type { NamedSchema } from '../entities/operations.ts'
 import { isSessionPermission } from '../lib/permissions.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
-import type { Call } from './call.ts'
-import type { Answer } from './answers/envelope.ts'
+import type { RequestContext } from './call.ts'
+import type { Reply } from './answers/envelope.ts'
 
 /** `host`: at the root of the listener, beside the APIs. */
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'
@@ -51,7 +51,7 @@ export interface Operation {
   readonly path: string
   readonly permission: Permission
   /** Of a public operation: who may do this too is told more, and is the caller of the call. */
-  readonly moreFor?: Permission
+  readonly elevatedPermission?: Permission
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]
@@ -73,7 +73,7 @@ export interface Operation {
   /** Statuses of refusals beside those that every operation has; each comes in the error envelope. */
   readonly refusals: readonly number[]
   /** Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is refused. */
-  readonly isTagged?: boolean
+  readonly hasEtag?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /**
@@ -86,5 +86,5 @@ export interface Operation {
   /** A read that a monitoring system may do by its certificate, without a session; alone on a listener for metrics. */
   readonly isForMonitors?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */
-  readonly handle: (call: Call) => Answer | Promise<Answer>
+  readonly handle: (call: RequestContext) => Reply | Promise<Reply>
 }

@@ -26,7 +26,7 @@ import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
-import type { HostVitals } from '../ports/vitals.ts'
+import type { HostStats } from '../ports/stats.ts'
 import type { KeyEndpointRules } from './auth/external-jwt/key-endpoint.ts'
 import type { ApiLimits } from './limits.ts'
 
@@ -54,13 +54,13 @@ export interface HealthReport {
 }
 
 /** Runs something again and again until it is told to stop. */
-export interface Scheduler {
+export interface PeriodicScheduler {
   /** @returns the way to stop it. */
   every(periodMs: number, run: () => void): () => void
 }
 
 /** Timers that never keep a process alive. */
-export const systemScheduler: Scheduler = {
+export const periodicScheduler: PeriodicScheduler = {
   every(periodMs, run) {
     const timer = setInterval(run, periodMs)
     timer.unref()
@@ -103,7 +103,7 @@ export interface ApiParts {
   /** Lets new controllers in. */
   readonly admission: Admission
   readonly clock: Clock
-  readonly scheduler: Scheduler
+  readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
   /** Addresses of JWT signers may lead to this host, its link and metadata services. */
   readonly allowsReservedSignerHosts: boolean
@@ -125,7 +125,7 @@ export interface ApiParts {
   /** A cheap look at this process; called for each health request. */
   readonly health: () => HealthReport
   /** Numbers of consensus, mesh and disk for `/metrics`. */
-  readonly vitals?: () => HostVitals
+  readonly vitals?: () => HostStats
   /** Of the soft state, for `/metrics`. */
   readonly softState?: () => SoftStateCounts
   /** When the newest backup was taken here by schedule, UTC ms; 0: none was; null: none are. */

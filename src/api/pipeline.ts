@@ -1,16 +1,16 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
-import type { Answerer } from './answers/answerer.ts'
+import type { ReplyWriter } from './answers/reply-writer.ts'
 import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
 import { requireNotSocketOnly, systemCallerAt } from './auth/system-caller.ts'
 import type { SocketCaller } from './auth/system-caller.ts'
-import { Call } from './call.ts'
-import type { Query } from './call.ts'
+import { RequestContext } from './call.ts'
+import type { RequestQuery } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
-import { preflight } from './answers/cors.ts'
-import type { Answer } from './answers/envelope.ts'
+import { corsPreflight } from './answers/cors.ts'
+import type { Reply } from './answers/envelope.ts'
 import type { Operation, Permission } from './operation.ts'
 import type { ApiParts } from './parts.ts'
 import { checkQuery } from './answers/query-parameters.ts'
@@ -20,7 +20,7 @@ import { sharerOf } from './records/sharer.ts'
 import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
-import { checkHead, isAccepted, valuesOf, tokenOf } from './transport/request-head.ts'
+import { checkHead, isAccepted, headerValuesOf, tokenOf } from './transport/request-head.ts'
 
 const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
@@ -32,7 +32,7 @@ type Check = (value: unknown) => void
 export class Pipeline {
   readonly #parts: ApiParts
   readonly #services: ApiServices
-  readonly #answerer: Answerer
+  readonly #answerer: ReplyWriter
   readonly #validator = new Validator()
   readonly #waiting: FairShare
   /** Of the listener, never of a request: null on every listener but that of the admin socket. */
@@ -41,7 +41,7 @@ export class Pipeline {
   constructor(
     parts: ApiParts,
     services: ApiServices,
-    answerer: Answerer,
+    answerer: ReplyWriter,
     socketCaller: SocketCaller | null = null,
   ) {
     this.#socketCaller = socketCaller
@@ -117,7 +117,7 @@ export class Pipeline {
   #workAfterWait(
     request: FastifyRequest,
     reply: FastifyReply,
-    call: Call,
+    call: RequestContext,
     begin: () => void,
   ): void {
     if (request.raw.socket.destroyed) {
@@ -126,9 +126,7 @@ export class Pipeline {
     }
     try {
       const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
-      if (waitedMs > this.#answerMsMax(call)) {
-        throw new Problem('TIMEOUT')
-      }
+      if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
       if (call.operation !== null) {
         this.#services.gate.admitAgain(call, tokenOf(request), call.operation.permission)
       }
@@ -143,7 +141,7 @@ export class Pipeline {
   #work(
     request: FastifyRequest,
     reply: FastifyReply,
-    call: Call,
+    call: RequestContext,
     operation: Operation,
     check: Check | null,
   ): void {
@@ -167,18 +165,18 @@ export class Pipeline {
     call.releaseBody()
   }
 
-  #checkCrowd(call: Call): void {
+  #checkCrowd(call: RequestContext): void {
     if (!this.#waiting.hasRoomFor(sharerOf(call))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   /** The call of a request: made by the first hook, or here when it failed before. */
-  callOf(request: FastifyRequest): Call {
+  callOf(request: FastifyRequest): RequestContext {
     if (request.call !== null && request.call !== undefined) return request.call
     const { config } = request.routeOptions
     const { raw } = request
     const url = raw.url ?? '/'
     const end = url.indexOf('?')
-    const call = new Call({
+    const call = new RequestContext({
       operation: config.operation ?? null,
       api: config.api ?? 'host',
       method: raw.method ?? '',
@@ -189,14 +187,14 @@ export class Pipeline {
       traceparent: request.headers['traceparent'],
     })
     call.peerChain = () => peerChainOf(raw.socket)
-    call.bearers = () => bearersIn(valuesOf(raw, 'authorization'))
+    call.bearers = () => bearersIn(headerValuesOf(raw, 'authorization'))
     call.isDisconnected = () => raw.socket.destroyed
     return call
   }
 
-  #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: Call): void {
+  #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: RequestContext): void {
     const { headers } = request
-    const extra = preflight({
+    const extra = corsPreflight({
       method: headers['access-control-request-method'],
       headers: headers['access-control-request-headers'],
     })
@@ -213,8 +211,12 @@ export class Pipeline {
     }
   }
 
-  #admit(request: FastifyRequest, call: Call, operation: Operation): Promise<void> | null {
-    const { permission, moreFor } = operation
+  #admit(
+    request: FastifyRequest,
+    call: RequestContext,
+    operation: Operation,
+  ): Promise<void> | null {
+    const { permission, elevatedPermission: moreFor } = operation
     const isOpen = permission === 'public' && moreFor === undefined
     const token = tokenOf(request)
     // A session is honoured as everywhere, so that whoever forwards requests to the socket lends them no right.
@@ -239,7 +241,7 @@ export class Pipeline {
   }
 
   /** Whoever is not admitted gets what is public. */
-  #admitForMore(call: Call, token: string, permission: Permission): Promise<void> | null {
+  #admitForMore(call: RequestContext, token: string, permission: Permission): Promise<void> | null {
     const forget = (): void => {
       call.caller = null
       call.challenge = null
@@ -252,7 +254,7 @@ export class Pipeline {
     }
   }
 
-  #readHeaders(request: FastifyRequest, call: Call, operation: Operation): void {
+  #readHeaders(request: FastifyRequest, call: RequestContext, operation: Operation): void {
     const { headers } = request
     const { types = JSON_ONLY, ignoresAccept = false } = operation.response
     if (!ignoresAccept && !isAccepted(headers.accept, types)) {
@@ -271,7 +273,7 @@ export class Pipeline {
     const ifMatch = headers['if-match']
     if (ifMatch !== undefined && operation.method !== 'GET') {
       // Passed over, it would let a write through that its caller wanted held back.
-      if (operation.isTagged !== true) {
+      if (operation.hasEtag !== true) {
         throw fieldProblem('If-Match', 'this operation supports no If-Match')
       }
       call.precondition = parseIfMatch(ifMatch)
@@ -286,9 +288,14 @@ export class Pipeline {
     )
   }
 
-  #takeInput(request: FastifyRequest, call: Call, operation: Operation, check: Check | null): void {
+  #takeInput(
+    request: FastifyRequest,
+    call: RequestContext,
+    operation: Operation,
+    check: Check | null,
+  ): void {
     call.params = request.params as Readonly<Record<string, string>>
-    call.query = request.query as Query
+    call.query = request.query as RequestQuery
     checkQuery(call, operation.query ?? [], this.#parts.limits)
     const consistency = call.first('consistency')
     if (consistency === 'linearizable') call.isLinearizable = true
@@ -309,7 +316,7 @@ export class Pipeline {
   }
 
   /** @throws {Problem} while the state of this controller is not to be answered from. */
-  #checkState({ operation, caller }: Call): void {
+  #checkState({ operation, caller }: RequestContext): void {
     if (operation?.isAlwaysServed === true) return
     // Nothing of the state has told who that is.
     if (operation?.needsNoState === true && caller?.system !== undefined) return
@@ -321,11 +328,11 @@ export class Pipeline {
    * After a wait: what was judged, read or written meanwhile may rest on a state that has been found wrong since, and
    * nothing of it is told then, neither an answer nor a refusal.
    */
-  #fail(reply: FastifyReply, call: Call, error: unknown): void {
+  #fail(reply: FastifyReply, call: RequestContext, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)
   }
 
-  #succeed(reply: FastifyReply, call: Call, answer: Answer): void {
+  #succeed(reply: FastifyReply, call: RequestContext, answer: Reply): void {
     const fault = this.#stateFault(call)
     if (fault === null) {
       this.#answerer.succeed(reply, call, answer)
@@ -335,7 +342,7 @@ export class Pipeline {
     this.#answerer.fail(reply, call, fault)
   }
 
-  #stateFault(call: Call): Problem | null {
+  #stateFault(call: RequestContext): Problem | null {
     try {
       this.#checkState(call)
       return null
@@ -344,14 +351,14 @@ export class Pipeline {
     }
   }
 
-  #handle(call: Call, operation: Operation): Answer | Promise<Answer> {
+  #handle(call: RequestContext, operation: Operation): Reply | Promise<Reply> {
     this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#parts.state.appliedIndex
     return operation.handle(call)
   }
 
-  async #handleLater(call: Call, operation: Operation, token: string | undefined): Promise<Answer> {
+  async #handleLater(call: RequestContext, operation: Operation, token?: string): Promise<Reply> {
     const { state, cluster, limits } = this.#parts
     this.#checkCrowd(call)
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
@@ -360,21 +367,18 @@ export class Pipeline {
     return this.#handle(call, operation)
   }
 
-  #answerMsMax({ operation }: Call): number {
+  #answerMsMax({ operation }: RequestContext): number {
     return operation?.answerMsMax ?? this.#parts.limits.handlerTimeoutMs
   }
 
   /** Bounds how long and how many; the answer that comes first is the answer. */
-  #wait(reply: FastifyReply, call: Call, result: Promise<Answer>): void {
+  #wait(reply: FastifyReply, call: RequestContext, result: Promise<Reply>): void {
     const sharer = sharerOf(call)
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       call.isAbandoned = !call.hasProposed
-      this.#answerer.fail(
-        reply,
-        call,
-        call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT'),
-      )
+      const fault = call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT')
+      this.#answerer.fail(reply, call, fault)
     }, this.#answerMsMax(call))
     result
       .then(
@@ -382,13 +386,9 @@ export class Pipeline {
           if (reply.raw.headersSent) this.#answerer.drop(answer)
           else this.#succeed(reply, call, answer)
         },
-        (error: unknown) => {
-          this.#fail(reply, call, error)
-        },
+        (error: unknown) => this.#fail(reply, call, error),
       )
-      .catch((error: unknown) => {
-        this.#answerer.fail(reply, call, error)
-      })
+      .catch((error: unknown) => this.#answerer.fail(reply, call, error))
       .finally(() => {
         clearTimeout(timer)
         this.#waiting.giveBack(sharer)

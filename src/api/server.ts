@@ -7,11 +7,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
-import { Answerer } from './answers/answerer.ts'
+import { ReplyWriter } from './answers/reply-writer.ts'
 import type { SocketCaller } from './auth/system-caller.ts'
 import { openForMonitors } from './auth/monitor.ts'
 import { readBody, roomFor } from './answers/body.ts'
-import type { Call } from './call.ts'
+import type { RequestContext } from './call.ts'
 import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { createServices } from './records/services.ts'
 import type { ApiServices } from './records/services.ts'
@@ -34,7 +34,7 @@ import { listenerTls } from './transport/tls.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the first hook of every request. */
-    call: Call | null
+    call: RequestContext | null
   }
   interface FastifyContextConfig {
     operation?: Operation | null
@@ -97,7 +97,7 @@ function buildListener(
   operations: readonly Operation[],
   options: ListenerOptions,
 ): FastifyInstance {
-  const answerer = new Answerer(parts, services)
+  const answerer = new ReplyWriter(parts, services)
   const pipeline = new Pipeline(parts, services, answerer, options.socketCaller)
   const app = newApp(parts, services, options, answerer, pipeline)
   app.decorateRequest('call', null)
@@ -129,7 +129,7 @@ function newApp(
   parts: ApiParts,
   services: ApiServices,
   options: ListenerOptions,
-  answerer: Answerer,
+  answerer: ReplyWriter,
   pipeline: Pipeline,
 ): FastifyInstance {
   const { limits } = parts
@@ -239,7 +239,7 @@ function addRoutes(
   api: ApiName,
   operations: readonly Operation[],
   pipeline: Pipeline,
-  answerer: Answerer,
+  answerer: ReplyWriter,
 ): void {
   const methodsByUrl = new Map<string, Set<string>>()
   for (const operation of operations) {

@@ -19,7 +19,7 @@ import {
   decodeManifest,
   decodeSummary,
   encodeJson,
-  newerFormat,
+  newerBackupFormat,
 } from './manifest.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
@@ -241,7 +241,7 @@ function checkMagic(bytes: Buffer): void {
   if (bytes.equals(MAGIC)) return
   const text = bytes.toString('latin1')
   const format = Number(text.slice(MAGIC_STEM.length))
-  if (text.startsWith(MAGIC_STEM) && format > BACKUP_FORMAT) throw newerFormat(format)
+  if (text.startsWith(MAGIC_STEM) && format > BACKUP_FORMAT) throw newerBackupFormat(format)
   throw notABackup()
 }
 

@@ -46,7 +46,7 @@ export async function readEnd(path: string): Promise<BackupSummary> {
 }
 
 /** The name of a file that is being written; it begins as no backup does. */
-export function partialNameOf(name: string): string {
+export function partialBackupName(name: string): string {
   return `.${name}.${process.pid}.partial`
 }
 
@@ -61,7 +61,7 @@ export async function writeNewBackup(
   bytes: AsyncIterable<Uint8Array>,
   onSynced: () => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
-  const partial = join(dirname(path), partialNameOf(basename(path)))
+  const partial = join(dirname(path), partialBackupName(basename(path)))
   try {
     const file = await open(partial, 'wx', 0o600)
     try {

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../lib/canonical-json.ts'
-import type { StoreMark } from '../ports/state-store.ts'
+import type { StorePosition } from '../ports/state-store.ts'
 import { BackupFault, damaged } from './fault.ts'
 
 export const BACKUP_FORMAT = 1
@@ -50,7 +50,7 @@ export interface BackupSummary {
 
 /** What of a manifest the mark of a state says. */
 export function manifestOfMark(
-  mark: StoreMark,
+  mark: StorePosition,
 ): Pick<
   BackupManifest,
   'index' | 'term' | 'logTimeMs' | 'featureLevel' | 'digest' | 'entitiesDigest'
@@ -67,7 +67,7 @@ export function encodeJson(value: unknown): Buffer {
 export function decodeManifest(bytes: Uint8Array): BackupManifest {
   const found = parseObject(bytes)
   const format = found?.['format']
-  if (typeof format === 'number' && format > BACKUP_FORMAT) throw newerFormat(format)
+  if (typeof format === 'number' && format > BACKUP_FORMAT) throw newerBackupFormat(format)
   if (found === null || !isManifest(found)) throw damaged('the head of the backup is malformed')
   return found
 }
@@ -79,7 +79,7 @@ export function decodeSummary(bytes: Uint8Array): BackupSummary {
   return found
 }
 
-export function newerFormat(format: number): BackupFault {
+export function newerBackupFormat(format: number): BackupFault {
   return new BackupFault(
     'NEWER_FORMAT',
     `the backup has format ${format} and this program reads ${BACKUP_FORMAT}; use the release of flotilla that wrote it`,

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
 import { FrameDecoder, encodeFrame } from './frame.ts'
-import type { Message } from './frame.ts'
+import type { ChannelMessage } from './frame.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
@@ -11,7 +11,7 @@ import { contentType, headerKey, reflectedKeys } from './numbers.ts'
 /** A message on its way out: the channel numbers it. */
 export interface Outgoing {
   readonly contentType: number
-  readonly headers?: Message['headers']
+  readonly headers?: ChannelMessage['headers']
   readonly body?: Uint8Array
 }
 
@@ -21,19 +21,19 @@ export interface ChannelParts {
   readonly limits: ChannelLimits
   readonly clock: Clock
   /** Sent at once, on the side of the dialer; the first message that comes is the answer to it then. */
-  readonly hello?: Message
+  readonly hello?: ChannelMessage
   /** Shown every message as it comes and goes, for who traces a channel. */
-  readonly onFrame?: (direction: 'in' | 'out', message: Message) => void
+  readonly onFrame?: (direction: 'in' | 'out', message: ChannelMessage) => void
   /** Called for the first message, which is to be the hello or its answer; the channel is not open before `open`. */
-  readonly onHello: (message: Message) => void
+  readonly onHello: (message: ChannelMessage) => void
   /** Called for each later message but heartbeats, replies that are waited for and latency probes. */
-  readonly onMessage: (message: Message) => void
+  readonly onMessage: (message: ChannelMessage) => void
   /** Called once. */
   readonly onClose: (reason: string) => void
 }
 
 interface Waiter {
-  readonly resolve: (reply: Message) => void
+  readonly resolve: (reply: ChannelMessage) => void
   readonly reject: (error: Error) => void
   readonly timer: NodeJS.Timeout
 }
@@ -101,7 +101,7 @@ export class Channel {
    * Heartbeats go both ways from here on, and larger messages are taken.
    * @param answer to the hello; null on the side of the dialer, which has had it.
    */
-  open(answer: Message | null): void {
+  open(answer: ChannelMessage | null): void {
     if (this.#isClosed) return
     const { limits, clock } = this.#parts
     this.#heartbeats = new Heartbeats(limits, clock)
@@ -122,7 +122,7 @@ export class Channel {
   }
 
   /** @returns as `send`. */
-  reply(to: Message, outgoing: Outgoing): boolean {
+  reply(to: ChannelMessage, outgoing: Outgoing): boolean {
     const headers = new Map(outgoing.headers)
     for (const [key, value] of to.headers) {
       if (key >= reflectedKeys.from && key <= reflectedKeys.to) headers.set(key, value)
@@ -132,18 +132,21 @@ export class Channel {
   }
 
   /** The generic answer. @returns as `send`. */
-  replyResult(to: Message, isSuccess: boolean, text = ''): boolean {
+  replyResult(to: ChannelMessage, isSuccess: boolean, text = ''): boolean {
     const headers = new Map([[headerKey.resultSuccess, flagValue(isSuccess)]])
     return this.reply(to, { contentType: contentType.result, headers, body: textValue(text) })
   }
 
   /** @throws {Error} when the channel closes, the time is over, or too many replies are waited for. */
-  request(outgoing: Outgoing, timeoutMs = this.#parts.limits.replyTimeoutMs): Promise<Message> {
+  request(
+    outgoing: Outgoing,
+    timeoutMs = this.#parts.limits.replyTimeoutMs,
+  ): Promise<ChannelMessage> {
     if (this.#waiters.size >= this.#parts.limits.repliesWaitingMax) {
       return Promise.reject(new Error('too many requests wait for a reply'))
     }
     const sequence = this.#nextSequence()
-    const { promise, resolve, reject } = Promise.withResolvers<Message>()
+    const { promise, resolve, reject } = Promise.withResolvers<ChannelMessage>()
     const timer = setTimeout(() => {
       this.#waiters.delete(sequence)
       reject(new Error(`no reply within ${timeoutMs} ms`))
@@ -154,7 +157,7 @@ export class Channel {
   }
 
   /** @param last is sent before the socket ends. */
-  close(reason: string, last: Message | null = null): void {
+  close(reason: string, last: ChannelMessage | null = null): void {
     if (this.#isClosed) return
     const { socket, onClose } = this.#parts
     if (last !== null) this.#write(last)
@@ -190,7 +193,7 @@ export class Channel {
     })
   }
 
-  #write(message: Message): boolean {
+  #write(message: ChannelMessage): boolean {
     const { socket, limits } = this.#parts
     const frame = encodeFrame(message)
     // One message may be larger than all that may wait: a whole data model is.
@@ -283,7 +286,7 @@ export class Channel {
     })
   }
 
-  #onMessage(message: Message): void {
+  #onMessage(message: ChannelMessage): void {
     this.#parts.onFrame?.('in', message)
     if (!this.#hasHello) {
       this.#hasHello = true

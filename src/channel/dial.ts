@@ -5,7 +5,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import type { Clock } from '../lib/clock.ts'
 import { Channel } from './channel.ts'
 import type { ChannelParts } from './channel.ts'
-import type { Message } from './frame.ts'
+import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
 import type { ChannelLimits } from './limits.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
@@ -22,7 +22,7 @@ export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' 
   readonly protocol: string
   /** Judges who has answered once TLS has verified it: why it is not the one; null: it is. Nothing is sent before. */
   readonly judge: (socket: TLSSocket) => string | null
-  readonly hello: Message
+  readonly hello: ChannelMessage
   readonly limits: ChannelLimits
   readonly clock: Clock
   /** From the first packet to the answer to the hello. */
@@ -33,7 +33,7 @@ export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' 
 export interface Dialed {
   readonly channel: Channel
   /** To the hello. */
-  readonly answer: Message
+  readonly answer: ChannelMessage
 }
 
 /**
@@ -116,7 +116,7 @@ function startHello(
 }
 
 /** Why the answer does not open the channel; null: it does. */
-function refusalIn({ contentType: type, headers, body }: Message): string | null {
+function refusalIn({ contentType: type, headers, body }: ChannelMessage): string | null {
   if (type !== contentType.result) return 'its first message is no answer to the hello'
   if (readInt32(headers, headerKey.replyFor) !== HELLO_SEQUENCE) {
     return 'its first message answers something else than the hello'

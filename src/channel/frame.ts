@@ -2,7 +2,7 @@
  * One frame of the channel protocol, version 2. All integers are little-endian: magic, content type, sequence, bytes of
  * headers, bytes of body, then both.
  */
-export interface Message {
+export interface ChannelMessage {
   readonly contentType: number
   readonly sequence: number
   /** By key; unknown keys are kept. */
@@ -17,7 +17,7 @@ export interface FrameLimits {
 }
 
 export interface Decoded {
-  readonly messages: readonly Message[]
+  readonly messages: readonly ChannelMessage[]
   /** Why nothing after these messages can be read; null: nothing is wrong so far. */
   readonly fault: string | null
 }
@@ -29,7 +29,7 @@ const ENTRY_BYTES = 8
 const BUFFER_BYTES_MIN = 4096
 
 /** @throws {RangeError} for a content type or sequence beyond 32 bits. */
-export function encodeFrame({ contentType, sequence, headers, body }: Message): Buffer {
+export function encodeFrame({ contentType, sequence, headers, body }: ChannelMessage): Buffer {
   let headersBytes = 0
   for (const value of headers.values()) headersBytes += ENTRY_BYTES + value.length
   const frame = Buffer.allocUnsafe(FIXED_BYTES + headersBytes + body.length)
@@ -75,7 +75,7 @@ export class FrameDecoder {
 
   /** Decodes at most `messagesMax`; call it with an empty chunk for those that are left. */
   push(chunk: Uint8Array, messagesMax = Infinity): Decoded {
-    const messages: Message[] = []
+    const messages: ChannelMessage[] = []
     if (this.#fault !== null) return { messages, fault: this.#fault }
     this.#append(chunk)
     let at = 0
@@ -112,7 +112,7 @@ export class FrameDecoder {
   }
 
   /** Null while it is incomplete, or when it is none. */
-  #frameAt(at: number): { readonly message: Message; readonly bytes: number } | null {
+  #frameAt(at: number): { readonly message: ChannelMessage; readonly bytes: number } | null {
     if (this.#length - at < FIXED_BYTES) return null
     const buffer = this.#buffer
     if (buffer.readUInt32LE(at) !== MAGIC) return this.#fail('unknown magic')

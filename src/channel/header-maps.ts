@@ -1,4 +1,4 @@
-import type { Message } from './frame.ts'
+import type { ChannelMessage } from './frame.ts'
 
 /** Headers of several values; a reader gives null for one that is malformed, and what is empty for one that is missing. */
 
@@ -36,7 +36,7 @@ class Parts {
   }
 }
 
-export function readTextList(headers: Message['headers'], key: number): string[] | null {
+export function readTextList(headers: ChannelMessage['headers'], key: number): string[] | null {
   const bytes = headers.get(key)
   if (bytes === undefined || bytes.length === 0) return []
   const parts = new Parts(bytes)
@@ -52,7 +52,7 @@ export function readTextList(headers: Message['headers'], key: number): string[]
 }
 
 export function readBytesMap(
-  headers: Message['headers'],
+  headers: ChannelMessage['headers'],
   key: number,
 ): Map<number, Uint8Array> | null {
   const bytes = headers.get(key)

@@ -1,8 +1,8 @@
-import type { Message } from './frame.ts'
+import type { ChannelMessage } from './frame.ts'
 
 /** Values of headers, as they stand on the wire; a reader gives null for a value that is missing or of another size. */
 
-type Headers = Message['headers']
+type Headers = ChannelMessage['headers']
 
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import { readUint64, uint64Value } from './headers.ts'
-import type { Message } from './frame.ts'
+import type { ChannelMessage } from './frame.ts'
 import { headerKey } from './numbers.ts'
 
 export interface HeartbeatTiming {
@@ -74,7 +74,7 @@ export class Heartbeats {
     }
   }
 
-  onMessage({ headers }: Message): void {
+  onMessage({ headers }: ChannelMessage): void {
     if (readUint64(headers, headerKey.heartbeat) !== null) {
       this.#owed = headers.get(headerKey.heartbeat) ?? null
     }

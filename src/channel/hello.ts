@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import type { Message } from './frame.ts'
+import type { ChannelMessage } from './frame.ts'
 import { flagValue, int32Value, readFlag, readText, textValue } from './headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
@@ -14,7 +14,7 @@ export interface Hello {
   readonly type: string
   /** Null for a dialer that knows of no more than one socket a channel. */
   readonly group: HelloGroup | null
-  readonly headers: Message['headers']
+  readonly headers: ChannelMessage['headers']
 }
 
 /** A channel may consist of several sockets; the first one makes the group. */
@@ -39,7 +39,7 @@ const VERSION_FIELDS = 5
 const VERSION_FIELD_CHARACTERS_MAX = 128
 
 /** Null when the message is no hello. */
-export function readHello({ contentType: type, headers, body }: Message): Hello | null {
+export function readHello({ contentType: type, headers, body }: ChannelMessage): Hello | null {
   if (type !== contentType.hello) return null
   return {
     token: Buffer.from(body).toString('utf8'),
@@ -51,7 +51,7 @@ export function readHello({ contentType: type, headers, body }: Message): Hello 
   }
 }
 
-function groupIn(headers: Message['headers']): HelloGroup {
+function groupIn(headers: ChannelMessage['headers']): HelloGroup {
   return {
     isFirst: readFlag(headers, headerKey.isFirstGroupConnection),
     id: readText(headers, headerKey.connectionId) ?? '',
@@ -81,8 +81,8 @@ export function versionLine({ version, revision, buildDate, os, arch }: VersionL
 export function helloAccepted(
   hello: Hello,
   listenerId: string,
-  roleHeaders: Message['headers'],
-): Message {
+  roleHeaders: ChannelMessage['headers'],
+): ChannelMessage {
   const headers = new Map(roleHeaders)
   headers.set(headerKey.replyFor, int32Value(HELLO_SEQUENCE))
   headers.set(headerKey.resultSuccess, flagValue(true))
@@ -110,7 +110,7 @@ export type HelloRejectClass = 'busy' | 'notPermitted'
 const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, notPermitted: 2 }
 
 /** The answer before the socket is closed: newer dialers log the reason, older ones see the socket close. */
-export function helloRefused(reason: string, rejectClass: HelloRejectClass): Message {
+export function helloRefused(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {
     contentType: contentType.result,
     sequence: HELLO_SEQUENCE,

@@ -6,15 +6,15 @@ import { actorName, systemActor } from '../ports/actor.ts'
 import type { Actor } from '../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
-import type { Log } from './log.ts'
-import { problemOf } from './secrets/secret-rotation.ts'
+import type { Logger } from './logger.ts'
+import { rotationProblem } from './secrets/secret-rotation.ts'
 
 /** Puts what is done to the cluster beside its records into the log, with its actor. */
 export class ActionLog implements ActionRecorder {
   readonly #proposer: Proposer
-  readonly #log: Pick<Log, 'warn'>
+  readonly #log: Pick<Logger, 'warn'>
 
-  constructor(proposer: Proposer, log: Pick<Log, 'warn'>) {
+  constructor(proposer: Proposer, log: Pick<Logger, 'warn'>) {
     this.#proposer = proposer
     this.#log = log
   }
@@ -24,7 +24,7 @@ export class ActionLog implements ActionRecorder {
     const payload = toBinary(ClusterActionSchema, message)
     const kind = CommandKind.CLUSTER_ACTION
     const applied = await this.#proposer.propose({ kind, payload, actor: by })
-    if (!applied.outcome.ok) throw problemOf(applied.outcome)
+    if (!applied.outcome.ok) throw rotationProblem(applied.outcome)
   }
 
   async note(action: ClusterAction, by: Actor): Promise<void> {

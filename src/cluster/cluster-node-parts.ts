@@ -3,12 +3,12 @@ import type { Clock } from '../lib/clock.ts'
 import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { Machine } from '../ports/machine.ts'
-import type { RosterRecord } from '../ports/roster.ts'
+import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index } from '../raft/types.ts'
 import type { QuarantineMark } from './divergence/quarantine.ts'
 import type { MainLink, SelfRefusal } from './link.ts'
-import type { Log } from './log.ts'
-import type { ProposalDeskOptions } from './proposals/proposal-desk.ts'
+import type { Logger } from './logger.ts'
+import type { ProposalDeskOptions } from './proposals/proposals.ts'
 import type { RetentionOptions } from './snapshots/log-retention.ts'
 import type { MemberMemory } from './soft-state/known-members.ts'
 import type { SelfDescription } from './soft-state/member-views.ts'
@@ -42,13 +42,13 @@ export interface ClusterNodeParts {
   readonly link: MainLink
   readonly machine: Machine
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   /** Called once: this controller can do nothing more and its process must stop. */
   readonly onFatal: (error: Error) => void
   /** This controller is not, or no longer, a member as it is; told again while it goes on. */
   readonly onSelfRefused?: (refusal: SelfRefusal) => void
   /** To be kept beside log and state, for the next start; at most once a second. */
-  readonly onRoster?: (roster: RosterRecord) => void
+  readonly onRoster?: (roster: MembershipRecord) => void
   /** Absent: what members said is forgotten with the process. */
   readonly memory?: MemberMemory
   /** Resolves once what was derived from the state before is derived from the one in its place. */

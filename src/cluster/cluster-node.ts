@@ -6,7 +6,7 @@ import type { PeerChannel } from '../ports/peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import { softTopics } from '../ports/soft-topics.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
-import type { HostVitals } from '../ports/vitals.ts'
+import type { HostStats } from '../ports/stats.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type {
   ClusterNodeOptions,
@@ -18,13 +18,13 @@ import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { ConsensusRequests } from './consensus-requests.ts'
 import { isOut } from './link.ts'
-import type { HostEvent, HostStatus, PeerStatus } from './link.ts'
-import { ProposalDesk } from './proposals/proposal-desk.ts'
+import type { HostEvent, HostStatus, PeerReport } from './link.ts'
+import { Proposals } from './proposals/proposals.ts'
 import { ReadRounds } from './proposals/read-rounds.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateFollower } from './state-follower.ts'
 import type { MeshIdentity } from './transport/mesh-service.ts'
-import { PeerDesk } from './transport/peer-desk.ts'
+import { PeerRpc } from './transport/peer-rpc.ts'
 
 const SWEEP_MS = 100
 
@@ -36,9 +36,9 @@ const SWEEP_MS = 100
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
   readonly #parts: ClusterNodeParts
-  readonly #proposals: ProposalDesk
+  readonly #proposals: Proposals
   readonly #reads: ReadRounds
-  readonly #peers: PeerDesk
+  readonly #peers: PeerRpc
   readonly #requests: ConsensusRequests
   readonly #soft: SoftStateChannel
   readonly #observer: ClusterObserver
@@ -62,7 +62,7 @@ export class ClusterNode implements Proposer, ClusterView {
       timeoutMs: options.readTimeoutMs,
       ask: (id) => link.post({ type: 'readIndex', id }),
     })
-    this.#peers = new PeerDesk(
+    this.#peers = new PeerRpc(
       (command) => link.post(command),
       (method, err) => parts.log.error({ method, err }, 'a call of a peer failed'),
     )
@@ -97,7 +97,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /** How consensus, mesh and disk of this process have been. */
-  get vitals(): HostVitals {
+  get vitals(): HostStats {
     return this.#observer.status.vitals
   }
 
@@ -181,7 +181,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /** The members other than this one as the mesh sees them, sorted by id. */
-  peerStatuses(): readonly PeerStatus[] {
+  peerStatuses(): readonly PeerReport[] {
     return this.#observer.status.peers
   }
 
@@ -328,9 +328,9 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#reads.retry()
   }
 
-  #makeProposals(): ProposalDesk {
+  #makeProposals(): Proposals {
     const { link, machine, clock, audit } = this.#parts
-    return new ProposalDesk(this.#options, {
+    return new Proposals(this.#options, {
       selfId: this.selfId,
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),

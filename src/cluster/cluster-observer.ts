@@ -19,7 +19,7 @@ import { votersIn } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { NOTHING_HEARD } from './link.ts'
 import type { HostStatus, MachineProgress } from './link.ts'
-import type { Log } from './log.ts'
+import type { Logger } from './logger.ts'
 import { KnownMembers } from './soft-state/known-members.ts'
 import type { MemberMemory } from './soft-state/known-members.ts'
 import { memberViews } from './soft-state/member-views.ts'
@@ -33,7 +33,7 @@ export interface ClusterObserverParts {
   readonly self: SelfDescription
   readonly machine: Machine
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   readonly soft: SoftState
   readonly memory: MemberMemory | null
   readonly loopDelay: LoopDelayGauge | undefined

@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.ts'
 import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
-import type { RosterRecord } from '../ports/roster.ts'
-import type { DiskVitals } from '../ports/vitals.ts'
+import type { MembershipRecord } from '../ports/membership-cache.ts'
+import type { DiskVitals } from '../ports/stats.ts'
 import type { CoreOptions } from '../raft/options.ts'
 import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
 import type { HostLink } from './link.ts'
@@ -34,7 +34,7 @@ export interface ConsensusOptions {
   /** Empty while nothing is applied: a formed log then begins with it. */
   readonly configuration: Uint8Array
   /** What was kept beside them, or given by those who let this member in; what a log and a state that are empty start from. */
-  readonly roster?: RosterRecord | null
+  readonly roster?: MembershipRecord | null
   /** host:port each; a name may stand for many addresses, and each is asked who is there while members are missing. */
   readonly seeds?: readonly string[]
   /** address:port of the DNS servers that names of peers are asked of; the system's way when empty. */

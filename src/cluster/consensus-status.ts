@@ -1,10 +1,10 @@
 import type { LoopDelayGauge } from '../lib/loop-delay.ts'
 import { threadMemory } from '../lib/thread-memory.ts'
-import { NO_DISK_VITALS } from '../ports/vitals.ts'
-import type { DiskVitals, HostVitals } from '../ports/vitals.ts'
+import { NO_DISK_VITALS } from '../ports/stats.ts'
+import type { DiskVitals, HostStats } from '../ports/stats.ts'
 import type { FullStatus } from '../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../raft/effects.ts'
-import type { HostStatus, PeerStatus } from './link.ts'
+import type { HostStatus, PeerReport } from './link.ts'
 import type { HostMesh, MeshPeer } from './transport/mesh-parts.ts'
 
 interface ConsensusStatusParts {
@@ -61,7 +61,7 @@ export class ConsensusStatus {
     }
   }
 
-  #vitals({ last, base, logBytes }: FullStatus): HostVitals {
+  #vitals({ last, base, logBytes }: FullStatus): HostStats {
     const { mesh, loopDelay, diskVitals } = this.#parts
     return {
       ...this.#counts,
@@ -76,7 +76,7 @@ export class ConsensusStatus {
   }
 }
 
-function peerStatus(peer: MeshPeer, matchIndex: number | null): PeerStatus {
+function peerStatus(peer: MeshPeer, matchIndex: number | null): PeerReport {
   const { id, address, isConnected, silentMs, hello, leafPem } = peer
   return {
     id,

@@ -14,11 +14,11 @@ import { ConsensusReplies } from './consensus-replies.ts'
 import { openAddressBook, restoreCore, seedOf } from './consensus-start.ts'
 import { ConsensusStatus } from './consensus-status.ts'
 import { makeHello } from './handshake/mesh-hello.ts'
-import { RosterKeeper } from './handshake/roster.ts'
-import { Witness } from './handshake/witness.ts'
+import { MembershipCache } from './handshake/membership-cache.ts'
+import { RollbackDetector } from './handshake/rollback-detector.ts'
 import { logOverLink } from './link.ts'
 import type { HostCommand, HostEvent } from './link.ts'
-import type { Log } from './log.ts'
+import type { Logger } from './logger.ts'
 import type { RaftContent } from './message-codec.ts'
 import { Forwarding, forwardedRefusal } from './proposals/forwarding.ts'
 import { unpackProposals } from './proposals/proposal-codec.ts'
@@ -26,7 +26,7 @@ import { SnapshotTransfers } from './snapshots/snapshot-transfers.ts'
 import type { AddressBook } from './transport/addresses.ts'
 import { Mesh } from './transport/mesh.ts'
 import type { HostMesh } from './transport/mesh-parts.ts'
-import { PeerFrames } from './transport/peer-frames.ts'
+import { PeerFrames } from './transport/peer-rpc-transport.ts'
 
 const STATUS_MS = 250
 
@@ -37,12 +37,12 @@ const STATUS_MS = 250
 export class ConsensusThread {
   readonly #options: ConsensusOptions
   readonly #parts: ConsensusParts
-  readonly #log: Log
+  readonly #log: Logger
   readonly #raft: Core
   readonly #node: RaftNode
   readonly #book: AddressBook
-  readonly #witness: Witness
-  readonly #roster: RosterKeeper
+  readonly #witness: RollbackDetector
+  readonly #roster: MembershipCache
   readonly #mesh: HostMesh
   readonly #forwarding: Forwarding
   readonly #peerFrames: PeerFrames
@@ -69,7 +69,7 @@ export class ConsensusThread {
     // The log may have gone further than the state it is applied to.
     this.#configuration = encodeConfiguration(core.status.configurationRecord)
     this.#book = openAddressBook(options, parts.clock)
-    this.#witness = new Witness(options.generation, options.roster?.marks)
+    this.#witness = new RollbackDetector(options.generation, options.roster?.marks)
     this.#roster = this.#makeRoster()
     this.#mesh = this.#makeMesh()
     this.#node = new RaftNode({
@@ -130,9 +130,9 @@ export class ConsensusThread {
     this.#planStatus()
   }
 
-  #makeRoster(): RosterKeeper {
+  #makeRoster(): MembershipCache {
     const { selfId, storeId, generation, roster } = this.#options
-    return new RosterKeeper(this.#core, roster ?? null, {
+    return new MembershipCache(this.#core, roster ?? null, {
       ...{ selfId, storeId, generation },
       book: this.#book,
       witness: this.#witness,

@@ -4,15 +4,15 @@ import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { NodeId } from '../raft/types.ts'
-import type { PeerStatus } from './link.ts'
-import { problemOf } from './secrets/secret-rotation.ts'
+import type { PeerReport } from './link.ts'
+import { rotationProblem } from './secrets/secret-rotation.ts'
 
 /** What this controller knows of the feature levels of itself and the others. */
 export interface KnownLevels {
   readonly selfId: NodeId
   /** The newest level that this version knows. */
   readonly own: number
-  readonly peers: readonly Pick<PeerStatus, 'id' | 'isConnected' | 'featureLevel'>[]
+  readonly peers: readonly Pick<PeerReport, 'id' | 'isConnected' | 'featureLevel'>[]
 }
 
 /**
@@ -30,9 +30,9 @@ export function levelOfVoters(voters: readonly NodeId[], known: KnownLevels): nu
 }
 
 /** @throws {Problem} when it was not put in force, or that is not known. */
-export async function raiseFeatureLevel(proposer: Proposer, level: number): Promise<void> {
+export async function proposeFeatureLevel(proposer: Proposer, level: number): Promise<void> {
   const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
   const kind = CommandKind.FEATURE_LEVEL_RAISE
   const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
-  if (!outcome.ok) throw problemOf(outcome)
+  if (!outcome.ok) throw rotationProblem(outcome)
 }

@@ -1,10 +1,10 @@
 import type { PeerCaller } from '../ports/peer-channel.ts'
-import type { RosterRecord } from '../ports/roster.ts'
+import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
-import type { Log, LogLevel } from './log.ts'
+import type { Logger, LogLevel } from './logger.ts'
 import type { MeshIdentity } from './transport/mesh-service.ts'
-import { NO_VITALS } from '../ports/vitals.ts'
-import type { HostVitals } from '../ports/vitals.ts'
+import { NO_VITALS } from '../ports/stats.ts'
+import type { HostStats } from '../ports/stats.ts'
 
 /**
  * What main and the Raft host say to each other. All values are plain and cloneable, so the host may live in the same
@@ -152,7 +152,7 @@ export type HostEvent =
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
   | ({ readonly type: 'selfRefused' } & SelfRefusal)
   /** Worth keeping beside log and state; at most once a second. */
-  | { readonly type: 'roster'; readonly roster: RosterRecord }
+  | { readonly type: 'roster'; readonly roster: MembershipRecord }
   | {
       readonly type: 'log'
       readonly level: LogLevel
@@ -201,8 +201,8 @@ export interface HostStatus {
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
   /** Sorted by id; without this member itself. */
-  readonly peers: readonly PeerStatus[]
-  readonly vitals: HostVitals
+  readonly peers: readonly PeerReport[]
+  readonly vitals: HostStats
 }
 
 /** Before the host's first word. */
@@ -221,7 +221,7 @@ export const NOTHING_HEARD: HostStatus = {
   vitals: NO_VITALS,
 }
 
-export interface PeerStatus {
+export interface PeerReport {
   readonly id: NodeId
   readonly address: string
   readonly isConnected: boolean
@@ -241,7 +241,7 @@ export interface PeerStatus {
 }
 
 /** One end of a duplex message link. Messages arrive in order, in a later turn than they were posted in. */
-export interface Link<In, Out> {
+export interface ThreadLink<In, Out> {
   /** Set before the first message can arrive. */
   onMessage: (message: In) => void
   /** @param transfer buffers given away: they are of no more use to the sender. */
@@ -249,10 +249,10 @@ export interface Link<In, Out> {
   close(): void
 }
 
-export type MainLink = Link<HostEvent, HostCommand>
-export type HostLink = Link<HostCommand, HostEvent>
+export type MainLink = ThreadLink<HostEvent, HostCommand>
+export type HostLink = ThreadLink<HostCommand, HostEvent>
 
-class InlineEnd<In, Out> implements Link<In, Out> {
+class InlineEnd<In, Out> implements ThreadLink<In, Out> {
   onMessage: (message: In) => void = () => undefined
   peer: InlineEnd<Out, In> | null = null
   #queue: Out[] = []
@@ -286,7 +286,7 @@ export function inlineLink(): { readonly main: MainLink; readonly host: HostLink
 }
 
 /** What is logged on the host's side is written by main: one process, one log. */
-export function logOverLink(link: HostLink): Log {
+export function logOverLink(link: HostLink): Logger {
   const at = (level: LogLevel) => (fields: object, message: string) =>
     link.post({ type: 'log', level, fields, message })
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }

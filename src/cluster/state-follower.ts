@@ -7,13 +7,13 @@ import type { QuarantineMark } from './divergence/quarantine.ts'
 import { StateGuard } from './divergence/state-guard.ts'
 import type { Alarms } from './health/alarms.ts'
 import type { HostStatus, MainLink } from './link.ts'
-import type { Log } from './log.ts'
+import type { Logger } from './logger.ts'
 import { ApplyQueue } from './proposals/apply-queue.ts'
-import { CatchUps } from './snapshots/catch-up.ts'
+import { SnapshotCatchUp } from './snapshots/catch-up.ts'
 import { LogRetention } from './snapshots/log-retention.ts'
 import type { RetentionOptions } from './snapshots/log-retention.ts'
-import { SnapshotDesk } from './snapshots/snapshot-desk.ts'
-import type { SnapshotEvent } from './snapshots/snapshot-desk.ts'
+import { SnapshotSource } from './snapshots/snapshot-source.ts'
+import type { SnapshotEvent } from './snapshots/snapshot-source.ts'
 
 /** The consensus thread is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
 const PROGRESS_MS = 10
@@ -24,7 +24,7 @@ export interface StateFollowerParts {
   readonly machine: Machine
   readonly link: MainLink
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   readonly alarms: Alarms
   readonly peers: PeerChannel
   readonly retention: RetentionOptions
@@ -50,8 +50,8 @@ export class StateFollower {
   readonly #parts: StateFollowerParts
   readonly #applyQueue: ApplyQueue
   readonly #retention: LogRetention
-  readonly #catchUps: CatchUps
-  readonly #snapshots: SnapshotDesk
+  readonly #catchUps: SnapshotCatchUp
+  readonly #snapshots: SnapshotSource
   readonly guard: StateGuard
   /** Of the last entry applied. */
   #logTimeMs: number
@@ -62,10 +62,12 @@ export class StateFollower {
     const { machine, link, clock } = parts
     this.#parts = parts
     this.#retention = new LogRetention(parts.retention)
-    this.#catchUps = new CatchUps(parts.alarms, clock, (index) => this.#retention.isNear(index))
+    this.#catchUps = new SnapshotCatchUp(parts.alarms, clock, (index) =>
+      this.#retention.isNear(index),
+    )
     this.guard = this.#makeGuard()
     const [catchUps, guard] = [this.#catchUps, this.guard]
-    this.#snapshots = new SnapshotDesk(machine, link, { catchUps, guard })
+    this.#snapshots = new SnapshotSource(machine, link, { catchUps, guard })
     this.#applyQueue = new ApplyQueue({
       machine,
       clock,

@@ -4,7 +4,7 @@ import type { ControllerConfig } from '../config/options.ts'
 import type { EventLines } from '../events/sinks/stream-sink.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { Credentials } from './start/check.ts'
-import type { Fate } from './start/member-fate.ts'
+import type { RemovalAction } from './start/removal-action.ts'
 
 /** What a controller is started with. */
 export interface ControllerParts {
@@ -20,5 +20,5 @@ export interface ControllerParts {
   /** Of the process, UTC ms. */
   readonly startedAtMs?: number
   /** The cluster no longer takes this controller as it is; with the meshes of the members known then. May be repeated. */
-  readonly onOusted?: (fate: Fate, addresses: readonly string[]) => void
+  readonly onOusted?: (fate: RemovalAction, addresses: readonly string[]) => void
 }

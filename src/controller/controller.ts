@@ -1,7 +1,7 @@
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'
-import type { AdmissionDesk } from '../cluster/entrance/admission.ts'
+import type { JoinTickets } from '../cluster/entrance/join-tickets.ts'
 import { isOut } from '../cluster/link.ts'
 import type { SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
@@ -15,7 +15,7 @@ import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
 import type { PkiControl } from '../ports/pki-control.ts'
 import type { Proposer } from '../ports/proposer.ts'
-import type { RosterRecord } from '../ports/roster.ts'
+import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 import { readIdentity } from '../store/identity.ts'
 import type { DataIdentity } from '../store/identity.ts'
@@ -40,11 +40,11 @@ import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
 import { RouterService } from './service/routers.ts'
 import { apiLimitsOf } from './settings.ts'
-import { Settled } from './service/settled.ts'
+import { StartupReadiness } from './service/startup-readiness.ts'
 import { openSnapshots } from './service/snapshots.ts'
 import { hasOtherVoters, membersOfRoster } from './start/known-voters.ts'
-import { fateOfAnswer, fateOfRefusal } from './start/member-fate.ts'
-import type { Fate } from './start/member-fate.ts'
+import { fateOfAnswer, fateOfRefusal } from './start/removal-action.ts'
+import type { RemovalAction } from './start/removal-action.ts'
 import { checkMemberKey, watchMemberKey } from './start/member-key.ts'
 import type { MemberKeyParts } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
@@ -71,7 +71,7 @@ export class Controller {
   #certificates: CertificateRenewer | null = null
   #secrets: Keyring | null = null
   /** As it stood beside the log at the start. */
-  #roster: RosterRecord | null = null
+  #roster: MembershipRecord | null = null
   #hasDroppedState = false
   /** Where a state that was given up had been at least. */
   #lostIndex = 0
@@ -195,14 +195,14 @@ export class Controller {
     this.#meet(fateOfRefusal(this.#parts.config.id, refusal))
   }
 
-  #meet(fate: Fate | null): void {
+  #meet(fate: RemovalAction | null): void {
     if (fate === null) return
     const addresses = this.#clusterNode?.peerStatuses().map(({ address }) => address) ?? []
     this.#parts.onOusted?.(fate, addresses)
   }
 
   /** What is in it can be learned again from any peer that is still where the log says, so damage to it is no reason to stop. */
-  #readRoster(): RosterRecord | null {
+  #readRoster(): MembershipRecord | null {
     try {
       return readRosterFile(this.#parts.config.data)
     } catch (err) {
@@ -265,7 +265,7 @@ export class Controller {
 
   #startMembership(opened: Opened): {
     readonly management: MemberManagement
-    readonly admission: AdmissionDesk
+    readonly admission: JoinTickets
   } {
     const { config, credentials, log } = this.#parts
     const parts: MembershipParts = {
@@ -328,7 +328,7 @@ export class Controller {
 
   /** What every request is answered with, but for those about this controller itself. */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
-    const settled = new Settled({
+    const settled = new StartupReadiness({
       ...{ selfId: this.#parts.config.id, storeId },
       persisted: machine.persistedMark().configuration,
       lostIndex: this.#lostIndex,

@@ -26,4 +26,4 @@ export const admission = defineEntity({
   digest: 'state',
 })
 
-export type Admission = EntityOf<typeof admission>
+export type AdmissionFields = EntityOf<typeof admission>

@@ -6,7 +6,7 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { ComputedField, Condition, Field, FieldOf, RouterFact } from './fields.ts'
 import type { RequestMode } from './schema.ts'
 
-export type Api = 'client' | 'management' | 'fabric'
+export type EntityApi = 'client' | 'management' | 'fabric'
 export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' | 'delete'
 
 /** The types of the filter language. `any`: takes the type of the literal it is compared with. */
@@ -33,7 +33,7 @@ export interface FilterSymbol {
 export interface SubList {
   readonly of: string
   /** The client API shows a caller only those of what its policies reach. */
-  readonly api: Api
+  readonly api: EntityApi
   /** Its key where it is not said. */
   readonly path: string
   /**
@@ -63,7 +63,7 @@ export interface BodyMember {
 }
 
 /** A link of `_links` beside `self`: `<self>/<key>`, or the record that the field `by` names. */
-export interface Link {
+export interface EntityLink {
   readonly key: string
   readonly by: { readonly field: string; readonly collection: string } | null
   /** null: every record has it. */
@@ -71,7 +71,7 @@ export interface Link {
 }
 
 /** Which records of its table a kind has: those whose boolean field, which is indexed, has that value. */
-export interface Scope {
+export interface FieldScope {
   readonly field: string
   readonly value: boolean
 }
@@ -95,14 +95,14 @@ export interface Entity {
    */
   readonly table: string
   /** null: every record of the table. What is made as this kind is in its scope. */
-  readonly scope: Scope | null
+  readonly scope: FieldScope | null
   /** The feature level that brought the kind: below it there are no records of it. */
   readonly since: number
   /** Path and `entity` of an EntityRef: `service-policies`. */
   readonly collection: string
   /** Shapes served, per API, with the permission each needs. */
   readonly operations: Readonly<
-    Partial<Record<Api, Readonly<Partial<Record<OperationShape, string>>>>>
+    Partial<Record<EntityApi, Readonly<Partial<Record<OperationShape, string>>>>>
   >
   /** null: the client API shows none of them. */
   readonly callerScope: CallerScope | null
@@ -114,11 +114,11 @@ export interface Entity {
   readonly fields: Readonly<Record<string, Field>>
   readonly body: Readonly<Record<string, BodyMember>>
   /** Query parameters that the list of an API takes beside those of every list. */
-  readonly listParameters: Readonly<Partial<Record<Api, readonly string[]>>>
+  readonly listParameters: Readonly<Partial<Record<EntityApi, readonly string[]>>>
   /** Fields whose values (elements, keys of maps) lead to records without a scan. */
   readonly indexes: readonly string[]
   readonly symbols: readonly FilterSymbol[]
-  readonly links: readonly Link[]
+  readonly links: readonly EntityLink[]
   readonly lists: Readonly<Record<string, SubList>>
   /** Sums up the bytes of a map over the records of one owner, so that what each owner adds can be bounded. */
   readonly weighed: { readonly field: string; readonly by: string } | null
@@ -187,7 +187,7 @@ interface DefinitionBase<F extends Fields> {
   readonly table?: string
   /** Where it is not the plural in kebab case: of a view that stands on another API under the name of its table. */
   readonly collection?: string
-  readonly scope?: Scope
+  readonly scope?: FieldScope
   readonly since?: number
   readonly operationIds?: Entity['operationIds']
   readonly refusals?: Entity['refusals']
@@ -207,7 +207,7 @@ interface DefinitionBase<F extends Fields> {
     Record<
       string,
       Pick<SubList, 'of' | 'through'> & {
-        readonly api?: Api
+        readonly api?: EntityApi
         readonly path?: string
         readonly by?: string
         readonly operationId?: string

@@ -1,6 +1,6 @@
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
-import type { Api, Entity, OperationShape, SubList } from './define.ts'
+import type { EntityApi, Entity, OperationShape, SubList } from './define.ts'
 import { entityNamed } from './registry.ts'
 import { createdSchema, declaringAlso, detailSchema, emptySchema, requestSchema } from './schema.ts'
 
@@ -10,8 +10,8 @@ export interface NamedSchema {
   readonly schema: JsonObject
 }
 
-export interface Operation {
-  readonly api: Api
+export interface EntityOperation {
+  readonly api: EntityApi
   readonly entity: Entity
   readonly operationId: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -32,7 +32,7 @@ export interface Operation {
   readonly query: readonly string[]
 }
 
-type Method = Operation['method']
+type Method = EntityOperation['method']
 const listQuery = ['limit', 'offset', 'filter', 'sort']
 const created: NamedSchema = { name: 'createResult', schema: createdSchema }
 const nothing: NamedSchema = { name: 'empty', schema: emptySchema }
@@ -117,10 +117,10 @@ function responseOf(entity: Entity, shape: OperationShape): NamedSchema {
 
 function crudOperation(
   entity: Entity,
-  api: Api,
+  api: EntityApi,
   shape: OperationShape,
   permission: string,
-): Operation {
+): EntityOperation {
   const { method, isById, verb, refusals } = shapes[shape]
   const subject = pascal(shape === 'list' ? entity.plural : entity.name)
   const hasRoleFilter = shape === 'list' && entity.hasRoleFilter
@@ -164,7 +164,7 @@ function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema
   return { name, schema: declaringAlso(detail.schema, detailOf(entityNamed(declaredAs)).schema) }
 }
 
-function subListOperation(entity: Entity, key: string, rule: SubList): Operation {
+function subListOperation(entity: Entity, key: string, rule: SubList): EntityOperation {
   const of = entityNamed(rule.of)
   // Read of the listed kind is enough; the parent's is not asked for.
   const permission = rule.api === 'client' ? 'session' : of.operations[rule.api]?.list
@@ -187,8 +187,8 @@ function subListOperation(entity: Entity, key: string, rule: SubList): Operation
 }
 
 /** All operations that a descriptor gives, in one order: routes and OpenAPI are both made from them. */
-export function operationsOf(entity: Entity): readonly Operation[] {
-  const operations: Operation[] = []
+export function operationsOf(entity: Entity): readonly EntityOperation[] {
+  const operations: EntityOperation[] = []
   for (const api of ['client', 'management', 'fabric'] as const) {
     for (const shape of shapeOrder) {
       const permission = entity.operations[api]?.[shape]

@@ -6,7 +6,7 @@ import type { ClusterView } from '../ports/cluster-view.ts'
 import type { EventFilter, EventStreams } from '../ports/events.ts'
 import type { TellFact } from '../ports/live-facts.ts'
 import type { StateView } from '../ports/state-view.ts'
-import type { HostVitals } from '../ports/vitals.ts'
+import type { HostStats } from '../ports/stats.ts'
 import { ClusterWatch } from './cluster-watch.ts'
 import type { RaisedAlarm } from './cluster-watch.ts'
 import { EventBus } from './event-bus.ts'
@@ -52,7 +52,7 @@ export interface EventsParts {
 export interface EventSources {
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly alarms: () => readonly RaisedAlarm[]
-  readonly vitals: () => HostVitals
+  readonly vitals: () => HostStats
   /** That events cannot be written, or (null) can be again. */
   readonly onFileFault: (reason: string | null) => void
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { MetricFigure } from '../ports/live-facts.ts'
 import type { StateView } from '../ports/state-view.ts'
-import type { HostVitals } from '../ports/vitals.ts'
+import type { HostStats } from '../ports/stats.ts'
 import type { EventBus } from './event-bus.ts'
 import { publishedRecords } from './published-records.ts'
 import { entityCountEvent } from './subjects/entity-count.ts'
@@ -15,7 +15,7 @@ export interface SamplerParts {
   readonly bus: EventBus
   readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
   readonly state: Pick<StateView, 'count' | 'appliedIndex'>
-  readonly vitals: () => HostVitals
+  readonly vitals: () => HostStats
   readonly clock: Clock
   readonly metricsIntervalMs: number
   readonly entityCountIntervalMs: number

@@ -1,7 +1,7 @@
 import { isObject } from '../entities/check.ts'
 import type { ConfigType } from '../entities/config-type.ts'
 import type { Config } from '../entities/config.ts'
-import type { Entity, Link } from '../entities/define.ts'
+import type { Entity, EntityLink } from '../entities/define.ts'
 import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import type { Identity } from '../entities/identity.ts'
@@ -31,7 +31,7 @@ export interface DetailContext {
 
 type Source = (record: EntityRecord, context: DetailContext) => Json
 
-export function permissionsOf(bits: number): readonly DialBind[] {
+export function permissionNames(bits: number): readonly DialBind[] {
   const permissions: DialBind[] = []
   if ((bits & BIND) !== 0) permissions.push('Bind')
   if ((bits & DIAL) !== 0) permissions.push('Dial')
@@ -43,7 +43,7 @@ function dateTime(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-function hrefOf(entity: Entity, record: EntityRecord, link: Link): string {
+function hrefOf(entity: Entity, record: EntityRecord, link: EntityLink): string {
   if (link.by === null) return `./${entity.collection}/${record.id}/${link.key}`
   return `./${link.by.collection}/${String(record[link.by.field])}`
 }
@@ -63,7 +63,7 @@ function linksOf(entity: Entity, record: EntityRecord): JsonObject {
 }
 
 /** {_links, entity, id, name}; null when the record is not there. */
-export function entityRef(state: State, kind: string, id: string): JsonObject | null {
+export function entityRefOf(state: State, kind: string, id: string): JsonObject | null {
   const entity = entitiesByName.get(kind)
   const record = state.get(kind, id)
   if (entity === undefined || record === undefined) return null
@@ -153,7 +153,7 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
 }
 
 function shownPermissions(record: EntityRecord, context: DetailContext): readonly string[] {
-  const permissions = permissionsOf(callerBits(record, context))
+  const permissions = permissionNames(callerBits(record, context))
   return permissions.length === 0 ? ['Invalid'] : permissions
 }
 
@@ -210,7 +210,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       return (record, context) => fieldOfNaming(source, record, context)
     case 'entityRef':
       return (record, { state }) => {
-        const ref = entityRef(state, source.to, textField(record, source.by))
+        const ref = entityRefOf(state, source.to, textField(record, source.by))
         if (ref === null || source.hasUrlName !== true) return ref
         return { ...ref, urlName: ref['entity'] ?? '' }
       }

@@ -31,15 +31,15 @@ import {
 } from './access/routers.ts'
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
 import { shownToNonAdmin, withoutAdminSecrets } from './admin-secrets.ts'
-import { detailOf, entityRef, permissionsOf } from './detail.ts'
+import { detailOf, entityRefOf, permissionNames } from './detail.ts'
 import { routerFact } from './router-facts.ts'
 import { Lister, completed } from './query/list.ts'
-import type { Links } from './query/evaluate.ts'
+import type { QueryLinks } from './query/evaluate.ts'
 import {
   identityGrants,
   linkingPolicies,
   matches,
-  members,
+  roleMembers,
   policiesMatching,
   scopeOf,
 } from './roles.ts'
@@ -75,7 +75,7 @@ export class Reader {
     this.#state = state
     this.#routers = routers
     this.#clock = clock
-    const links: Links = {
+    const links: QueryLinks = {
       ids: (entity, key, record) => this.#linked(entity, listRule(entity, key), record, {}),
       holds: (entity, key, record, id) => this.#holds(entity, listRule(entity, key), record, id),
       table: (kind) => state.records.get(kind) ?? null,
@@ -177,7 +177,7 @@ export class Reader {
     switch (rule.through) {
       case 'roles': {
         const roles = (by === null ? [] : parent[by]) as readonly string[]
-        return members(this.#state, of, [{ roles, semantic: String(parent['semantic']) }])
+        return roleMembers(this.#state, of, [{ roles, semantic: String(parent['semantic']) }])
       }
       case 'policies': {
         const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
@@ -215,7 +215,7 @@ export class Reader {
     const identity = this.#state.get('identity', identityId)
     const service = this.#state.get('service', serviceId)
     if (identity === undefined || service === undefined) return []
-    return permissionsOf(this.#state.access.bitsOf(identity, service))
+    return permissionNames(this.#state.access.bitsOf(identity, service))
   }
 
   accessibleServices(identityId: string, query: ListQuery): ListResult {
@@ -235,7 +235,7 @@ export class Reader {
   }
 
   ref(entity: string, id: string): JsonObject | null {
-    return entityRef(this.#state, entity, id)
+    return entityRefOf(this.#state, entity, id)
   }
 
   lastChangeAt(apiSessionId: string): number | null {
@@ -251,7 +251,7 @@ export class Reader {
     const service = state.get('service', serviceId)
     if (identity === undefined || service === undefined) return null
     return {
-      permissions: permissionsOf(state.access.bitsOf(identity, service)),
+      permissions: permissionNames(state.access.bitsOf(identity, service)),
       policies: linkingPolicies(state, identity, service).map(({ id, type }) => ({ id, type })),
       identityRouterCount: routersOfIdentity(state, identity).size,
       serviceRouterCount: routersOfService(state, service).size,

@@ -114,7 +114,7 @@ export function scopeOf(table: Table, kind: Entity): IdScope | null {
 }
 
 /** The records of a kind that any of the role lists means. */
-export function members(state: State, kind: string, lists: readonly RoleList[]): IdScope {
+export function roleMembers(state: State, kind: string, lists: readonly RoleList[]): IdScope {
   const found = meant(state, kind, lists)
   return found instanceof SortedIds ? found : new SetScope(found)
 }
@@ -188,8 +188,8 @@ export function identityGrants(state: State, service: EntityRecord): Grants {
   for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
     lists[policy.type].push({ roles: policy.identityRoles, semantic: policy.semantic })
   }
-  const bind = members(state, 'identity', lists.Bind)
-  const dial = members(state, 'identity', lists.Dial)
+  const bind = roleMembers(state, 'identity', lists.Bind)
+  const dial = roleMembers(state, 'identity', lists.Dial)
   return { bind, dial, any: union(bind, dial, state.table('identity').rows.size) }
 }
 

@@ -1,5 +1,5 @@
 import type { Position } from '../raft/types.ts'
-import type { StateStore, StoreMark } from '../ports/state-store.ts'
+import type { StateStore, StorePosition } from '../ports/state-store.ts'
 import type { State } from './state.ts'
 import type { Schedule } from './waiters.ts'
 
@@ -16,7 +16,7 @@ export interface WriteBehindLimits {
   readonly dirtyCharactersMax: number
 }
 
-export function markOf(state: State): StoreMark {
+export function markOf(state: State): StorePosition {
   return {
     position: state.position,
     timeMs: state.logTimeMs,

@@ -5,7 +5,11 @@ import {
   certifySession,
   extendIdentity,
 } from './enrolled-certificate.ts'
-import type { EnrolledCertificate, Enrollment, Issuer } from './enrolled-certificate.ts'
+import type {
+  EnrolledCertificate,
+  EnrolledSubject,
+  CertificateSigner,
+} from './enrolled-certificate.ts'
 import { readEnrollmentRequest } from './enrollment-request.ts'
 
 /** What somebody is to be certified for; requests and certificates are PEM texts. */
@@ -45,12 +49,12 @@ export interface IssuingSettings {
  */
 export function issueCertificates(
   order: CertificateOrder,
-  issuer: Issuer,
+  issuer: CertificateSigner,
   settings: IssuingSettings,
   nowMs: number,
 ): readonly [EnrolledCertificate, ...EnrolledCertificate[]] {
   const { trustDomain, enrolledCertificateMs, sessionCertificateMs } = settings
-  const enroll = (requestPem: string, lifetimeMs = enrolledCertificateMs): Enrollment => {
+  const enroll = (requestPem: string, lifetimeMs = enrolledCertificateMs): EnrolledSubject => {
     return { issuer, trustDomain, request: readEnrollmentRequest(requestPem), nowMs, lifetimeMs }
   }
   switch (order.kind) {

@@ -10,7 +10,7 @@ import type { SignatureAlgorithm } from './asn1/signature.ts'
 import { isoTime } from './certificate.ts'
 import type { Certificate } from './certificate.ts'
 import { constraintFault, nameConstraintsOf } from './name-constraints.ts'
-import type { Work } from './name-constraints.ts'
+import type { ConstraintWork } from './name-constraints.ts'
 
 /** Bounds of the search for one chain; what goes beyond is refused. */
 export const clientChainLimits = {
@@ -143,7 +143,7 @@ class PathSearch {
   readonly #between: readonly Certificate[]
   readonly #signed = new Map<Certificate, Map<Certificate, string | null>>()
   readonly #faults = new Map<Certificate, string | null>()
-  readonly #work: Work = { left: clientChainLimits.comparisonsMax }
+  readonly #work: ConstraintWork = { left: clientChainLimits.comparisonsMax }
   #signaturesLeft: number = clientChainLimits.signaturesMax
   #stepsLeft: number = clientChainLimits.stepsMax
   #reason: string | null = null
@@ -292,7 +292,7 @@ function algorithmOf(identifier: Uint8Array): SignatureAlgorithm | string {
 }
 
 /** What depends on where in a path a certificate stands. */
-function faultOfPath([leaf, ...authorities]: Path, work: Work): string | null {
+function faultOfPath([leaf, ...authorities]: Path, work: ConstraintWork): string | null {
   const below: Certificate[] = [leaf]
   let depth = 0
   for (const authority of authorities) {

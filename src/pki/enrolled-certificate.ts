@@ -22,7 +22,7 @@ import { identitySpiffeId, parseSpiffeId, sessionSpiffeId } from './spiffe.ts'
 export const ENROLLED_BACKDATE_MS = 60 * 1000
 
 /** An issuing authority, parsed once for many certificates. */
-export interface Issuer {
+export interface CertificateSigner {
   readonly certificate: Certificate
   readonly key: KeyObject
   readonly hash: Hash
@@ -50,8 +50,8 @@ export interface EnrolledCertificate {
 }
 
 /** What every profile needs beside its own names. */
-export interface Enrollment {
-  readonly issuer: Issuer
+export interface EnrolledSubject {
+  readonly issuer: CertificateSigner
   readonly trustDomain: string
   readonly request: EnrollmentRequest
   readonly nowMs: number
@@ -66,7 +66,7 @@ export interface Enrollment {
 export function loadIssuer(authority: {
   readonly certificatePem: string
   readonly privateKeyPem: string
-}): Issuer {
+}): CertificateSigner {
   const chain = parseCertificates(authority.certificatePem)
   const [certificate] = chain
   const key = parsePrivateKey(authority.privateKeyPem)
@@ -115,7 +115,10 @@ function subjectKeyIdentifier(spki: Uint8Array): Buffer {
  * For an identity: the subject of its request as it is, and one SPIFFE id in place of what names it asked for.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
-export function certifyIdentity(enrollment: Enrollment, identityId: string): EnrolledCertificate {
+export function certifyIdentity(
+  enrollment: EnrolledSubject,
+  identityId: string,
+): EnrolledCertificate {
   return certify(enrollment, {
     subject: enrollment.request.subject.der,
     names: { ...noNames, uris: [identityUri(enrollment, identityId)] },
@@ -129,7 +132,7 @@ export function certifyIdentity(enrollment: Enrollment, identityId: string): Enr
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentity(
-  enrollment: Enrollment,
+  enrollment: EnrolledSubject,
   identityId: string,
   current: Certificate,
 ): EnrolledCertificate {
@@ -144,7 +147,7 @@ export function extendIdentity(
   })
 }
 
-function isIssuedBy({ contents }: Certificate, { certificate }: Issuer): boolean {
+function isIssuedBy({ contents }: Certificate, { certificate }: CertificateSigner): boolean {
   if (!contents.issuer.equals(certificate.contents.subject.der)) return false
   const algorithm = readSignatureAlgorithm(contents.signatureAlgorithm)
   if (typeof algorithm === 'string') return false
@@ -156,7 +159,7 @@ function isIssuedBy({ contents }: Certificate, { certificate }: Issuer): boolean
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifySession(
-  enrollment: Enrollment,
+  enrollment: EnrolledSubject,
   ids: {
     readonly identityId: string
     readonly apiSessionId: string
@@ -176,7 +179,7 @@ export function certifySession(
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouter(
-  enrollment: Enrollment,
+  enrollment: EnrolledSubject,
   routerId: string,
   use: 'client' | 'server',
 ): EnrolledCertificate {
@@ -196,7 +199,7 @@ export function certifyRouter(
   })
 }
 
-function identityUri({ trustDomain }: Enrollment, identityId: string): string {
+function identityUri({ trustDomain }: EnrolledSubject, identityId: string): string {
   return checkedSpiffeId(identitySpiffeId(trustDomain, identityId), 2)
 }
 
@@ -234,7 +237,7 @@ const purposes: ReadonlyMap<string, Buffer> = new Map(
   ]),
 )
 
-function certify(enrollment: Enrollment, profile: Profile): EnrolledCertificate {
+function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertificate {
   const { issuer, request } = enrollment
   const { notBeforeMs, notAfterMs } = validityOf(enrollment)
   const tbs = encodeTbs({
@@ -261,7 +264,7 @@ function certify(enrollment: Enrollment, profile: Profile): EnrolledCertificate 
   }
 }
 
-function extensionsOf({ issuer, request }: Enrollment, profile: Profile): Buffer[] {
+function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): Buffer[] {
   const { names, subject, purpose } = profile
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
@@ -284,7 +287,7 @@ function extensionsOf({ issuer, request }: Enrollment, profile: Profile): Buffer
 }
 
 /** In whole seconds, as a certificate tells them. @throws {CertificateError} `expired` */
-function validityOf({ issuer, nowMs, lifetimeMs }: Enrollment): {
+function validityOf({ issuer, nowMs, lifetimeMs }: EnrolledSubject): {
   readonly notBeforeMs: number
   readonly notAfterMs: number
 } {

@@ -34,7 +34,7 @@ export interface NamedCertificate {
 }
 
 /** Comparisons that are left; shared by all constraints of one chain. */
-export interface Work {
+export interface ConstraintWork {
   left: number
 }
 
@@ -192,7 +192,7 @@ function directoryTest(above: DistinguishedName): NameTest {
 export function constraintFault(
   { permitted, excluded }: NameConstraints,
   { subject, names }: NamedCertificate,
-  work: Work,
+  work: ConstraintWork,
 ): string | null {
   const subjects = subject.relativeNames.length === 0 ? [] : [subject]
   const all: readonly (readonly [number, readonly Name[]])[] = [

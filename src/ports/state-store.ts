@@ -8,7 +8,7 @@ export interface StoreRecord {
 }
 
 /** Everything that moves together with the records, in one atomic batch. */
-export interface StoreMark {
+export interface StorePosition {
   readonly position: Position
   /** Log time of the entry at `position`. */
   readonly timeMs: number
@@ -27,13 +27,13 @@ export interface StoreMark {
  */
 export interface StateStore {
   /** null: nothing was ever written. */
-  mark(): StoreMark | null
+  mark(): StorePosition | null
   /** Whether the state is as a snapshot brought it: nothing was written past the mark of the last `swap`. */
   cameBySnapshot(): boolean
   /** In key order. */
   records(): AsyncIterable<StoreRecord & { readonly value: string }>
   /** One at a time; resolves when synced. */
-  write(records: readonly StoreRecord[], mark: StoreMark): Promise<void>
+  write(records: readonly StoreRecord[], mark: StorePosition): Promise<void>
   /** A consistent view at the last written mark; unaffected by later writes. Must be closed. */
   snapshot(): Promise<StoreSnapshot>
   /** Begins a second, empty store beside the live one; `commit` makes it the live one at the next `swap`. */
@@ -42,7 +42,7 @@ export interface StateStore {
 }
 
 export interface StoreSnapshot {
-  readonly mark: StoreMark
+  readonly mark: StorePosition
   /**
    * Bounded byte chunks of the whole store, mark included; the format is the store's own.
    * @param onKey called with the key of each record, in key order.
@@ -55,7 +55,7 @@ export interface StoreReceiver {
   /** Applies back-pressure: await each. @throws on a malformed chunk. */
   write(chunk: Uint8Array): Promise<void>
   /** Checks the whole, syncs it, and returns its mark; the live store is untouched. @throws when it does not check out. */
-  finish(): Promise<StoreMark>
+  finish(): Promise<StorePosition>
   /** Makes the received store the live one, durably; readers of the old one must have ended. */
   swap(): Promise<void>
   abandon(): Promise<void>

@@ -5,7 +5,7 @@ import { sendHeartbeat } from './heartbeat.ts'
 import { entryBytes } from './log.ts'
 import { quorumValue } from './quorum.ts'
 import { becomeFollower } from './role.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import { furthestVoter } from './transfer.ts'
 import type { Index } from './types.ts'
 
@@ -13,7 +13,7 @@ import type { Index } from './types.ts'
  * Commits what a quorum holds durably, the leader's own disk counted like any other and only if the leader is a voter.
  * Only an entry of the leader's own term is committed by counting; those before it follow (paper 5.4.2, figure 8).
  */
-export function advanceCommit(state: State): void {
+export function advanceCommit(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader commits by counting')
   const reached = quorumValue(state.configuration, (id) =>
     id === state.id ? state.durability.durableIndex : (state.progress.get(id)?.matchIndex ?? 0),
@@ -26,14 +26,14 @@ export function advanceCommit(state: State): void {
   finishChange(state)
 }
 
-export function commitTo(state: State, index: Index): void {
+export function commitTo(state: RaftState, index: Index): void {
   if (index <= state.commit) return
   assert(index <= state.log.lastIndex, `commit ${index} is beyond the log`)
   state.commit = index
 }
 
 /** A committed joint configuration is left by itself, also by a leader that inherited it (paper 6). */
-function finishChange(state: State): void {
+function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
   bidFarewell(state, index)
@@ -48,7 +48,7 @@ function finishChange(state: State): void {
  * A leader that is no longer a voter leads until that is committed (paper 6), then goes: the others learn of the commit,
  * and one of them is asked to take over at once.
  */
-function retire(state: State): void {
+function retire(state: RaftState): void {
   for (const progress of state.progress.values()) {
     sendHeartbeat(state, progress)
   }
@@ -62,7 +62,7 @@ function retire(state: State): void {
  * from their own log. Only now that it is committed: one who had it on disk before that would have the longer log, and
  * could keep those who still need its vote from ever electing anyone.
  */
-function bidFarewell(state: State, configurationIndex: Index): void {
+function bidFarewell(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state
   state.departing = []
   for (const { id, matchIndex } of departing) {

@@ -22,7 +22,7 @@ import {
   sendDue,
   tickLeader,
 } from './replication.ts'
-import { State } from './state.ts'
+import { RaftState } from './state.ts'
 import type { OnDisk } from './state.ts'
 import { startTransfer } from './transfer.ts'
 import type { Entry, Index, NodeId, Position, RestoredLog, Term } from './types.ts'
@@ -86,10 +86,10 @@ export interface FullStatus extends CoreStatus {
  * what a peer sends; an assertion that fails is a mistake of ours and must stop the node.
  */
 export class Core {
-  readonly #state: State
+  readonly #state: RaftState
   #lastStatus: CoreStatus | null = null
 
-  private constructor(state: State) {
+  private constructor(state: RaftState) {
     this.#state = state
   }
 
@@ -110,7 +110,7 @@ export class Core {
     // Stopped between taking over a snapshot and replacing the log: finish it.
     const isLogBehind = !log.matches(applied)
     if (isLogBehind) log = new RaftLog(applied, [])
-    const state = new State({
+    const state = new RaftState({
       id: start.id,
       storeId: start.storeId ?? null,
       options: start.options,
@@ -255,14 +255,14 @@ export class Core {
   }
 }
 
-function tick(state: State, nowMs: number): void {
+function tick(state: RaftState, nowMs: number): void {
   state.nowMs = nowMs
   state.ticks += 1
   if (state.role === 'leader') tickLeader(state)
   else tickElection(state)
 }
 
-function onPersisted(state: State, token: number): void {
+function onPersisted(state: RaftState, token: number): void {
   const { durability } = state
   durability.persisted(token)
   if (isOnDiskWhole(state)) {
@@ -275,20 +275,20 @@ function onPersisted(state: State, token: number): void {
   if (state.role === 'leader') onOwnEntriesDurable(state)
 }
 
-function isOnDiskWhole({ durability, log }: State): boolean {
+function isOnDiskWhole({ durability, log }: RaftState): boolean {
   const isTermDurable =
     !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
   // Before the beginning of the log in memory only the log that it replaces is on disk, of which nothing is known here.
   return isTermDurable && durability.durableIndex >= log.base.index
 }
 
-function onApplied(state: State, index: Index, timeMs: number): void {
+function onApplied(state: RaftState, index: Index, timeMs: number): void {
   assert(index <= state.emitted, `entry ${index} was not handed to apply`)
   state.applied = Math.max(state.applied, index)
   state.timeFloorMs = Math.max(state.timeFloorMs, timeMs)
 }
 
-function compact(state: State, position: Position): void {
+function compact(state: RaftState, position: Position): void {
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
   // A stamp must not run back because the entry that bore the last one is gone.
@@ -298,7 +298,7 @@ function compact(state: State, position: Position): void {
   state.disk.push({ type: 'compact', position })
 }
 
-function takeCommitted(state: State): readonly Entry[] {
+function takeCommitted(state: RaftState): readonly Entry[] {
   const { log, applied, emitted } = state
   const { applyLagEntriesMax, applyBytesMax } = state.options
   const window = applied + applyLagEntriesMax
@@ -311,7 +311,7 @@ function takeCommitted(state: State): readonly Entry[] {
   return entries
 }
 
-function peersOf(state: State): readonly PeerStatus[] {
+function peersOf(state: RaftState): readonly PeerStatus[] {
   const peers = [...state.progress.values()].map((progress) => ({
     id: progress.id,
     state: progress.state,

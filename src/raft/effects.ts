@@ -23,7 +23,7 @@ export interface OutgoingMessage {
  * committed in its term. NOT_CAUGHT_UP: a voter must first be a learner that has nearly all of the log.
  * INVALID_CONFIGURATION: no voters, or a member named twice.
  */
-export type RefusalCode =
+export type ProposalRefusalCode =
   | 'NOT_LEADER'
   | 'OVERLOADED'
   | 'TOO_LARGE'
@@ -34,7 +34,7 @@ export type RefusalCode =
 /** Accepted is not committed: the entry counts only if it is later handed to apply under this index and term. */
 export type ProposalResult =
   | { readonly id: number; readonly ok: true; readonly index: Index; readonly term: Term }
-  | { readonly id: number; readonly ok: false; readonly code: RefusalCode }
+  | { readonly id: number; readonly ok: false; readonly code: ProposalRefusalCode }
 
 /** `index` >= every write completed before the read was asked for (dissertation 6.4). */
 export type ReadResult =

@@ -3,14 +3,14 @@ import { memberIds } from './configuration.ts'
 import { isAtLeast } from './log.ts'
 import { promisedLast } from './owed.ts'
 import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { Message } from './types.ts'
 
 type VoteRequest = Extract<Message, { type: 'voteRequest' }>
 type VoteResponse = Extract<Message, { type: 'voteResponse' }>
 
 /** Followers and candidates: no leader heard for the drawn time, so ask for an election. */
-export function tickElection(state: State): void {
+export function tickElection(state: RaftState): void {
   state.electionElapsedTicks += 1
   state.leaderSilenceTicks += 1
   // A campaign whose own vote is still on its way to the disk has not even asked the others yet.
@@ -21,7 +21,7 @@ export function tickElection(state: State): void {
 }
 
 /** Nobody else could be leading, so there is nothing to wait for. */
-function isSoleVoter(state: State): boolean {
+function isSoleVoter(state: RaftState): boolean {
   const { voters, outgoingVoters } = state.configuration
   return voters.length === 1 && outgoingVoters.length === 0 && voters[0] === state.id
 }
@@ -30,26 +30,26 @@ function isSoleVoter(state: State): boolean {
  * Whoever hears a leader within an election timeout helps nobody to replace it (dissertation 4.2.3, 6.4.1): a removed or
  * half cut-off node cannot disturb those that are well.
  */
-export function hasLiveLeader(state: State): boolean {
+export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true
   return state.leader !== null && state.leaderSilenceTicks < state.options.electionTimeoutTicks
 }
 
-function campaign(state: State): void {
+function campaign(state: RaftState): void {
   becomePreCandidate(state)
   state.votes.set(state.id, true)
   requestVotes(state, true)
   countVotes(state)
 }
 
-function campaignForReal(state: State, isTransfer: boolean): void {
+function campaignForReal(state: RaftState, isTransfer: boolean): void {
   becomeCandidate(state)
   state.isTransferCampaign = isTransfer
   requestVotes(state, false)
 }
 
 /** A pre-vote asks about the term that would follow, and promises nothing. */
-function requestVotes(state: State, pre: boolean): void {
+function requestVotes(state: RaftState, pre: boolean): void {
   const { last } = state.log
   const term = pre ? state.term + 1 : state.term
   const transfer = state.isTransferCampaign
@@ -63,11 +63,11 @@ function requestVotes(state: State, pre: boolean): void {
 }
 
 /** The leader orders this node to campaign at once, without asking first. */
-export function onTimeoutNow(state: State): void {
+export function onTimeoutNow(state: RaftState): void {
   if (state.role === 'follower' && state.isEligible) campaignForReal(state, true)
 }
 
-export function onVoteRequest(state: State, message: VoteRequest): void {
+export function onVoteRequest(state: RaftState, message: VoteRequest): void {
   const isGrantable = state.holdsVote && isAtLeast(message.last, promisedLast(state))
   const isProtected = hasLiveLeader(state) && !message.transfer
   if (message.pre) {
@@ -91,7 +91,7 @@ export function onVoteRequest(state: State, message: VoteRequest): void {
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
-export function onVoteResponse(state: State, message: VoteResponse): void {
+export function onVoteResponse(state: RaftState, message: VoteResponse): void {
   const isAwaited = message.pre ? state.role === 'preCandidate' : state.role === 'candidate'
   if (!isAwaited) return
   if (message.pre && message.granted && message.term !== state.term + 1) return
@@ -100,14 +100,14 @@ export function onVoteResponse(state: State, message: VoteResponse): void {
 }
 
 /** The own vote counts like any other: once it is durable. */
-export function onOwnVoteDurable(state: State): void {
+export function onOwnVoteDurable(state: RaftState): void {
   if (state.ownVoteToken === null || state.durability.durableToken < state.ownVoteToken) return
   state.ownVoteToken = null
   state.votes.set(state.id, true)
   countVotes(state)
 }
 
-function countVotes(state: State): void {
+function countVotes(state: RaftState): void {
   const outcome = electionOutcome(state.configuration, state.votes)
   if (outcome === 'lost') becomeFollower(state, state.term, null)
   if (outcome !== 'won') return

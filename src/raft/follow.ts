@@ -3,7 +3,7 @@ import { commitTo } from './commit.ts'
 import { decodeMembership } from './configuration.ts'
 import { hearAttestation } from './owed.ts'
 import { becomeFollower } from './role.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { Entry, Index, Message, NodeId, Position } from './types.ts'
 
 type AppendRequest = Extract<Message, { type: 'appendRequest' }>
@@ -12,7 +12,7 @@ type CommitNotice = Extract<Message, { type: 'commitNotice' }>
 type SnapshotMessage = Extract<Message, { type: 'snapshot' }>
 
 /** A message of this term's leader: there is one, and it lives. */
-function hear(state: State, leader: NodeId): void {
+function hear(state: RaftState, leader: NodeId): void {
   assert(state.role !== 'leader', `${leader} and this node lead in one term`)
   assert(state.leader === null || state.leader === leader, 'one leader a term')
   if (state.role !== 'follower' || state.leader === null) {
@@ -23,7 +23,7 @@ function hear(state: State, leader: NodeId): void {
   state.electionElapsedTicks = 0
 }
 
-export function onHeartbeatRequest(state: State, message: HeartbeatRequest): void {
+export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest): void {
   hear(state, message.from)
   followCommit(state, message.commit)
   hearAttestation(state, message.attested)
@@ -38,12 +38,12 @@ export function onHeartbeatRequest(state: State, message: HeartbeatRequest): voi
 }
 
 /** Between heartbeats: a controller answers a write only once it has applied it. */
-export function onCommitNotice(state: State, message: CommitNotice): void {
+export function onCommitNotice(state: RaftState, message: CommitNotice): void {
   hear(state, message.from)
   followCommit(state, message.commit)
 }
 
-export function onAppendRequest(state: State, message: AppendRequest): void {
+export function onAppendRequest(state: RaftState, message: AppendRequest): void {
   hear(state, message.from)
   const { from, commit } = message
   if (!isConsecutive(message.previous, message.entries, message.term)) return
@@ -65,7 +65,7 @@ export function onAppendRequest(state: State, message: AppendRequest): void {
  * With so much committed and not applied a follower takes no more for the moment, as if the request were lost: apply goes
  * on without it, and the leader sends it again.
  */
-function isFull({ log, applied, commit, options }: State): boolean {
+function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
@@ -85,7 +85,7 @@ function isConsecutive(previous: Position, entries: readonly Entry[], term: numb
  * sides (leader completeness) and is passed over.
  */
 function withoutCommitted(
-  state: State,
+  state: RaftState,
   message: AppendRequest,
 ): { readonly previous: Position; readonly entries: readonly Entry[] } {
   const { previous, entries } = message
@@ -103,7 +103,7 @@ function withoutCommitted(
  * Only from the first entry that differs is anything replaced: a late, shorter request must not cut off what was
  * acknowledged since (paper 5.3, figure 2, AppendEntries 3).
  */
-function appendNew(state: State, entries: readonly Entry[]): void {
+function appendNew(state: RaftState, entries: readonly Entry[]): void {
   const { log } = state
   let known = 0
   for (const entry of entries) {
@@ -118,7 +118,7 @@ function appendNew(state: State, entries: readonly Entry[]): void {
   state.memberships.append(news)
 }
 
-function truncate(state: State, from: Index): void {
+function truncate(state: RaftState, from: Index): void {
   assert(from > state.commit, `entry ${from} is committed and cannot be replaced`)
   state.log.truncate(from)
   state.durability.truncate(from)
@@ -126,7 +126,7 @@ function truncate(state: State, from: Index): void {
 }
 
 /** The acknowledgement says "on disk", so it waits for the disk. */
-function acceptThrough(state: State, leader: NodeId, index: Index, leaderCommit: Index): void {
+function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCommit: Index): void {
   state.matched = Math.max(state.matched, index)
   followCommit(state, leaderCommit)
   const hint = { term: 0, index: 0 }
@@ -141,12 +141,12 @@ function acceptThrough(state: State, leader: NodeId, index: Index, leaderCommit:
 }
 
 /** Commit of a follower: no further than what is known to equal this leader's log (paper 5.3, figure 2). */
-function followCommit(state: State, leaderCommit: Index): void {
+function followCommit(state: RaftState, leaderCommit: Index): void {
   commitTo(state, Math.min(leaderCommit, state.matched))
 }
 
 /** Says where the logs may agree: the end of the last term here that is no later than the one asked about. */
-function refuse(state: State, leader: NodeId, previous: Position): void {
+function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   const hint = state.log.lastPositionUpToTerm(previous.index, previous.term)
   const body = {
     type: 'appendResponse',
@@ -160,7 +160,7 @@ function refuse(state: State, leader: NodeId, previous: Position): void {
 }
 
 /** To a leader of an earlier term, which learns from it that it no longer leads, even if it can be heard by few. */
-export function answerStaleLeader(state: State, leader: NodeId): void {
+export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })
 }
 
@@ -168,7 +168,7 @@ export function answerStaleLeader(state: State, leader: NodeId): void {
  * A received snapshot takes the place of log and state, unless what it holds is already here (paper 7). It holds only
  * what is committed, so it is as good from a leader of an earlier term: a new election need not begin the transfer anew.
  */
-export function onSnapshot(state: State, message: SnapshotMessage): void {
+export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
   if (message.term === state.term) hear(state, message.from)
   const { position } = message
   if (position.index > state.commit) {
@@ -181,7 +181,7 @@ export function onSnapshot(state: State, message: SnapshotMessage): void {
   }
 }
 
-function install(state: State, position: Position, configuration: Uint8Array): void {
+function install(state: RaftState, position: Position, configuration: Uint8Array): void {
   // Messages may already wait for this write, so it happens even though what it holds is about to go.
   state.flushWrite()
   // An uncommitted configuration goes with the log it stood in.

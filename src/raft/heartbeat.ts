@@ -1,8 +1,8 @@
 import type { Progress } from './progress.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 
 /** Carries the commit index no further than the peer is known to agree. */
-export function sendHeartbeat(state: State, progress: Progress): void {
+export function sendHeartbeat(state: RaftState, progress: Progress): void {
   const { owingBoot, matchIndex } = progress
   const attested =
     owingBoot === null ? {} : { attested: { boot: owingBoot, lastIndex: state.log.lastIndex } }

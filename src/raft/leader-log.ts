@@ -1,11 +1,11 @@
 import { assert } from '../lib/assert.ts'
 import { entryBytes } from './log.ts'
 import { syncPeers } from './peers.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /** Log time for the next entries: never behind the last stamp, never far ahead of a quorum's clocks. UTC ms. */
-export function nextStampMs(state: State): number {
+export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
   const quorumMs = state.logTime.quorumMs(state.configuration, state.id, state.nowMs)
   if (quorumMs === null) return lastMs
@@ -14,7 +14,7 @@ export function nextStampMs(state: State): number {
 
 /** A leader only ever appends (paper 5.3, leader append-only). */
 export function appendAsLeader(
-  state: State,
+  state: RaftState,
   type: EntryType,
   data: Uint8Array,
   timeMs: number = nextStampMs(state),

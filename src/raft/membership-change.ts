@@ -6,15 +6,15 @@ import {
   isJoint,
   isWellFormedTarget,
 } from './configuration.ts'
-import type { RefusalCode } from './effects.ts'
+import type { ProposalRefusalCode } from './effects.ts'
 import type { Input } from './input.ts'
 import { appendAsLeader } from './leader-log.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { Index } from './types.ts'
 
 /** Every change is joint, whatever it touches: one path, and the one that is proven (paper 6). */
 export function changeConfiguration(
-  state: State,
+  state: RaftState,
   { id, target, basedOn, nowMs }: Extract<Input, { readonly type: 'changeConfiguration' }>,
 ): void {
   state.nowMs = nowMs
@@ -28,7 +28,11 @@ export function changeConfiguration(
   state.proposalResults.push({ id, ok: true, index, term })
 }
 
-function refusalOf(state: State, target: ConfigurationRecord, basedOn: Index): RefusalCode | null {
+function refusalOf(
+  state: RaftState,
+  target: ConfigurationRecord,
+  basedOn: Index,
+): ProposalRefusalCode | null {
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   const { index, configuration } = state.memberships.current
   // One change at a time, and none before an entry of the own term is committed: otherwise a change of an earlier leader
@@ -45,7 +49,7 @@ function refusalOf(state: State, target: ConfigurationRecord, basedOn: Index): R
  * help to commit what that leader overwrites. Whoever elected it without that vote meets every majority of the other old
  * voters; so those, and nobody else, must be the new half.
  */
-function replacesSafely(state: State, target: ConfigurationRecord): boolean {
+function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration } = state.memberships.current
   const replaced = target.members.filter((member) => {
     const before = record.members.find((known) => known.id === member.id)
@@ -63,7 +67,7 @@ function replacesSafely(state: State, target: ConfigurationRecord): boolean {
  * entry on its own disk alone would wait for the vote of the new one, and that one for the leader to send it the
  * configuration. What was acknowledged up to a committed index stays, so a promoted learner holds its vote from then on.
  */
-function isReadyToVote(state: State, target: ConfigurationRecord): boolean {
+function isReadyToVote(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration, index } = state.memberships.current
   for (const member of target.members) {
     if (!member.voter) continue

@@ -1,9 +1,9 @@
 import { isAtLeast } from './log.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { Attestation, Position } from './types.ts'
 
 /*
-A log that was damaged and cut back may lack entries that this node acknowledged and others count on. `State.owed` is the best
+A log that was damaged and cut back may lack entries that this node acknowledged and others count on. `RaftState.owed` is the best
 position that the log may have ended at. Until the log on disk is at least as up to date as that (paper 5.4.1), the node does
 not campaign, and gives its vote only to whoever is: as it would with the log that it had. That is enough. Whoever held a
 committed entry ended, from then on, in its term or a later one, and any log at least as up to date as such a one holds the
@@ -17,19 +17,19 @@ own number, which comes back with it.
 */
 
 /** Where the log ended as far as this node's promises go: what a candidate's log must not fall short of. */
-export function promisedLast({ owed, log }: State): Position {
+export function promisedLast({ owed, log }: RaftState): Position {
   return owed === null || isAtLeast(log.last, owed) ? log.last : owed
 }
 
 /** Called whenever more of the log is durable. */
-export function settleIfPaid(state: State): void {
+export function settleIfPaid(state: RaftState): void {
   if (state.owed === null || !isAtLeast(state.onDisk.last, state.owed)) return
   state.owed = null
   state.disk.push({ type: 'settle', owed: null })
 }
 
 /** From the leader of the term that this node is in. */
-export function hearAttestation(state: State, attested: Attestation | undefined): void {
+export function hearAttestation(state: RaftState, attested: Attestation | undefined): void {
   if (state.owed === null || attested?.boot !== state.boot) return
   // Its first entry was of its own term, so its last one is.
   const covering = { term: state.term, index: attested.lastIndex }

@@ -1,13 +1,13 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import { hasOtherStore, memberIds } from './configuration.ts'
 import { Progress } from './progress.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 
 /**
  * Brings the leader's list of peers in line with the configuration in force. A peer that came back with another disk
  * starts from nothing: what the old disk acknowledged is not on the new one.
  */
-export function syncPeers(state: State, before: ConfigurationRecord | null = null): void {
+export function syncPeers(state: RaftState, before: ConfigurationRecord | null = null): void {
   const ids = memberIds(state.configuration)
   const { members } = state.memberships.current.record
   for (const [id, progress] of state.progress) {

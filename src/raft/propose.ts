@@ -1,10 +1,10 @@
 import { ENTRY_BODY_BYTES_MAX, ENTRY_HEADER_BYTES } from './entry-codec.ts'
-import type { RefusalCode } from './effects.ts'
+import type { ProposalRefusalCode } from './effects.ts'
 import type { Proposal } from './input.ts'
 import { appendAsLeader, nextStampMs } from './leader-log.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 
-export function propose(state: State, proposals: readonly Proposal[], nowMs: number): void {
+export function propose(state: RaftState, proposals: readonly Proposal[], nowMs: number): void {
   state.nowMs = nowMs
   if (isClockUnknown(state)) {
     for (const proposal of proposals) hold(state, proposal)
@@ -16,7 +16,7 @@ export function propose(state: State, proposals: readonly Proposal[], nowMs: num
 }
 
 /** Proposals that waited for the clocks of a quorum, in the order they came. */
-export function releaseHeld(state: State): void {
+export function releaseHeld(state: RaftState): void {
   if (state.held.length === 0 || isClockUnknown(state)) return
   const held = state.held
   state.held = []
@@ -25,12 +25,12 @@ export function releaseHeld(state: State): void {
 }
 
 /** Only for the round trip after an election: a new leader with a wrong clock must not stamp by it unchecked. */
-function isClockUnknown(state: State): boolean {
+function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false
   return state.logTime.quorumMs(state.configuration, state.id, state.nowMs) === null
 }
 
-function log(state: State, proposal: Proposal, timeMs: number): void {
+function log(state: RaftState, proposal: Proposal, timeMs: number): void {
   const { id, data } = proposal
   const code = refusalOf(state, data, unappliedBytes(state))
   if (code !== null) {
@@ -41,7 +41,7 @@ function log(state: State, proposal: Proposal, timeMs: number): void {
   state.proposalResults.push({ id, ok: true, index, term })
 }
 
-function hold(state: State, proposal: Proposal): void {
+function hold(state: RaftState, proposal: Proposal): void {
   const { id, data } = proposal
   const code = refusalOf(state, data, unappliedBytes(state) + state.heldBytes)
   if (code !== null) {
@@ -53,12 +53,16 @@ function hold(state: State, proposal: Proposal): void {
 }
 
 /** What this node has logged and not applied can not be forgotten, whoever else has it. */
-function unappliedBytes({ log, applied }: State): number {
+function unappliedBytes({ log, applied }: RaftState): number {
   return log.bytesBetween(applied, log.lastIndex)
 }
 
 /** Refuses before logging: what is logged takes effect sooner or later, whatever its caller was told. */
-function refusalOf(state: State, data: Uint8Array, bytesAhead: number): RefusalCode | null {
+function refusalOf(
+  state: RaftState,
+  data: Uint8Array,
+  bytesAhead: number,
+): ProposalRefusalCode | null {
   const { uncommittedBytesMax, applyLagEntriesMax } = state.options
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   if (data.length > ENTRY_BODY_BYTES_MAX) return 'TOO_LARGE'

@@ -9,11 +9,11 @@ import {
 } from './follow.ts'
 import { onAppendResponse, onHeartbeatResponse } from './replication.ts'
 import { becomeFollower } from './role.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
-export function onMessage(state: State, message: Message, storeId: Uint8Array | null): void {
+export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
   if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
   if (message.term > state.term && !adoptTerm(state, message)) return
@@ -26,7 +26,7 @@ export function onMessage(state: State, message: Message, storeId: Uint8Array | 
  * is not the one in force: what a lost disk acknowledged is not on the one in its place, and that one, which forgot what
  * was promised under its name, stands for nobody before it was let in.
  */
-function isCounted(state: State, from: NodeId, storeId: Uint8Array | null): boolean {
+function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   return listsStore(state.memberships.current.record, from, storeId)
 }
 
@@ -36,7 +36,7 @@ function isAnswer(message: Message): boolean {
 }
 
 /** @returns whether the message is to be looked at further. */
-function adoptTerm(state: State, message: Message): boolean {
+function adoptTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
       if (message.pre) return true
@@ -63,7 +63,7 @@ function adoptTerm(state: State, message: Message): boolean {
 }
 
 /** @returns whether a message of an earlier term is still worth an answer. */
-function isJudgedBelowTerm(state: State, message: Message): boolean {
+function isJudgedBelowTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
     case 'snapshot':
@@ -81,7 +81,7 @@ function isJudgedBelowTerm(state: State, message: Message): boolean {
   }
 }
 
-function dispatch(state: State, message: Message): void {
+function dispatch(state: RaftState, message: Message): void {
   switch (message.type) {
     case 'voteRequest':
       return onVoteRequest(state, message)

@@ -6,7 +6,7 @@ import type { Progress } from './progress.ts'
 import { quorumValue } from './quorum.ts'
 import { releaseHeld } from './propose.ts'
 import { becomeFollower } from './role.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import { continueTransfer, tickTransfer } from './transfer.ts'
 import type { Entry, Index, Message, Position } from './types.ts'
 
@@ -14,7 +14,7 @@ type AppendResponse = Extract<Message, { type: 'appendResponse' }>
 type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 
 /** The leader's half of replication (paper 5.3). The follower's is in follow.ts. */
-export function tickLeader(state: State): void {
+export function tickLeader(state: RaftState): void {
   if (!hasQuorumContact(state)) {
     // Cut off: the others have elected someone else or will, and nobody here should wait for us (dissertation 6.2).
     becomeFollower(state, state.term, null)
@@ -30,7 +30,7 @@ export function tickLeader(state: State): void {
   releaseHeld(state)
 }
 
-function hasQuorumContact(state: State): boolean {
+function hasQuorumContact(state: RaftState): boolean {
   const contactTick = quorumValue(state.configuration, (id) =>
     id === state.id ? state.ticks : (state.progress.get(id)?.lastContactTick ?? 0),
   )
@@ -38,7 +38,7 @@ function hasQuorumContact(state: State): boolean {
 }
 
 /** A snapshot that was sent but never acknowledged was not taken: look again where the peer stands. */
-function expireSnapshots(state: State): void {
+function expireSnapshots(state: RaftState): void {
   for (const progress of state.progress.values()) {
     if (progress.state !== 'snapshot' || progress.snapshotSentTick === null) continue
     const ageTicks = state.ticks - progress.snapshotSentTick
@@ -47,7 +47,7 @@ function expireSnapshots(state: State): void {
 }
 
 /** Everything the leader owes its peers after the inputs of one turn, so that what came in together leaves together. */
-export function sendDue(state: State): void {
+export function sendDue(state: RaftState): void {
   if (state.role !== 'leader') return
   beginReadRound(state)
   const shared: SharedSlice = { from: 0, entries: [] }
@@ -62,7 +62,7 @@ export function sendDue(state: State): void {
  * The commit index is told as soon as it moves, for a controller answers a write only once it has applied it. Neither
  * message carries it further than the peer is known to agree.
  */
-function sendCommit(state: State, progress: Progress): void {
+function sendCommit(state: RaftState, progress: Progress): void {
   const commit = Math.min(state.commit, progress.matchIndex)
   const isNews = commit > progress.commitSent
   progress.commitSent = Math.max(progress.commitSent, commit)
@@ -73,7 +73,7 @@ function sendCommit(state: State, progress: Progress): void {
   }
 }
 
-function beginReadRound(state: State): void {
+function beginReadRound(state: RaftState): void {
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
   // A round still out is given until the next heartbeat; then it and all that wait go round together.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
@@ -82,7 +82,7 @@ function beginReadRound(state: State): void {
   confirmReads(state)
 }
 
-function confirmReads(state: State): void {
+function confirmReads(state: RaftState): void {
   const acked = quorumValue(state.configuration, (id) =>
     id === state.id ? state.reads.sequence : (state.progress.get(id)?.ackedReadSequence ?? 0),
   )
@@ -95,7 +95,7 @@ interface SharedSlice {
   entries: readonly Entry[]
 }
 
-function sendAppends(state: State, progress: Progress, shared: SharedSlice): void {
+function sendAppends(state: RaftState, progress: Progress, shared: SharedSlice): void {
   const { log, options } = state
   while (isSendPossible(state, progress)) {
     const from = progress.nextIndex
@@ -120,7 +120,7 @@ function sendAppends(state: State, progress: Progress, shared: SharedSlice): voi
   }
 }
 
-function isSendPossible(state: State, progress: Progress): boolean {
+function isSendPossible(state: RaftState, progress: Progress): boolean {
   switch (progress.state) {
     case 'probe':
       return !progress.isProbeOut
@@ -143,7 +143,7 @@ function bytesOf(entries: readonly Entry[]): number {
 
 /** May leave before the entries are on the leader's own disk: the disk works beside the network (dissertation 10.2.1). */
 function sendAppend(
-  state: State,
+  state: RaftState,
   progress: Progress,
   previous: Position,
   entries: readonly Entry[],
@@ -153,7 +153,7 @@ function sendAppend(
 }
 
 /** Only to a peer that is there: a snapshot is much work to send to nobody. */
-function requestSnapshot(state: State, progress: Progress): void {
+function requestSnapshot(state: RaftState, progress: Progress): void {
   const silenceTicks = state.ticks - progress.lastContactTick
   if (silenceTicks >= state.options.electionTimeoutTicks) {
     progress.isProbeOut = true
@@ -163,7 +163,7 @@ function requestSnapshot(state: State, progress: Progress): void {
   state.snapshotsWanted.push(progress.id)
 }
 
-export function onAppendResponse(state: State, message: AppendResponse): void {
+export function onAppendResponse(state: RaftState, message: AppendResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
   progress.lastContactTick = state.ticks
@@ -171,7 +171,7 @@ export function onAppendResponse(state: State, message: AppendResponse): void {
   else onRefused(state, progress, message)
 }
 
-function onMatch(state: State, progress: Progress, matchIndex: Index): void {
+function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void {
   if (matchIndex > state.log.lastIndex) return
   const isNews = progress.acknowledge(matchIndex)
   const isInLog = progress.matchIndex >= state.log.base.index
@@ -185,7 +185,7 @@ function onMatch(state: State, progress: Progress, matchIndex: Index): void {
 }
 
 /** The logs differ before what was sent. Goes back a whole term of the follower's a round, never below what matched. */
-function onRefused(state: State, progress: Progress, message: AppendResponse): void {
+function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
   if (rejectedIndex <= progress.matchIndex) {
     if (!hasLost || progress.state === 'snapshot') return
@@ -201,7 +201,7 @@ function onRefused(state: State, progress: Progress, message: AppendResponse): v
   progress.becomeProbe(Math.min(rejectedIndex, agreed.index + 1))
 }
 
-export function onHeartbeatResponse(state: State, message: HeartbeatResponse): void {
+export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse): void {
   const progress = state.progress.get(message.from)
   if (state.role !== 'leader' || progress === undefined) return
   progress.lastContactTick = state.ticks
@@ -217,7 +217,7 @@ export function onHeartbeatResponse(state: State, message: HeartbeatResponse): v
  * A probe without an answer goes out again. A request lost from a row of them is noticed by asking whether the follower
  * has all that was sent: it refuses at once if not, and its answer merely waits for its disk if so. Once a heartbeat.
  */
-function lookForLoss(state: State, progress: Progress): void {
+function lookForLoss(state: RaftState, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
   if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate') return
@@ -233,26 +233,26 @@ function lookForLoss(state: State, progress: Progress): void {
   sendAppend(state, progress, { term: previousTerm, index: progress.nextIndex - 1 }, [])
 }
 
-export function onSnapshotSent(state: State, to: string): void {
+export function onSnapshotSent(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state === 'snapshot') progress.snapshotSentTick = state.ticks
 }
 
 /** Tried again when the peer next answers a heartbeat. */
-export function onSnapshotFailed(state: State, to: string): void {
+export function onSnapshotFailed(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state !== 'snapshot') return
   progress.becomeProbe(0)
   progress.isProbeOut = true
 }
 
-export function onUnreachable(state: State, to: string): void {
+export function onUnreachable(state: RaftState, to: string): void {
   const progress = state.progress.get(to)
   if (progress?.state === 'replicate') progress.becomeProbe(0)
 }
 
 /** The leader's own disk has taken more. */
-export function onOwnEntriesDurable(state: State): void {
+export function onOwnEntriesDurable(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader counts its own disk')
   advanceCommit(state)
 }

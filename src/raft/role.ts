@@ -2,13 +2,13 @@ import { assert } from '../lib/assert.ts'
 import { appendAsLeader } from './leader-log.ts'
 import { entryBytes } from './log.ts'
 import { syncPeers } from './peers.ts'
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { NodeId, Role, Term } from './types.ts'
 
 const NO_BYTES = new Uint8Array(0)
 
 /** What belongs to one role or one leadership must not outlive it. */
-function enterRole(state: State, role: Role, leader: NodeId | null): void {
+function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.role = role
   state.leader = leader
   state.votes.clear()
@@ -30,7 +30,7 @@ function enterRole(state: State, role: Role, leader: NodeId | null): void {
 }
 
 /** Also for a node that stays a follower and learns a new term or leader. */
-export function becomeFollower(state: State, term: Term, leader: NodeId | null): void {
+export function becomeFollower(state: RaftState, term: Term, leader: NodeId | null): void {
   const isNewTerm = term > state.term
   if (isNewTerm) {
     state.setTermAndVote(term, null)
@@ -42,12 +42,12 @@ export function becomeFollower(state: State, term: Term, leader: NodeId | null):
 }
 
 /** Asks whether an election could be won, without disturbing anyone's term (dissertation 9.6). */
-export function becomePreCandidate(state: State): void {
+export function becomePreCandidate(state: RaftState): void {
   assert(state.role !== 'leader', 'a leader does not campaign')
   enterRole(state, 'preCandidate', null)
 }
 
-export function becomeCandidate(state: State): void {
+export function becomeCandidate(state: RaftState): void {
   assert(state.role !== 'leader', 'a leader does not campaign')
   state.setTermAndVote(state.term + 1, state.id)
   state.matched = state.commit
@@ -55,7 +55,7 @@ export function becomeCandidate(state: State): void {
   state.ownVoteToken = state.durability.hardStateToken
 }
 
-export function becomeLeader(state: State): void {
+export function becomeLeader(state: RaftState): void {
   assert(state.role === 'candidate', 'only a candidate is elected')
   enterRole(state, 'leader', state.id)
   state.heartbeatElapsedTicks = 0

@@ -54,7 +54,7 @@ export interface StateStart {
 }
 
 /** Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only they may change it. */
-export class State {
+export class RaftState {
   readonly id: NodeId
   /** Of the disk below; null where disks are not told apart. */
   readonly storeId: Uint8Array | null

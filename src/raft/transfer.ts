@@ -1,8 +1,8 @@
-import type { State } from './state.ts'
+import type { RaftState } from './state.ts'
 import type { NodeId } from './types.ts'
 
 /** The voter other than this node that was heard of lately and has most of the log; null when there is none. */
-export function furthestVoter(state: State): NodeId | null {
+export function furthestVoter(state: RaftState): NodeId | null {
   let best: NodeId | null = null
   let bestMatch = -1
   for (const progress of state.progress.values()) {
@@ -21,7 +21,7 @@ export function furthestVoter(state: State): NodeId | null {
  * Leadership transfer (dissertation 3.10): proposals are refused while the target catches up, then it is told to campaign
  * at once. Given up after an election timeout.
  */
-export function startTransfer(state: State, target: NodeId | null): void {
+export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return
   const chosen = target ?? furthestVoter(state)
   if (chosen === null || chosen === state.id || chosen === state.transfer?.target) return
@@ -31,7 +31,7 @@ export function startTransfer(state: State, target: NodeId | null): void {
 }
 
 /** Called whenever the target may have caught up. */
-export function continueTransfer(state: State): void {
+export function continueTransfer(state: RaftState): void {
   const { transfer } = state
   if (transfer === null || transfer.isTimeoutNowSent) return
   if (state.progress.get(transfer.target)?.matchIndex !== state.log.lastIndex) return
@@ -39,7 +39,7 @@ export function continueTransfer(state: State): void {
   state.send(transfer.target, { type: 'timeoutNow' }, 0)
 }
 
-export function tickTransfer(state: State): void {
+export function tickTransfer(state: RaftState): void {
   const { diskStallTicks, electionTimeoutTicks } = state.options
   if (state.transfer !== null) {
     const ageTicks = state.ticks - state.transfer.startedTick

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 
-import type { Message } from '../channel/frame.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
 import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
@@ -35,7 +35,7 @@ import {
 import { Links } from './links/links.ts'
 import { RouterFailure } from './logger.ts'
 import type { RouterProgramLogger } from './logger.ts'
-import { inspect } from './reports/inspections.ts'
+import { inspectRouter } from './reports/inspections.ts'
 import { InterfaceReporter } from './reports/interface-reporter.ts'
 import { MetricsReporter } from './reports/metrics.ts'
 import { Profiler } from './reports/profile.ts'
@@ -198,7 +198,7 @@ export class RouterProgram {
     this.#metrics.flush()
   }
 
-  #onMessage({ channel }: ControlConnection, message: Message): void {
+  #onMessage({ channel }: ControlConnection, message: ChannelMessage): void {
     switch (message.contentType) {
       case controlMessage.ping:
         channel.replyResult(message, true, 'ok')
@@ -209,7 +209,7 @@ export class RouterProgram {
       case controlMessage.inspect:
         channel.reply(
           message,
-          inspectedMessage(inspect(readInspection(message.body), this.#values())),
+          inspectedMessage(inspectRouter(readInspection(message.body), this.#values())),
         )
         return
       case linkMessage.peerStateChanges:

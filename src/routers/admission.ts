@@ -10,7 +10,7 @@ export interface AdmittedRouter {
   readonly certPem: string
 }
 
-export type Admission =
+export type RouterAdmission =
   | { readonly ok: true; readonly router: AdmittedRouter }
   /** For the log of the router and that of the controller; nothing in it is secret. */
   | { readonly ok: false; readonly reason: string }
@@ -18,7 +18,7 @@ export type Admission =
 /** Who may connect. */
 export interface RouterGate {
   /** By the certificates that the socket has shown, with proof of the key of the first one. */
-  admit(socket: TLSSocket): Admission
+  admit(socket: TLSSocket): RouterAdmission
   /** Why a router that was admitted is to go; null: it is not. */
   revoked(router: AdmittedRouter): string | null
 }

@@ -12,7 +12,7 @@ import {
   RouterErrorSchema,
   VerifyRouterCertificateSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { Message } from '../channel/frame.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
 import { Problem } from '../lib/problems.ts'
 import { enrollmentActor } from '../ports/actor.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
@@ -54,7 +54,7 @@ export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
 async function extend(
   { issuer, proposer, anchorsPem }: CertificateDutyParts,
   connection: RouterConnection,
-  { body }: Message,
+  { body }: ChannelMessage,
 ): Promise<void> {
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
@@ -84,7 +84,7 @@ async function extend(
 async function verify(
   { proposer, log }: CertificateDutyParts,
   connection: RouterConnection,
-  message: Message,
+  message: ChannelMessage,
 ): Promise<void> {
   const { router, channel } = connection
   const { clientCertPem } = fromBinary(VerifyRouterCertificateSchema, message.body)
@@ -119,7 +119,7 @@ async function write(
 async function answered(
   { log }: CertificateDutyParts,
   { router, channel }: RouterConnection,
-  message: Message,
+  message: ChannelMessage,
   work: () => Promise<void>,
 ): Promise<void> {
   try {

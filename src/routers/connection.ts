@@ -1,5 +1,5 @@
 import type { Channel } from '../channel/channel.ts'
-import type { Message } from '../channel/frame.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
@@ -19,7 +19,7 @@ const refused: ReadonlySet<number> = new Set([
 /** One that goes on later gives its promise, so that whatever it ends with is looked at. */
 export type MessageHandler = (
   connection: RouterConnection,
-  message: Message,
+  message: ChannelMessage,
 ) => void | Promise<void>
 
 export interface ConnectionParts {
@@ -73,7 +73,7 @@ export class RouterConnection {
     if (router.isEdge) void this.#greet()
   }
 
-  onMessage(message: Message): void {
+  onMessage(message: ChannelMessage): void {
     const { channel, dutyOf, onMembersAsked } = this.#parts
     const { contentType } = message
     const handle = dutyOf(contentType)
@@ -86,7 +86,7 @@ export class RouterConnection {
   }
 
   /** A message that can not be read, or that a mistake of ours breaks at, ends the channel of its sender and nothing else. */
-  #perform(handle: MessageHandler, message: Message): void {
+  #perform(handle: MessageHandler, message: ChannelMessage): void {
     const fail = (error: unknown): void => {
       const reason = error instanceof Error ? error.message : String(error)
       this.channel.close(`message ${message.contentType} can not be read: ${reason}`)

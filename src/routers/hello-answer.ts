@@ -1,6 +1,6 @@
 import { helloAccepted, versionLine } from '../channel/hello.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
-import type { Message } from '../channel/frame.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { maskValue, textValue } from '../channel/headers.ts'
 
@@ -24,7 +24,7 @@ export interface ControllerIdentity {
 }
 
 /** Admits a router: its hello is answered with who this controller is and what it can do. */
-export function helloAnswer(hello: Hello, identity: ControllerIdentity): Message {
+export function helloAnswer(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
   const mask = maskValue(capabilities)
   return helloAccepted(

@@ -5,7 +5,7 @@ import type { Outgoing } from '../channel/channel.ts'
 import { helloRefused, readHello } from '../channel/hello.ts'
 import type { Hello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
-import type { Message } from '../channel/frame.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
@@ -195,7 +195,7 @@ export class RouterChannels {
   }
 
   /** A mistake of ours in judging one router must not end the others, as an exception from a socket would. */
-  #welcome(channel: Channel, socket: TLSSocket, message: Message): RouterConnection | null {
+  #welcome(channel: Channel, socket: TLSSocket, message: ChannelMessage): RouterConnection | null {
     try {
       return this.#onHello(channel, socket, message)
     } catch (err) {
@@ -205,7 +205,7 @@ export class RouterChannels {
     }
   }
 
-  #onHello(channel: Channel, socket: TLSSocket, message: Message): RouterConnection | null {
+  #onHello(channel: Channel, socket: TLSSocket, message: ChannelMessage): RouterConnection | null {
     const hello = readHello(message)
     if (hello === null) {
       channel.close('the first message is no hello')

@@ -23,7 +23,7 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
     return { release: () => database.close() }
   } catch (error) {
     if (!(error instanceof StoreError) || error.code !== 'IN_USE') throw error
-    const holder = holderOf(dir)
+    const holder = lockHolderOf(dir)
     throw new StoreError(
       'IN_USE',
       dir,
@@ -34,7 +34,7 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
 }
 
 /** @returns the process that took the lock last, which may have ended since; null when none is known. */
-export function holderOf(dir: string): number | null {
+export function lockHolderOf(dir: string): number | null {
   try {
     return pidIn(readFileSync(`${dir}/${LOCK_NAME}/${HOLDER_NAME}`, 'utf8'))
   } catch {

@@ -1,13 +1,13 @@
 import { rm } from 'node:fs/promises'
 import { assert } from '../lib/assert.ts'
-import type { StoreMark, StoreReceiver } from '../ports/state-store.ts'
+import type { StorePosition, StoreReceiver } from '../ports/state-store.ts'
 import { asStoreError, StoreError } from './errors.ts'
 import { asLevelError, openDatabase } from './level-database.ts'
 import type { LevelDatabase } from './level-database.ts'
 import { SnapshotDecoder } from './snapshot-stream.ts'
 import type { FullRecord } from './snapshot-stream.ts'
-import { RECEIVED_KEY, writeBatch, putSealed, markOperations } from './level-records.ts'
-import type { Settings, Operation } from './level-records.ts'
+import { RECEIVED_KEY, writeLevelBatch, putSealed, markOperations } from './level-records.ts'
+import type { Settings, LevelOperation } from './level-records.ts'
 
 export function requireSpace(settings: Settings, folder: string): void {
   const freeBytes = settings.files.freeBytes(folder)
@@ -25,7 +25,7 @@ export async function removeFolder(path: string): Promise<void> {
 }
 
 interface ReceiverOwner {
-  swap(database: LevelDatabase, mark: StoreMark): Promise<void>
+  swap(database: LevelDatabase, mark: StorePosition): Promise<void>
   /** The receiver is over, by swap or abandonment. */
   ended(): void
 }
@@ -41,7 +41,7 @@ export class LevelReceiver implements StoreReceiver {
   #state: ReceiverState = 'receiving'
   #records: FullRecord[] = []
   #recordChars = 0
-  #mark: StoreMark | null = null
+  #mark: StorePosition | null = null
 
   constructor(path: string, settings: Settings, owner: ReceiverOwner) {
     this.#path = path
@@ -70,7 +70,7 @@ export class LevelReceiver implements StoreReceiver {
     })
   }
 
-  async finish(): Promise<StoreMark> {
+  async finish(): Promise<StorePosition> {
     return await this.#step('finished', async () => {
       const mark = this.#decoder.finish()
       // Every batch was synced, and the mark comes with the last one: without a mark it is no whole store.
@@ -122,17 +122,17 @@ export class LevelReceiver implements StoreReceiver {
     if (this.#state === 'busy') this.#state = state
   }
 
-  async #writeOut(mark: StoreMark | null): Promise<void> {
+  async #writeOut(mark: StorePosition | null): Promise<void> {
     assert(this.#database !== null, 'a receiver has begun')
     // Twice: filling this store must not take the room that the log beside it goes on with.
     requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
     const records = this.#records
     this.#records = []
     this.#recordChars = 0
-    const received = (mark: StoreMark): Operation[] => [
+    const received = (mark: StorePosition): LevelOperation[] => [
       ...markOperations(mark),
       putSealed(RECEIVED_KEY, String(mark.position.index)),
     ]
-    await writeBatch(this.#database, records, mark === null ? [] : received(mark))
+    await writeLevelBatch(this.#database, records, mark === null ? [] : received(mark))
   }
 }

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { StoreMark, StoreRecord } from '../ports/state-store.ts'
+import type { StorePosition, StoreRecord } from '../ports/state-store.ts'
 import type { Index } from '../raft/types.ts'
 import { corrupt, newerFormat } from './errors.ts'
 import { nodeFileSystem } from './file-system.ts'
@@ -57,7 +57,7 @@ export async function readMark(
   database: LevelDatabase,
   path: string,
   view: View | null = null,
-): Promise<StoreMark | null> {
+): Promise<StorePosition | null> {
   const stored = await database.get(MARK_KEY, view === null ? {} : { snapshot: view })
   if (stored === undefined) return null
   const mark = decodeMark(unseal(MARK_KEY, stored, path))
@@ -107,15 +107,15 @@ export async function* readBatches(
   }
 }
 
-export type Operation =
+export type LevelOperation =
   | { readonly type: 'put'; readonly key: string; readonly value: string }
   | { readonly type: 'del'; readonly key: string }
 
 /** Atomic and synced. Large batches are put together a slice at a time, so that whatever else this thread does comes between. */
-export async function writeBatch(
+export async function writeLevelBatch(
   database: LevelDatabase,
   records: readonly StoreRecord[],
-  further: readonly Operation[],
+  further: readonly LevelOperation[],
 ): Promise<void> {
   if (records.length <= SLICE_RECORDS) {
     await database.batch([...records.map(operationOf), ...further], { sync: true })
@@ -135,21 +135,21 @@ export async function writeBatch(
   }
 }
 
-function operationOf({ key, value }: StoreRecord): Operation {
+function operationOf({ key, value }: StoreRecord): LevelOperation {
   return value === null
     ? { type: 'del', key: RECORD_PREFIX + key }
     : { type: 'put', key: RECORD_PREFIX + key, value: seal(key, value) }
 }
 
-function add(batch: ReturnType<LevelDatabase['batch']>, operation: Operation): void {
+function add(batch: ReturnType<LevelDatabase['batch']>, operation: LevelOperation): void {
   if (operation.type === 'del') batch.del(operation.key)
   else batch.put(operation.key, operation.value)
 }
 
-export function putSealed(key: string, value: string): Operation {
+export function putSealed(key: string, value: string): LevelOperation {
   return { type: 'put', key, value: seal(key, value) }
 }
 
-export function markOperations(mark: StoreMark): Operation[] {
+export function markOperations(mark: StorePosition): LevelOperation[] {
   return [putSealed(MARK_KEY, encodeMark(mark))]
 }

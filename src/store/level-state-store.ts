@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import type {
   StateStore,
-  StoreMark,
+  StorePosition,
   StoreReceiver,
   StoreRecord,
   StoreSnapshot,
@@ -19,7 +19,7 @@ import {
   readMark,
   readReceivedIndex,
   readBatches,
-  writeBatch,
+  writeLevelBatch,
   markOperations,
 } from './level-records.ts'
 import type { StateStoreOptions, Settings } from './level-records.ts'
@@ -33,7 +33,7 @@ type Half = 'A' | 'B'
 interface Live {
   readonly half: Half
   readonly database: LevelDatabase
-  readonly mark: StoreMark | null
+  readonly mark: StorePosition | null
   /** Where the last snapshot that was received took the state to. */
   readonly receivedIndex: Index | null
 }
@@ -49,7 +49,7 @@ export class LevelStateStore implements StateStore {
   readonly #settings: Settings
   #half: Half
   #database: LevelDatabase
-  #mark: StoreMark | null
+  #mark: StorePosition | null
   #receivedIndex: Index | null
   #isWriting = false
   #failure: Error | null = null
@@ -93,7 +93,7 @@ export class LevelStateStore implements StateStore {
     }
   }
 
-  mark(): StoreMark | null {
+  mark(): StorePosition | null {
     return this.#mark
   }
 
@@ -105,14 +105,14 @@ export class LevelStateStore implements StateStore {
     for await (const records of readBatches(this.#database, this.#path, null)) yield* records
   }
 
-  async write(records: readonly StoreRecord[], mark: StoreMark): Promise<void> {
+  async write(records: readonly StoreRecord[], mark: StorePosition): Promise<void> {
     assert(!this.#isWriting, 'one write at a time')
     if (this.#failure !== null) throw this.#failure
     this.#isWriting = true
     try {
       for (const record of records) assertRecord(record)
       requireSpace(this.#settings, this.#folder)
-      await writeBatch(this.#database, records, markOperations(mark))
+      await writeLevelBatch(this.#database, records, markOperations(mark))
       this.#mark = mark
     } catch (error) {
       this.#failure = asLevelError(error, 'write', this.#path)
@@ -174,7 +174,7 @@ export class LevelStateStore implements StateStore {
     return `${this.#folder}/${this.#half}`
   }
 
-  async #swap(half: Half, database: LevelDatabase, mark: StoreMark): Promise<void> {
+  async #swap(half: Half, database: LevelDatabase, mark: StorePosition): Promise<void> {
     assert(!this.#isWriting, 'the store is not written while it is replaced')
     const { files } = this.#settings
     const old = this.#database

@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import type {
   StateStore,
-  StoreMark,
+  StorePosition,
   StoreReceiver,
   StoreRecord,
   StoreSnapshot,
@@ -19,7 +19,7 @@ import {
 /** What stays when the store is closed or its process ends. */
 export interface MemoryState {
   records: Map<string, string>
-  mark: StoreMark | null
+  mark: StorePosition | null
   /** Where the last snapshot that was received took the state to. */
   receivedIndex: Index | null
 }
@@ -45,7 +45,7 @@ export class MemoryStateStore implements StateStore {
     this.#chunkBytes = options.chunkBytes ?? CHUNK_BYTES_DEFAULT
   }
 
-  mark(): StoreMark | null {
+  mark(): StorePosition | null {
     return this.#state.mark
   }
 
@@ -59,7 +59,7 @@ export class MemoryStateStore implements StateStore {
     yield* sorted(this.#state.records)
   }
 
-  async write(records: readonly StoreRecord[], mark: StoreMark): Promise<void> {
+  async write(records: readonly StoreRecord[], mark: StorePosition): Promise<void> {
     this.#requireOpen()
     for (const record of records) assertRecord(record)
     if (this.#isShared) this.#state.records = new Map(this.#state.records)
@@ -119,7 +119,7 @@ class MemoryReceiver implements StoreReceiver {
   readonly #ended: () => void
   readonly #decoder = new SnapshotDecoder()
   readonly #records = new Map<string, string>()
-  #mark: StoreMark | null = null
+  #mark: StorePosition | null = null
   #state: 'receiving' | 'failed' | 'finished' | 'over' = 'receiving'
 
   constructor(target: MemoryState, ended: () => void) {
@@ -134,7 +134,7 @@ class MemoryReceiver implements StoreReceiver {
     this.#state = 'receiving'
   }
 
-  async finish(): Promise<StoreMark> {
+  async finish(): Promise<StorePosition> {
     assert(this.#state === 'receiving', `a snapshot that is ${this.#state} takes no more`)
     this.#state = 'failed'
     this.#mark = this.#decoder.finish()

@@ -2,7 +2,7 @@ import { open, rename } from 'node:fs/promises'
 
 import { assert } from '../lib/assert.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
-import type { RosterRecord, StoreMark, WitnessMark } from '../ports/roster.ts'
+import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../ports/membership-cache.ts'
 import { corrupt, newerFormat } from './errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
 import { checkOf, parseObject } from './json-file.ts'
@@ -17,7 +17,7 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 /** Durable and atomic. Only what is public is in it; `check` is a CRC-32 of the other members. */
 export function writeRosterFile(
   dir: string,
-  roster: RosterRecord,
+  roster: MembershipRecord,
   files: FileSystem = nodeFileSystem,
 ): void {
   replaceFile(files, dir, ROSTER_NAME, textOf(roster))
@@ -27,7 +27,7 @@ export function writeRosterFile(
 export class RosterWriter {
   readonly #dir: string
   readonly #onError: (error: unknown) => void
-  #next: RosterRecord | null = null
+  #next: MembershipRecord | null = null
   #writing: Promise<void> | null = null
 
   /** @param dir the data folder. */
@@ -36,7 +36,7 @@ export class RosterWriter {
     this.#onError = onError
   }
 
-  write(roster: RosterRecord): void {
+  write(roster: MembershipRecord): void {
     this.#next = roster
     this.#writing ??= this.#writeAll()
   }
@@ -77,7 +77,7 @@ async function replaceSoon(dir: string, text: string): Promise<void> {
   }
 }
 
-function textOf(roster: RosterRecord): string {
+function textOf(roster: MembershipRecord): string {
   const members = {
     format: ROSTER_FORMAT,
     configuration: Buffer.from(roster.configuration).toString('base64'),
@@ -97,7 +97,7 @@ function textOf(roster: RosterRecord): string {
 export function readRosterFile(
   dir: string,
   files: FileSystem = nodeFileSystem,
-): RosterRecord | null {
+): MembershipRecord | null {
   const path = `${dir}/${ROSTER_NAME}`
   if (!files.exists(path)) return null
   const bytes = files.read(path)
@@ -113,7 +113,7 @@ export function readRosterFile(
   return roster
 }
 
-function rosterOf(members: Record<string, unknown>): RosterRecord | null {
+function rosterOf(members: Record<string, unknown>): MembershipRecord | null {
   const { configuration, index, claims, marks } = members
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return null
   if (!Array.isArray(claims) || claims.length > CLAIMS_MAX) return null
@@ -126,7 +126,7 @@ function rosterOf(members: Record<string, unknown>): RosterRecord | null {
 }
 
 /** JSON has no 64-bit numbers. */
-function textMark({ storeId, boot, startedAtMs, ...mark }: WitnessMark): object {
+function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): object {
   const store = Buffer.from(storeId).toString('base64')
   return { ...mark, storeId: store, boot: String(boot), startedAtMs: String(startedAtMs) }
 }
@@ -134,7 +134,7 @@ function textMark({ storeId, boot, startedAtMs, ...mark }: WitnessMark): object 
 const COUNT = /^[0-9]{1,20}$/
 
 /** @returns null for one that says less than it must: it is as good as none. */
-function markOf(value: unknown): WitnessMark | null {
+function markOf(value: unknown): PeerDiskRecord | null {
   if (typeof value !== 'object' || value === null) return null
   const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>
   const storeId = bytesOf(found['storeId'])
@@ -146,7 +146,7 @@ function markOf(value: unknown): WitnessMark | null {
   return { id, generation, storeId, ...life, heard, answered, past }
 }
 
-function storeMarkOf(value: unknown): StoreMark | null {
+function storeMarkOf(value: unknown): DiskPromise | null {
   if (typeof value !== 'object' || value === null) return null
   const { term, index, applied } = value as Record<string, unknown>
   return isCount(term) && isCount(index) && isCount(applied) ? { term, index, applied } : null

@@ -7,7 +7,7 @@
  *     u32 0 · u32 0 · u64 count of records · SHA-256 of all bytes before it
  */
 import { createHash } from 'node:crypto'
-import type { StoreMark, StoreRecord } from '../ports/state-store.ts'
+import type { StorePosition, StoreRecord } from '../ports/state-store.ts'
 import { assert } from '../lib/assert.ts'
 import { getUint53, setUint53 } from '../raft/entry-codec.ts'
 import { StoreError } from './errors.ts'
@@ -93,7 +93,7 @@ function twoNumbers(first: number, second: number): Buffer {
 
 /** Reads on only as chunks are taken. Records must come by ascending key bytes. */
 export async function* encodeSnapshot(
-  mark: StoreMark,
+  mark: StorePosition,
   batches: AsyncIterable<readonly FullRecord[]>,
   chunkBytes: number,
   onKey: (key: string) => void = () => undefined,
@@ -144,7 +144,7 @@ export class SnapshotDecoder {
   #keyBytes = 0
   #previousKey = Buffer.alloc(0)
   #count = 0
-  #mark: StoreMark | null = null
+  #mark: StorePosition | null = null
 
   /** @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; nothing may be pushed after it. */
   push(chunk: Uint8Array): FullRecord[] {
@@ -161,7 +161,7 @@ export class SnapshotDecoder {
   }
 
   /** @throws {StoreError} BAD_SNAPSHOT when the end has not come. */
-  finish(): StoreMark {
+  finish(): StorePosition {
     if (this.#step !== 'done' || this.#mark === null) throw badSnapshot('its end is missing')
     return this.#mark
   }

@@ -1,9 +1,9 @@
-import type { StoreMark } from '../ports/state-store.ts'
+import type { StorePosition } from '../ports/state-store.ts'
 
 export const STATE_FORMAT = 2
 
 /** The text under which a mark lies in a store and travels in a snapshot. */
-export function encodeMark(mark: StoreMark): string {
+export function encodeMark(mark: StorePosition): string {
   const { position, timeMs, configuration, featureLevel, digest, entitiesDigest } = mark
   const { term, index } = position
   return JSON.stringify({
@@ -23,7 +23,7 @@ function isIndex(value: unknown): value is number {
 }
 
 /** @returns null: no mark; a number: another format, that of a newer program or one from before the first release. */
-export function decodeMark(text: string): StoreMark | number | null {
+export function decodeMark(text: string): StorePosition | number | null {
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -1,7 +1,7 @@
 import { LatencyHistogram } from '../lib/latency-histogram.ts'
 import { threadMemory } from '../lib/thread-memory.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { DiskVitals } from '../ports/vitals.ts'
+import type { DiskVitals } from '../ports/stats.ts'
 import { logFolder } from './open-log.ts'
 import type { FileSystem } from './file-system.ts'
 

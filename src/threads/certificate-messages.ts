@@ -2,7 +2,7 @@ import { CertificateError } from '../pki/certificate.ts'
 import type { CertificateFault } from '../pki/certificate.ts'
 import { issueCertificates } from '../pki/certificate-order.ts'
 import type { CertificateOrder, IssuingSettings } from '../pki/certificate-order.ts'
-import type { Issuer } from '../pki/enrolled-certificate.ts'
+import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
 /** To the thread. Orders are carried out in their order, by the authority that came last before them. */
@@ -27,7 +27,7 @@ export type CertificateReport = { readonly type: 'ready' } | CertificateResult
 /** A refusal as a value, as errors lose their kind between threads. */
 export function carryOut(
   order: CertificateOrder,
-  issuer: Issuer,
+  issuer: CertificateSigner,
   settings: IssuingSettings,
   nowMs: number,
 ): CertificateResult {

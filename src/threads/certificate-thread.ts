@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { present } from '../lib/assert.ts'
 import type { IssuingSettings } from '../pki/certificate-order.ts'
 import { loadIssuer } from '../pki/enrolled-certificate.ts'
-import type { Issuer } from '../pki/enrolled-certificate.ts'
+import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
 import { carryOut } from './certificate-messages.ts'
 import type { CertificateCommand, CertificateReport } from './certificate-messages.ts'
 
@@ -11,7 +11,7 @@ import type { CertificateCommand, CertificateReport } from './certificate-messag
 
 const main = present(parentPort, 'certificates have a thread of their own')
 const settings = workerData as IssuingSettings
-let issuer: Issuer | null = null
+let issuer: CertificateSigner | null = null
 
 function report(message: CertificateReport): void {
   main.postMessage(message)

@@ -3,7 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { HardState, Index, Position } from '../raft/types.ts'
 import type { LogOptions } from '../store/open-log.ts'
 import type { LogRepair } from '../store/repair-log.ts'
-import type { DiskVitals } from '../ports/vitals.ts'
+import type { DiskVitals } from '../ports/stats.ts'
 
 /** What the log's thread is started with. */
 export interface WalThreadData {

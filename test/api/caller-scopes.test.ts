@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Call } from '../../src/api/call.ts'
+import { RequestContext } from '../../src/api/call.ts'
 import type { Operation } from '../../src/api/operation.ts'
 import { resourceOperations } from '../../src/api/records/resource-routes.ts'
 import { createServices } from '../../src/api/records/services.ts'
@@ -34,7 +34,7 @@ function served(kind: Entity, shape: 'list' | 'detail'): Operation {
 async function shownBy(operation: Operation, identityId: string, id = ''): Promise<unknown> {
   const { path } = operation
   const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const
-  const call = new Call({ ...about, address: '10.0.0.1', startedAtMs: 0 })
+  const call = new RequestContext({ ...about, address: '10.0.0.1', startedAtMs: 0 })
   const session = present(
     parts.state.findAll('apiSession', 'identityId', identityId)[0],
     'a session of the caller',

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
-import { ProposalDesk } from '../../src/cluster/proposals/proposal-desk.ts'
+import { Proposals } from '../../src/cluster/proposals/proposals.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
@@ -51,7 +51,7 @@ test.each([
 test.each(incomplete.slice(0, -1))('a write with %s is not even proposed', async (_what, actor) => {
   const sent: Uint8Array[] = []
   const room = { outstandingMax: 9, outstandingSpanMax: 9, outstandingBytesMax: 1 << 20 }
-  const desk = new ProposalDesk(
+  const desk = new Proposals(
     { storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000, ...room },
     {
       selfId: 'ctrl1',

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.ts'
 import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
@@ -30,7 +30,7 @@ async function pass(ms: number): Promise<void> {
 interface Rig {
   readonly pipe: Pipe
   readonly channel: Channel
-  readonly got: Message[]
+  readonly got: ChannelMessage[]
   readonly closed: string[]
 }
 

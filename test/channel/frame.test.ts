@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import {
   flagValue,
   int32Value,
@@ -16,7 +16,7 @@ const limits = { frameHeadersBytesMax: 256, frameHeadersMax: 8, frameBodyBytesMa
 /** Written from the description of the protocol, byte by byte. */
 const golden: readonly {
   readonly name: string
-  readonly message: Message
+  readonly message: ChannelMessage
   readonly hex: string
 }[] = [
   {
@@ -85,7 +85,7 @@ describe('frames', () => {
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     for (const size of [1, 2, 3, 19, 20, 21, 64]) {
       const decoder = new FrameDecoder(limits)
-      const found: Message[] = []
+      const found: ChannelMessage[] = []
       for (let at = 0; at < stream.length; at += size) {
         const { messages, fault } = decoder.push(stream.subarray(at, at + size))
         expect(fault).toBeNull()

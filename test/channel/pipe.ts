@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream'
 
 import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 
 const noLimits = {
   frameHeadersBytesMax: 2 ** 24,
@@ -12,7 +12,7 @@ const noLimits = {
 /** One end of a connection whose other end is the test. */
 export class Pipe extends Duplex {
   readonly #decoder = new FrameDecoder(noLimits)
-  readonly sent: Message[] = []
+  readonly sent: ChannelMessage[] = []
   /** While false, what is written is not taken. */
   isRead = true
   #held: (() => void) | null = null
@@ -41,16 +41,16 @@ export class Pipe extends Duplex {
   }
 
   /** The other end sends. */
-  say(message: Partial<Message>): void {
+  say(message: Partial<ChannelMessage>): void {
     this.push(frameOf(message))
   }
 
-  ofType(contentType: number): Message[] {
+  ofType(contentType: number): ChannelMessage[] {
     return this.sent.filter((message) => message.contentType === contentType)
   }
 }
 
-export function frameOf(message: Partial<Message>): Buffer {
+export function frameOf(message: Partial<ChannelMessage>): Buffer {
   const { contentType = 1, sequence = 1, headers = new Map(), body = new Uint8Array() } = message
   return encodeFrame({ contentType, sequence, headers, body })
 }

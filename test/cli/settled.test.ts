@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
-import { Settled } from '../../src/controller/service/settled.ts'
+import { StartupReadiness } from '../../src/controller/service/startup-readiness.ts'
 
 const own = new Uint8Array(16).fill(7)
 const other = new Uint8Array(16).fill(8)
@@ -16,14 +16,18 @@ const nobody = create(ConfigurationSchema, {})
 test('A controller that was a member when it stopped is settled at once', () => {
   const configuration = { record: nobody, index: 0, isCommitted: false }
   const parts = { selfId: 'ctrl2', storeId: own, lostIndex: 0, configuration: () => configuration }
-  expect(new Settled({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is).toBe(true)
-  expect(new Settled({ ...parts, persisted: listing(other), appliedIndex: () => 9 }).is).toBe(false)
+  expect(
+    new StartupReadiness({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is,
+  ).toBe(true)
+  expect(
+    new StartupReadiness({ ...parts, persisted: listing(other), appliedIndex: () => 9 }).is,
+  ).toBe(false)
 })
 
 test('A new one is settled when it has applied the commitment of its own disk, and stays so', () => {
   let configuration = { record: nobody, index: 0, isCommitted: true }
   let applied = 0
-  const settled = new Settled({
+  const settled = new StartupReadiness({
     ...{ selfId: 'ctrl2', storeId: own, persisted: nobody, lostIndex: 0 },
     configuration: () => configuration,
     appliedIndex: () => applied,
@@ -45,7 +49,7 @@ test('A new one is settled when it has applied the commitment of its own disk, a
 
 test('One that gave up a damaged state is settled when it is where that had been', () => {
   let applied = 9
-  const settled = new Settled({
+  const settled = new StartupReadiness({
     ...{ selfId: 'ctrl2', storeId: own, persisted: nobody, lostIndex: 500 },
     configuration: () => ({ record: listing(own), index: 9, isCommitted: true }),
     appliedIndex: () => applied,

@@ -18,7 +18,7 @@ import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import type { RosterRecord } from '../../src/ports/roster.ts'
+import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { MemoryDisk } from '../support/memory-disk.ts'
 import { freePort } from '../support/ports.ts'
@@ -47,7 +47,7 @@ export interface TestNode {
   /** Payloads that took effect here, in order. */
   readonly effects: string[]
   readonly selfRefusals: SelfRefusal[]
-  readonly rosters: RosterRecord[]
+  readonly rosters: MembershipRecord[]
   readonly address: string
   readonly storeId: Uint8Array
   readonly startedAtMs: number
@@ -197,7 +197,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   const fatal: Error[] = []
   const audited: AuditRecord[] = []
   const selfRefusals: SelfRefusal[] = []
-  const rosters: RosterRecord[] = []
+  const rosters: MembershipRecord[] = []
   const storeId = changes.storeId ?? storeIdOf(id)
   const { main, host: hostLink } = inlineLink()
   const self = {

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest'
 
 import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import { levelOfVoters, raiseFeatureLevel } from '../../src/cluster/feature-level.ts'
+import { levelOfVoters, proposeFeatureLevel } from '../../src/cluster/feature-level.ts'
 import type { KnownLevels } from '../../src/cluster/feature-level.ts'
-import type { PeerStatus } from '../../src/cluster/link.ts'
+import type { PeerReport } from '../../src/cluster/link.ts'
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
-import { Steward } from '../../src/cluster/membership/steward.ts'
+import { MembershipReconciler } from '../../src/cluster/membership/reconciler.ts'
 import { unpackProposals } from '../../src/cluster/proposals/proposal-codec.ts'
-import { ProposalDesk } from '../../src/cluster/proposals/proposal-desk.ts'
+import { Proposals } from '../../src/cluster/proposals/proposals.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
@@ -80,7 +80,7 @@ class SeenConsensus implements Consensus {
   leaderId = (): string => this.selfId
   status = () => ({ role: this.role, commit: 9 })
   configuration = () => ({ record: this.#record, index: 1, isCommitted: true })
-  peerStatuses = (): readonly PeerStatus[] =>
+  peerStatuses = (): readonly PeerReport[] =>
     this.peersSeen.map((seen) => ({
       ...{ ...seen, address: '', silentMs: 0, version: '', startedAtMs: 1, apiAddresses: [] },
       ...{ certificatePem: '', matchIndex: 9 },
@@ -94,7 +94,7 @@ class SeenConsensus implements Consensus {
 function stewardOf(
   consensus: SeenConsensus,
   cluster: { featureLevel: number; raised: string[]; fails?: boolean },
-): Steward {
+): MembershipReconciler {
   const state = {
     get featureLevel() {
       return cluster.featureLevel
@@ -102,7 +102,7 @@ function stewardOf(
     get: () => undefined,
     waitForApplied: () => Promise.resolve(true),
   }
-  return new Steward({
+  return new MembershipReconciler({
     ...{ consensus, state, clock: systemClock, actions: new RecordedActions() },
     changer: new MemberChanger(consensus, state, systemClock),
     log: { info: () => undefined, warn: () => undefined },
@@ -180,7 +180,7 @@ describe('the leader', () => {
 
 test('the raise is one command of the controller itself, which needs no level above the first', async () => {
   const proposed: ProposalInput[] = []
-  await raiseFeatureLevel(
+  await proposeFeatureLevel(
     {
       propose: (input) => {
         proposed.push(input)
@@ -196,8 +196,8 @@ test('the raise is one command of the controller itself, which needs no level ab
 })
 
 describe('a write', () => {
-  const deskAt = (featureLevel: () => number, sent: Uint8Array[]): ProposalDesk =>
-    new ProposalDesk(
+  const deskAt = (featureLevel: () => number, sent: Uint8Array[]): Proposals =>
+    new Proposals(
       {
         ...{ storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000 },
         ...{ outstandingMax: 10, outstandingSpanMax: 10, outstandingBytesMax: 10_000 },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { chooseLeader, defaultLeadershipTiming } from '../../src/cluster/leadership/leadership.ts'
 import type { Candidate, LeadershipView } from '../../src/cluster/leadership/leadership.ts'
-import { LeadershipSteward } from '../../src/cluster/leadership/leadership-steward.ts'
+import { LeadershipBalancer } from '../../src/cluster/leadership/balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
@@ -136,7 +136,7 @@ function steward(priority = 50) {
     },
   }
   const soft = { open: () => topic } as unknown as SoftState
-  const subject = new LeadershipSteward(
+  const subject = new LeadershipBalancer(
     { ...defaultLeadershipTiming, priority, slowFsyncMs: 250, slowLoopMs: 200 },
     {
       cluster,

@@ -4,14 +4,14 @@ import { afterEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { CatchUps } from '../../src/cluster/snapshots/catch-up.ts'
+import { SnapshotCatchUp } from '../../src/cluster/snapshots/catch-up.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
-import type { HostCommand, HostStatus, PeerStatus } from '../../src/cluster/link.ts'
+import type { HostCommand, HostStatus, PeerReport } from '../../src/cluster/link.ts'
 import { LogRetention } from '../../src/cluster/snapshots/log-retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { NO_VITALS } from '../../src/ports/vitals.ts'
+import { NO_VITALS } from '../../src/ports/stats.ts'
 import { ENTRY_HEADER_BYTES, encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry, Index, Role } from '../../src/raft/types.ts'
 import { CLUSTER_ID, RecordedLog, storeIdOf, until } from './mesh-fixture.ts'
@@ -84,7 +84,7 @@ function status(peers: readonly (readonly [string, number | null])[], role: Role
   return told
 }
 
-function peer(id: string, changes: Partial<PeerStatus> = {}): PeerStatus {
+function peer(id: string, changes: Partial<PeerReport> = {}): PeerReport {
   return {
     ...{ id, address: '', isConnected: true, silentMs: 0, version: '', startedAtMs: 1 },
     ...{ apiAddresses: [], certificatePem: '', featureLevel: 1, matchIndex: 0 },
@@ -95,7 +95,7 @@ function peer(id: string, changes: Partial<PeerStatus> = {}): PeerStatus {
 function catchUps(nearFrom: Index) {
   const clock = new ManualClock()
   const alarms = new Alarms(clock, new RecordedLog().log)
-  const made = new CatchUps(alarms, clock, (index) => index >= nearFrom)
+  const made = new SnapshotCatchUp(alarms, clock, (index) => index >= nearFrom)
   const isOutrun = (): boolean => alarms.list().some(({ code }) => code === 'SNAPSHOT_LAGGING')
   return { made, clock, isOutrun }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { defaultLeadershipTiming } from '../../src/cluster/leadership/leadership.ts'
-import { LeadershipSteward } from '../../src/cluster/leadership/leadership-steward.ts'
+import { LeadershipBalancer } from '../../src/cluster/leadership/balancer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { KnownMembersFile } from '../../src/store/known-members-file.ts'
 import { command, formCluster } from './cluster-fixture.ts'
@@ -103,7 +103,7 @@ test('every controller knows how far the others are within a second, so that the
 test('leadership goes to the member of the highest priority, and stays where an operator puts it', async () => {
   cluster = await formCluster(3)
   const { ids } = cluster
-  const stewards = new Map<string, LeadershipSteward>()
+  const stewards = new Map<string, LeadershipBalancer>()
   const timing = {
     ...defaultLeadershipTiming,
     healthyMsMin: 300,
@@ -113,7 +113,7 @@ test('leadership goes to the member of the highest priority, and stays where an 
   for (const id of ids) {
     const priority = id === 'n3' ? 90 : 50
     const { clusterNode, log } = await cluster.start(id, { priority })
-    const steward = new LeadershipSteward(
+    const steward = new LeadershipBalancer(
       { ...timing, priority, slowFsyncMs: 60_000, slowLoopMs: 60_000 },
       {
         cluster: clusterNode,

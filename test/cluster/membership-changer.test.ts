@@ -7,8 +7,8 @@ import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
-import { EntryDesk } from '../../src/cluster/entrance/entry-desk.ts'
-import { entryRequestMessage } from '../../src/cluster/entrance/entry.ts'
+import { AdmissionServer } from '../../src/cluster/entrance/admission-server.ts'
+import { entryRequestMessage } from '../../src/cluster/entrance/judge-admission.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import {
   decodeLeaderCall,
@@ -17,7 +17,7 @@ import {
   encodePeerMessage,
 } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
-import { Steward } from '../../src/cluster/membership/steward.ts'
+import { MembershipReconciler } from '../../src/cluster/membership/reconciler.ts'
 import { present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -246,7 +246,7 @@ test.each([
     const consensus = new ScriptedConsensus()
     const said: string[] = []
     let shares = 0
-    const steward = new Steward({
+    const steward = new MembershipReconciler({
       actions: new RecordedActions(),
       consensus,
       state,
@@ -285,7 +285,7 @@ test('A stranger that asks to be let in over and over does not keep another one 
   const calls = new LeaderCalls(consensus, systemClock)
   const log = { info: () => undefined }
   const clock = systemClock
-  new EntryDesk({
+  new AdmissionServer({
     actions: new RecordedActions(),
     consensus,
     state,

@@ -6,9 +6,9 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { MembershipControl } from '../../src/ports/membership.ts'
-import { enterCluster } from '../../src/cluster/entrance/enter-cluster.ts'
-import { Entrance } from '../../src/cluster/entrance/entrance.ts'
-import type { EntryAnswer } from '../../src/cluster/entrance/entry.ts'
+import { enterCluster } from '../../src/cluster/entrance/admission-client.ts'
+import { RejoinLoop } from '../../src/cluster/entrance/rejoin-loop.ts'
+import type { EntryAnswer } from '../../src/cluster/entrance/judge-admission.ts'
 import { manageMembers } from '../../src/cluster/membership/manage.ts'
 import type { MemberManagement } from '../../src/cluster/membership/manage.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
@@ -36,7 +36,7 @@ export class ManagedCluster {
   stuckInSettling: string | null = null
   readonly #admissions = new Map<string, EntityRecord>()
   readonly #managements = new Map<string, MemberManagement>()
-  readonly #entrances = new Map<string, Entrance>()
+  readonly #entrances = new Map<string, RejoinLoop>()
   readonly #joinTimeoutMs: number
 
   private constructor(cluster: TestCluster, joinTimeoutMs: number) {
@@ -182,7 +182,7 @@ export class ManagedCluster {
   }
 
   #entrance(node: TestNode): void {
-    const entrance = new Entrance({
+    const entrance = new RejoinLoop({
       consensus: node.clusterNode,
       storeId: node.storeId,
       seeds: () => [],

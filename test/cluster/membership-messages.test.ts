@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { actorOf } from '../../src/cluster/membership/messages.ts'
+import { actorOfMessage } from '../../src/cluster/membership/messages.ts'
 import {
   decodePeerMessage,
   encodePeerMessage,
@@ -16,13 +16,13 @@ const { request } = peerMethods.change
 /** As it comes from the controller that passes a request on. */
 function received(by: Actor, form: PeerForm): Actor {
   const message = { by: { actor: by } }
-  return actorOf(decodePeerMessage(request, encodePeerMessage(request, message, form)).by)
+  return actorOfMessage(decodePeerMessage(request, encodePeerMessage(request, message, form)).by)
 }
 
 /** As release 0.1 writes it. */
 function receivedJson(by: unknown): Actor {
   const payload = new TextEncoder().encode(JSON.stringify({ verb: 'remove', id: 'n1', by }))
-  return actorOf(decodePeerMessage(request, payload).by)
+  return actorOfMessage(decodePeerMessage(request, payload).by)
 }
 
 describe('who asked the controller that passes a request on', () => {
@@ -54,7 +54,7 @@ describe('who asked the controller that passes a request on', () => {
   })
 
   test('is refused when it names nobody, or a permission that no session has', () => {
-    expect(() => actorOf(undefined)).toThrow('by is none of')
+    expect(() => actorOfMessage(undefined)).toThrow('by is none of')
     const claim = { case: 'session', value: withPermission('full') } as never
     expect(() => received(claim, 'protobuf')).toThrow('permission is none of a session')
   })

@@ -3,8 +3,8 @@ import { createSecureContext } from 'node:tls'
 import { Client, credentials } from '@grpc/grpc-js'
 import type { ServiceError, status as Status } from '@grpc/grpc-js'
 
-import { refusalIn } from '../../src/cluster/handshake/mesh-refusal.ts'
-import type { Refusal } from '../../src/cluster/handshake/mesh-refusal.ts'
+import { meshRefusalIn } from '../../src/cluster/handshake/mesh-refusal.ts'
+import type { MeshRefusal } from '../../src/cluster/handshake/mesh-refusal.ts'
 import { meshService } from '../../src/cluster/transport/mesh-service.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 
@@ -13,7 +13,7 @@ export interface End {
   readonly details: string
   /** Received before the end. */
   readonly frames: number
-  readonly refusal: Refusal | null
+  readonly refusal: MeshRefusal | null
 }
 
 export interface Attack {
@@ -47,7 +47,7 @@ export async function attackMesh(attack: Attack): Promise<End> {
   try {
     return await new Promise<End>((resolve) => {
       call.on('error', ({ code, details, metadata }: ServiceError) =>
-        resolve({ code, details, frames: received, refusal: refusalIn(metadata) }),
+        resolve({ code, details, frames: received, refusal: meshRefusalIn(metadata) }),
       )
       for (const frame of frames) call.write(Buffer.from(frame))
     })

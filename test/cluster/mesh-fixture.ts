@@ -7,8 +7,8 @@ import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { AddressBook } from '../../src/cluster/transport/addresses.ts'
-import type { Log } from '../../src/cluster/log.ts'
-import type { Refusal } from '../../src/cluster/handshake/mesh-refusal.ts'
+import type { Logger } from '../../src/cluster/logger.ts'
+import type { MeshRefusal } from '../../src/cluster/handshake/mesh-refusal.ts'
 import { Mesh } from '../../src/cluster/transport/mesh.ts'
 import type { MeshEvents } from '../../src/cluster/transport/mesh-parts.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
@@ -101,7 +101,7 @@ export function helloOf(id: string): Hello {
 /** Keeps what was written, for tests that ask whether an operator would have been told. */
 export class RecordedLog {
   readonly lines: string[] = []
-  readonly log: Log
+  readonly log: Logger
 
   constructor() {
     const at = (level: string) => (fields: object, message: string) => {
@@ -119,7 +119,7 @@ export interface TestMesh {
   readonly raft: { from: NodeId; content: RaftContent }[]
   readonly forward: { from: NodeId; frame: ForwardFrame['frame']; isAnswer: boolean }[]
   readonly links: { to: NodeId; isReady: boolean }[]
-  readonly refusals: { by: NodeId; refusal: Refusal }[]
+  readonly refusals: { by: NodeId; refusal: MeshRefusal }[]
   readonly book: AddressBook
 }
 

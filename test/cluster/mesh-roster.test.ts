@@ -8,9 +8,9 @@ import { AddressBook } from '../../src/cluster/transport/addresses.ts'
 import type { RefusalReason } from '../../src/cluster/handshake/handshake.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
-import { RosterKeeper } from '../../src/cluster/handshake/roster.ts'
-import { Witness } from '../../src/cluster/handshake/witness.ts'
-import type { RosterRecord } from '../../src/ports/roster.ts'
+import { MembershipCache } from '../../src/cluster/handshake/membership-cache.ts'
+import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
+import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
 import { countedBy } from '../../src/raft/configuration.ts'
 import type { CoreStatus } from '../../src/raft/effects.ts'
 import {
@@ -70,7 +70,7 @@ function frameOf(names: string, index: number): Roster {
 }
 
 interface Stage {
-  readonly keeper: RosterKeeper
+  readonly keeper: MembershipCache
   readonly events: HostEvent[]
   readonly sent: { index: number }[]
   nowMs: number
@@ -79,7 +79,7 @@ interface Stage {
   readonly told: () => string[]
 }
 
-function stage(status: CoreStatus, heard: RosterRecord | null = null): Stage {
+function stage(status: CoreStatus, heard: MembershipRecord | null = null): Stage {
   const events: HostEvent[] = []
   const sent: { index: number }[] = []
   const identity = identityOf('a')
@@ -92,12 +92,12 @@ function stage(status: CoreStatus, heard: RosterRecord | null = null): Stage {
     nowMs: 1,
   })
   const found: { nowMs: number } = { nowMs: 0 }
-  const keeper = new RosterKeeper(status, heard, {
+  const keeper = new MembershipCache(status, heard, {
     selfId: 'a',
     storeId: storeIdOf('a'),
     generation: 1,
     book,
-    witness: new Witness(1),
+    witness: new RollbackDetector(1),
     monotonicMs: () => found.nowMs,
     onView: ({ members }) => book.setMembers(new Map(members.map((one) => [one.id, one]))),
     broadcast: (frame) => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import type { Hello } from '../../proto/gen/mesh_pb.ts'
-import { Witness } from '../../src/cluster/handshake/witness.ts'
+import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
 import { storeIdOf } from './mesh-fixture.ts'
 
 interface Said {
@@ -34,12 +34,12 @@ function positionOf([term, index]: readonly [number, number]): { term: bigint; i
 }
 
 /** Of a caller, unless said otherwise. */
-function judge(witness: Witness, said: Said, isCaller = true): string {
+function judge(witness: RollbackDetector, said: Said, isCaller = true): string {
   return witness.judge('b', hello(said), isCaller) ?? 'fine'
 }
 
 test('a disk that has gone forward is fine, and one that forgot its term is not', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 10] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 12] })).toBe('fine')
   expect(judge(witness, { term: 5, last: [3, 12] })).toBe('fine')
@@ -47,7 +47,7 @@ test('a disk that has gone forward is fine, and one that forgot its term is not'
 })
 
 test('what was acknowledged to the leader of a term is still there in that term, after a start as well', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [2, 4] })).toBe('fine')
   witness.noteMatch('b', 3, 9)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('rolled-back')
@@ -56,7 +56,7 @@ test('what was acknowledged to the leader of a term is still there in that term,
 })
 
 test('a later leader may shorten what nobody committed, in pieces, and is not taken for a rollback', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   // The leader of term 5 replaces entries of term 3 by its own, the first of which is of term 2.
   expect(judge(witness, { term: 5, last: [3, 8] })).toBe('fine')
@@ -66,7 +66,7 @@ test('a later leader may shorten what nobody committed, in pieces, and is not ta
 })
 
 test('what was applied is never gone, whatever the term', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteApplied('b', 1000n, 7)
   expect(judge(witness, { term: 9, last: [3, 6], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
@@ -74,7 +74,7 @@ test('what was applied is never gone, whatever the term', () => {
 })
 
 test('a count of starts that ran back tells a restored disk of an idle cluster, and an older twin from a newer one', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   const idle = { term: 3, last: [3, 8] } as const
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
   expect(judge(witness, { ...idle, boot: 4, startedAtMs: 9000 })).toBe('rolled-back')
@@ -84,7 +84,7 @@ test('a count of starts that ran back tells a restored disk of an idle cluster, 
 })
 
 test('what the two directions of streams say is not ordered, so within one life neither is held against the other', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // Said before the answer above was made, and arriving after it.
   expect(judge(witness, { term: 2, last: [2, 5] })).toBe('fine')
@@ -96,7 +96,7 @@ test('what the two directions of streams say is not ordered, so within one life 
 })
 
 test('another disk under the name begins a history of its own', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 9, last: [9, 90] })).toBe('fine')
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
   witness.noteMatch('b', 9, 95)
@@ -105,7 +105,7 @@ test('another disk under the name begins a history of its own', () => {
 })
 
 test('what was applied is held against the process that said so only, however late it is heard of', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 8], boot: 2, startedAtMs: 2000 })).toBe('fine')
   witness.noteApplied('b', 1000n, 9)
@@ -113,7 +113,7 @@ test('what was applied is held against the process that said so only, however la
 })
 
 test('what an earlier process was told is held against a peer, by the same order, unless the cluster began anew', () => {
-  const first = new Witness(1)
+  const first = new RollbackDetector(1)
   expect(judge(first, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(first, { term: 3, last: [3, 9] }, false)).toBe('fine')
   first.noteMatch('b', 3, 12)
@@ -121,18 +121,22 @@ test('what an earlier process was told is held against a peer, by the same order
   expect(first.takeChanged()).toBe(false)
   const kept = first.marks()
   // In its life of then, what it answered may have been said after what it says as a caller.
-  expect(judge(new Witness(1, kept), { term: 3, last: [3, 11] })).toBe('rolled-back')
-  expect(judge(new Witness(1, kept), { term: 3, last: [3, 12] })).toBe('fine')
-  expect(judge(new Witness(1, kept), { term: 3, last: [3, 10] }, false)).toBe('fine')
+  expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 11] })).toBe('rolled-back')
+  expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 12] })).toBe('fine')
+  expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 10] }, false)).toBe('fine')
   const later = { term: 3, boot: 2, startedAtMs: 2000 } as const
-  expect(judge(new Witness(1, kept), { ...later, last: [3, 11] }, false)).toBe('rolled-back')
-  expect(judge(new Witness(1, kept), { ...later, last: [3, 12] })).toBe('fine')
-  expect(judge(new Witness(1, kept), { ...later, last: [3, 1], store: 'new' })).toBe('fine')
-  expect(judge(new Witness(2, kept), { ...later, last: [3, 1] })).toBe('fine')
+  expect(judge(new RollbackDetector(1, kept), { ...later, last: [3, 11] }, false)).toBe(
+    'rolled-back',
+  )
+  expect(judge(new RollbackDetector(1, kept), { ...later, last: [3, 12] })).toBe('fine')
+  expect(judge(new RollbackDetector(1, kept), { ...later, last: [3, 1], store: 'new' })).toBe(
+    'fine',
+  )
+  expect(judge(new RollbackDetector(2, kept), { ...later, last: [3, 1] })).toBe('fine')
 })
 
 test('a damaged disk that says what it owes is held to that, as if it had it', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteMatch('b', 3, 20)
   witness.noteApplied('b', 1000n, 19)
@@ -143,7 +147,7 @@ test('a damaged disk that says what it owes is held to that, as if it had it', (
 })
 
 test('to owe something excuses no disk from what it owed beyond, nor from its term or its count of starts', () => {
-  const witness = new Witness(1)
+  const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8], boot: 4, startedAtMs: 4000 })).toBe('fine')
   witness.noteMatch('b', 3, 20)
   const restored = { last: [3, 8], boot: 5, startedAtMs: 5000, owed: [3, 19] } as const

@@ -177,7 +177,7 @@ test('a member of release 0.1 is asked again in JSON; another refusal is the ans
 
 test.each([
   ['is taken', '', null],
-  ['that was damaged on its way is not', 'x', 'the whole does not match its checksum'],
+  ['that was damaged on its way is not', 'x', 'checksum mismatch'],
 ])('a state of a member of release 0.1 %s', async (_what, damage, fault) => {
   const pieces = ['first ', 'second ', 'last']
   const sha256 = createHash('sha256').update(pieces.join('')).digest()

@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, FormSchema } from '../../proto/gen/command_pb.ts'
 import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { AdmissionDesk } from '../../src/cluster/entrance/admission.ts'
+import { JoinTickets } from '../../src/cluster/entrance/join-tickets.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { RotationParts } from '../../src/cluster/secrets/secret-rotation.ts'
 import { formingSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'
@@ -44,7 +44,7 @@ export interface TestMember {
   readonly id: string
   readonly leaf: CertifiedKey
   readonly keyring: Keyring
-  readonly desk: AdmissionDesk
+  readonly desk: JoinTickets
   readonly rotation: RotationParts
 }
 
@@ -139,7 +139,7 @@ export class SecretsCluster implements Proposer {
       log,
     })
     await keyring.refresh()
-    const desk = new AdmissionDesk({
+    const desk = new JoinTickets({
       cluster: this.view(id),
       proposer: this,
       state,
@@ -221,10 +221,7 @@ export class SecretsCluster implements Proposer {
   }
 }
 
-type AdmissionView = Pick<
-  ConstructorParameters<typeof AdmissionDesk>[0]['cluster'],
-  'configuration'
->
+type AdmissionView = Pick<ConstructorParameters<typeof JoinTickets>[0]['cluster'], 'configuration'>
 
 export function spkiOf(certificatePem: string): Uint8Array {
   const [{ native }] = parseCertificates(certificatePem)

@@ -4,10 +4,10 @@ import { afterEach, expect, test } from 'vitest'
 
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { CatchUps } from '../../src/cluster/snapshots/catch-up.ts'
+import { SnapshotCatchUp } from '../../src/cluster/snapshots/catch-up.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { HostCommand, HostLink, MainLink } from '../../src/cluster/link.ts'
-import { SnapshotDesk } from '../../src/cluster/snapshots/snapshot-desk.ts'
+import { SnapshotSource } from '../../src/cluster/snapshots/snapshot-source.ts'
 import {
   defaultSnapshotReceiverOptions,
   SnapshotReceiver,
@@ -15,7 +15,7 @@ import {
 import type { ReceivedSnapshot } from '../../src/cluster/snapshots/snapshot-receiver.ts'
 import { SnapshotSender } from '../../src/cluster/snapshots/snapshot-sender.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { StoreMark } from '../../src/ports/state-store.ts'
+import type { StorePosition } from '../../src/ports/state-store.ts'
 import { nodeFileSystem } from '../../src/store/file-system.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -36,7 +36,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-function markAt(index: number, changes: Partial<StoreMark> = {}): StoreMark {
+function markAt(index: number, changes: Partial<StorePosition> = {}): StorePosition {
   const common = { timeMs: index, featureLevel: 1, digest: '', entitiesDigest: '' }
   const text = Buffer.from(configuration).toString('base64')
   return { position: { term: 1, index }, configuration: text, ...common, ...changes }
@@ -55,8 +55,8 @@ async function side(free: { bytes: number }) {
     receive: async () => await store.receive(),
     restore: async (receiver: { swap: () => Promise<void> }) => await receiver.swap(),
   }
-  const desk = new SnapshotDesk(machine, main, {
-    catchUps: new CatchUps(alarms, systemClock, () => true),
+  const desk = new SnapshotSource(machine, main, {
+    catchUps: new SnapshotCatchUp(alarms, systemClock, () => true),
     guard: { isOut: false, makeRoom: () => Promise.resolve() },
   })
   ends.push(async () => {
@@ -69,10 +69,10 @@ async function side(free: { bytes: number }) {
 }
 
 /** Main hears of its part; `restore` is the cluster node's to do, here as there. */
-function serve(main: MainLink, desk: SnapshotDesk): void {
+function serve(main: MainLink, desk: SnapshotSource): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)
-    else desk.handle(event as Parameters<SnapshotDesk['handle']>[0])
+    else desk.handle(event as Parameters<SnapshotSource['handle']>[0])
   }
 }
 

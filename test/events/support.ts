@@ -3,7 +3,7 @@ import { Events } from '../../src/events/open-events.ts'
 import type { EventOptions, EventsParts } from '../../src/events/open-events.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { ClusterView } from '../../src/ports/cluster-view.ts'
-import { NO_VITALS } from '../../src/ports/vitals.ts'
+import { NO_VITALS } from '../../src/ports/stats.ts'
 
 const { fields } = controllerOptions.events
 const { file, stdout } = fields

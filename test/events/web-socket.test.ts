@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 
 import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { textValue } from '../../src/channel/headers.ts'
 import { contentType, headerKey } from '../../src/channel/numbers.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -21,7 +21,7 @@ afterAll(() => {
 /** A client of the API family, as bare as can be. */
 class Client {
   readonly socket: Socket
-  readonly messages: Message[] = []
+  readonly messages: ChannelMessage[] = []
   head = ''
   isClosed = false
   closeReason = ''

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Identity } from '../../src/entities/identity.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Reader } from '../../src/fsm/reader.ts'
-import { matches, members } from '../../src/fsm/roles.ts'
+import { matches, roleMembers } from '../../src/fsm/roles.ts'
 import type { State } from '../../src/fsm/state.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
@@ -39,7 +39,7 @@ test('a service of the fabric alone is not there for the kind of services that p
   state.put('service', { ...state.get('service', 's2'), id: 's2', isFabricOnly: true })
   expect(state.get('service', 's2')).toBeUndefined()
   for (const roles of [['#all'], ['#x'], ['@s1', '@s2']]) {
-    expect([...members(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual(['s1'])
+    expect([...roleMembers(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual(['s1'])
   }
   expect(new Reader(state, clock).count('service')).toBe(1)
 })

@@ -18,7 +18,7 @@ import {
   extendIdentity,
   loadIssuer,
 } from '../../src/pki/enrolled-certificate.ts'
-import type { Enrollment, Issuer } from '../../src/pki/enrolled-certificate.ts'
+import type { EnrolledSubject, CertificateSigner } from '../../src/pki/enrolled-certificate.ts'
 import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
 import { X509Certificate as OtherReader } from '../../src/pki/x509.ts'
 import {
@@ -37,7 +37,7 @@ const yearMs = 365 * DAY_MS
 const validity = validityFrom(nowMs, 10 * yearMs)
 let root: CertifiedKey
 let issuing: CertifiedKey
-let issuer: Issuer
+let issuer: CertificateSigner
 
 beforeAll(async () => {
   root = await createRootAuthority({ commonName: 'network root', validity })
@@ -45,7 +45,10 @@ beforeAll(async () => {
   issuer = loadIssuer(issuing)
 })
 
-function enrollment(options: RequestOptions = {}, changes: Partial<Enrollment> = {}): Enrollment {
+function enrollment(
+  options: RequestOptions = {},
+  changes: Partial<EnrolledSubject> = {},
+): EnrolledSubject {
   const request = readEnrollmentRequest(requestPem(options))
   return { issuer, trustDomain: 'test.internal', request, nowMs, lifetimeMs: yearMs, ...changes }
 }

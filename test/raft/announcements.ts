@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import { Witness } from '../../src/cluster/handshake/witness.ts'
+import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Index, Message, NodeId } from '../../src/raft/types.ts'
 import type { Core } from '../../src/raft/core.ts'
@@ -17,7 +17,7 @@ interface Announced {
  * elections, truncations and snapshots come, the witness never takes one of them for rolled back.
  */
 export class Announcements {
-  readonly #witnesses = new Map<Announced['platter'], Witness>()
+  readonly #witnesses = new Map<Announced['platter'], RollbackDetector>()
 
   /** As the mesh notes what comes on a peer's streams, and at the earliest: when it leaves. */
   onSend({ id, platter }: Announced, message: Message): void {
@@ -52,8 +52,8 @@ export class Announcements {
     assert(fault === null, `${id} is taken for ${fault} at ${onDisk.term}: ${term}/${index}`)
   }
 
-  #of(platter: Announced['platter']): Witness {
-    const witness = this.#witnesses.get(platter) ?? new Witness(1)
+  #of(platter: Announced['platter']): RollbackDetector {
+    const witness = this.#witnesses.get(platter) ?? new RollbackDetector(1)
     this.#witnesses.set(platter, witness)
     return witness
   }

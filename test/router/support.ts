@@ -8,7 +8,7 @@ import { expect } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
 import type { Outgoing } from '../../src/channel/channel.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { readHello } from '../../src/channel/hello.ts'
 import type { Hello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
@@ -35,7 +35,7 @@ export const trustDomain = 'test.example'
 /** A controller whose answers are the test's; its TLS and its channels are real. */
 export class ScriptedController {
   readonly id: string
-  readonly received: Message[] = []
+  readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
   /** Of certificates of routers that it is asked about. */
   verifies = true
@@ -107,7 +107,7 @@ export class ScriptedController {
     return this.#channels.size
   }
 
-  ofType(contentType: number): Message[] {
+  ofType(contentType: number): ChannelMessage[] {
     return this.received.filter((message) => message.contentType === contentType)
   }
 

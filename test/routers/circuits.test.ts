@@ -12,7 +12,7 @@ import {
 import type { Route } from '../../proto/gen/router_pb.ts'
 import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
 import { int32Value, readInt32, readText, textValue } from '../../src/channel/headers.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Host } from '../../src/ports/hosts.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
@@ -102,7 +102,7 @@ const linked = (id: string, from: string, to: string) =>
   )
 
 async function dial(pipe: Pipe, peerData: ReadonlyMap<number, Uint8Array> = new Map()) {
-  const headers: Message['headers'] = new Map([
+  const headers: ChannelMessage['headers'] = new Map([
     [11, textValue('session token')],
     [14, textValue('api token')],
     [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
@@ -121,7 +121,7 @@ const unroutes = (pipe: Pipe) =>
   })
 
 async function answer(pipe: Pipe, route: Route | undefined, error: string | null = null) {
-  const headers: Message['headers'] = new Map([
+  const headers: ChannelMessage['headers'] = new Map([
     [1101, int32Value(route?.attempt ?? 0)],
     error === null ? [1102, Uint8Array.of(1)] : [1103, textValue(error)],
     ...(error === null ? ([[1110, textValue('seen by the host')]] as const) : []),

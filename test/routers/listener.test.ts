@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { boundConnections } from '../../src/api/transport/connections.ts'
 import { listenerTls } from '../../src/api/transport/tls.ts'
 import { FrameDecoder } from '../../src/channel/frame.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { textValue } from '../../src/channel/headers.ts'
 import { gateOf } from '../../src/controller/service/routers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -95,7 +95,7 @@ async function enrolled(name: string): Promise<Enrolled> {
 interface Dialed {
   readonly socket: TLSSocket
   /** Null when the socket closes without one. */
-  readonly answer: Message | null
+  readonly answer: ChannelMessage | null
 }
 
 async function dial(
@@ -113,7 +113,7 @@ async function dial(
   })
   const limits = { frameHeadersBytesMax: 65_536, frameHeadersMax: 99, frameBodyBytesMax: 65_536 }
   const decoder = new FrameDecoder(limits)
-  const answer = new Promise<Message | null>((resolve) => {
+  const answer = new Promise<ChannelMessage | null>((resolve) => {
     socket.on('data', (chunk: Buffer) => {
       const [first] = decoder.push(chunk).messages
       if (first !== undefined) resolve(first)

@@ -8,7 +8,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import type { ModelChangeSet } from '../../proto/gen/router_pb.ts'
 import { readText } from '../../src/channel/headers.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import type {
   ModelEvent,
   ModelFollower,
@@ -106,13 +106,13 @@ async function subscribe(pipe: Pipe, asked: Asked = {}): Promise<void> {
   await settle()
 }
 
-const wholes = (pipe: Pipe): Message[] => pipe.ofType(20_500)
+const wholes = (pipe: Pipe): ChannelMessage[] => pipe.ofType(20_500)
 const sets = (pipe: Pipe): ModelChangeSet[] =>
   pipe.ofType(20_501).map(({ body }) => fromBinary(ModelChangeSetSchema, body))
 const indexes = (pipe: Pipe): (readonly [number, number])[] =>
   sets(pipe).map(({ previousIndex, index }) => [Number(previousIndex), Number(index)])
 
-async function wholeSent(pipe: Pipe, count: number): Promise<Message> {
+async function wholeSent(pipe: Pipe, count: number): Promise<ChannelMessage> {
   return await until(`${count} whole models`, () =>
     Promise.resolve(wholes(pipe).length === count ? wholes(pipe).at(-1) : null),
   )

@@ -4,7 +4,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import type { LiveLink } from '../../src/ports/live-links.ts'
 import type { Host } from '../../src/ports/hosts.ts'
 import { chooseHost } from '../../src/routers/circuits/choose-host.ts'
-import type { Candidate } from '../../src/routers/circuits/choose-host.ts'
+import type { HostCandidate } from '../../src/routers/circuits/choose-host.ts'
 import type { PathRules } from '../../src/routers/circuits/path.ts'
 import { cheapestPaths } from '../../src/routers/circuits/path.ts'
 
@@ -83,8 +83,8 @@ describe('of several hosts', () => {
     ({
       host: { terminatorId: id, cost, precedence } as Host,
       path: { routerIds: ['a'], links: [], cost: 0 },
-    }) satisfies Candidate
-  const chosen = (candidates: readonly Candidate[], strategy = 'smartrouting', drawn = 0) =>
+    }) satisfies HostCandidate
+  const chosen = (candidates: readonly HostCandidate[], strategy = 'smartrouting', drawn = 0) =>
     chooseHost(candidates, strategy as 'smartrouting', drawn)?.host.terminatorId
 
   test('the cheapest is dialed, and of equal ones the same each time', () => {

@@ -8,10 +8,10 @@ import {
   UpdateCtrlAddressesSchema,
 } from '../../proto/gen/router_pb.ts'
 import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
-import type { AdmittedRouter, Admission } from '../../src/routers/admission.ts'
+import type { AdmittedRouter, RouterAdmission } from '../../src/routers/admission.ts'
 import type { ClusterAddresses } from '../../src/routers/messages.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
 import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
@@ -23,8 +23,8 @@ const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 const er1: AdmittedRouter = { id: 'er1', name: 'gate', isEdge: true, certPem: 'pem 1' }
 
 class Stage {
-  admission: Admission = { ok: true, router: er1 }
-  judge: () => Admission = () => this.admission
+  admission: RouterAdmission = { ok: true, router: er1 }
+  judge: () => RouterAdmission = () => this.admission
   revoked: string | null = null
   addresses: ClusterAddresses | null = {
     controllers: [
@@ -56,7 +56,7 @@ class Stage {
     },
   })
 
-  async dial(changes: Partial<Message> = {}): Promise<Pipe> {
+  async dial(changes: Partial<ChannelMessage> = {}): Promise<Pipe> {
     const pipe = new Pipe()
     this.channels.accept(pipe as unknown as TLSSocket)
     const headers = new Map([
@@ -77,7 +77,7 @@ afterEach(() => {
   stage = new Stage()
 })
 
-const resultOf = (pipe: Pipe, sequence: number): Message | undefined =>
+const resultOf = (pipe: Pipe, sequence: number): ChannelMessage | undefined =>
   pipe
     .ofType(2)
     .find(
@@ -85,7 +85,8 @@ const resultOf = (pipe: Pipe, sequence: number): Message | undefined =>
         Buffer.compare(headers.get(1) ?? flagValue(true), int32Value(sequence)) === 0,
     )
 
-const isSuccess = (message: Message | undefined): boolean => message?.headers.get(2)?.[0] === 1
+const isSuccess = (message: ChannelMessage | undefined): boolean =>
+  message?.headers.get(2)?.[0] === 1
 
 describe('a router that is admitted', () => {
   test('learns who answers and what it can do, and is online', async () => {

@@ -1,10 +1,10 @@
 import type { TLSSocket } from 'node:tls'
 
 import { flagValue, maskValue, textValue } from '../../src/channel/headers.ts'
-import type { Message } from '../../src/channel/frame.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
-import type { Admission } from '../../src/routers/admission.ts'
+import type { RouterAdmission } from '../../src/routers/admission.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
 import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
@@ -33,7 +33,7 @@ export class RouterStage {
         version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' },
       },
       gate: {
-        admit: (): Admission => {
+        admit: (): RouterAdmission => {
           const router = { id: this.#next, name: this.#next, isEdge: true, certPem: 'pem' }
           return { ok: true, router }
         },
@@ -52,7 +52,7 @@ export class RouterStage {
     this.routerIds.add(id)
     const pipe = new Pipe()
     this.channels.accept(pipe as unknown as TLSSocket)
-    const own: Message['headers'] = new Map([
+    const own: ChannelMessage['headers'] = new Map([
       [4, textValue(version)],
       [7, textValue('ctrl.default')],
       [9, flagValue(true)],

@@ -9,7 +9,7 @@ import { StateDamaged } from '../../src/fsm/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
-import type { RosterRecord } from '../../src/ports/roster.ts'
+import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'
 import type { Core } from '../../src/raft/core.ts'
 import { decodeEntries } from '../../src/raft/entry-codec.ts'
@@ -79,7 +79,7 @@ export class Controller {
   readonly store: number
   files = new FaultyMemoryFiles()
   stateDisk: MemoryState = emptyMemoryState()
-  roster: RosterRecord | null = null
+  roster: MembershipRecord | null = null
   platter = new Platter()
   life: Life | null = null
   isStarting = false

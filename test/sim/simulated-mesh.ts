@@ -1,7 +1,7 @@
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { judgeCaller, judgeHistory, judgePeer } from '../../src/cluster/handshake/handshake.ts'
-import type { Roster, Verdict } from '../../src/cluster/handshake/handshake.ts'
+import type { PeerTrust, Verdict } from '../../src/cluster/handshake/handshake.ts'
 import type {
   HostMesh,
   MeshEvents,
@@ -19,7 +19,7 @@ import {
   MessageEncoder,
 } from '../../src/cluster/message-codec.ts'
 import type { RaftContent } from '../../src/cluster/message-codec.ts'
-import { Witness } from '../../src/cluster/handshake/witness.ts'
+import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
 import type { PeerCaller } from '../../src/ports/peer-channel.ts'
 import { entryBytes } from '../../src/raft/log.ts'
 import type { Index, Message, NodeId, Term } from '../../src/raft/types.ts'
@@ -79,12 +79,12 @@ export class SimulatedMesh implements HostMesh {
   readonly #options: MeshOptions
   readonly #parts: MeshParts
   readonly #events: MeshEvents
-  readonly #witness: Witness
+  readonly #witness: RollbackDetector
   readonly #peers = new Map<NodeId, PeerRecord>()
   /** By caller: what it dialled to us. */
   readonly #inbound = new Map<NodeId, Link>()
   #encoder = new MessageEncoder()
-  #roster: Roster
+  #roster: PeerTrust
   #configurationIndex: Index
   #isRunning = false
 
@@ -100,7 +100,7 @@ export class SimulatedMesh implements HostMesh {
     this.#options = options
     this.#parts = parts
     this.#events = events
-    this.#witness = options.witness ?? new Witness(options.generation)
+    this.#witness = options.witness ?? new RollbackDetector(options.generation)
     this.#roster = this.#rosterOf(options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
     options.book.setMembers(this.#roster.members)
@@ -244,7 +244,7 @@ export class SimulatedMesh implements HostMesh {
     return judgePeer({ leafDer: this.#world.leafOf(id), hello, expectedId }, this.#roster)
   }
 
-  #rosterOf(members: readonly Member[]): Roster {
+  #rosterOf(members: readonly Member[]): PeerTrust {
     const { selfId, clusterId, generation, trustDomain } = this.#options
     const byId = new Map(members.map((member) => [member.id, member]))
     return { selfId, clusterId, generation, trustDomain, members: byId }

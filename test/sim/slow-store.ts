@@ -1,6 +1,6 @@
 import type {
   StateStore,
-  StoreMark,
+  StorePosition,
   StoreReceiver,
   StoreRecord,
   StoreSnapshot,
@@ -29,7 +29,7 @@ export class SlowStore implements StateStore {
     this.#timing = timing
   }
 
-  mark(): StoreMark | null {
+  mark(): StorePosition | null {
     return this.#inner.mark()
   }
 
@@ -41,7 +41,7 @@ export class SlowStore implements StateStore {
     return this.#inner.records()
   }
 
-  async write(records: readonly StoreRecord[], mark: StoreMark): Promise<void> {
+  async write(records: readonly StoreRecord[], mark: StorePosition): Promise<void> {
     await pause(this.#timing.writeMs())
     await this.#inner.write(records, mark)
   }

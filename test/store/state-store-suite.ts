@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { StateStore, StoreMark, StoreReceiver } from '../../src/ports/state-store.ts'
+import type { StateStore, StorePosition, StoreReceiver } from '../../src/ports/state-store.ts'
 
 export interface OpenedStore {
   readonly store: StateStore
@@ -7,7 +7,7 @@ export interface OpenedStore {
   reopen(): Promise<OpenedStore>
 }
 
-export function markAt(index: number, term = 1): StoreMark {
+export function markAt(index: number, term = 1): StorePosition {
   return {
     position: { term, index },
     timeMs: 1_700_000_000_000 + index,

@@ -9,7 +9,7 @@ import type { HostCommand, HostEvent, HostLink, HostStatus } from '../../src/clu
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { NO_VITALS } from '../../src/ports/vitals.ts'
+import { NO_VITALS } from '../../src/ports/stats.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 import { anySystem } from '../support/commands.ts'
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { releaseBuffer } from '../../lib/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from '../limits.ts'
 
@@ -12,7 +12,7 @@ import type { ApiLimits } from '../limits.ts'
  * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
  */
 export async function readBody(
-  call: Call,
+  call: RequestContext,
   contentType: string | undefined,
   stream: Readable,
   limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>,
@@ -42,7 +42,7 @@ export async function readBody(
  * @returns null for a small one, which needs none; else rejects with the Problem SERVER_TOO_MANY_REQUESTS.
  */
 export function roomFor(
-  call: Call,
+  call: RequestContext,
   declared: string | undefined,
   stream: IncomingMessage,
   bodies: LargeBodies,
@@ -54,7 +54,7 @@ export function roomFor(
 }
 
 async function takeRoom(
-  call: Call,
+  call: RequestContext,
   bytes: number,
   stream: IncomingMessage,
   bodies: LargeBodies,

@@ -34,7 +34,7 @@ export const corsHeaders: Readonly<Record<string, string>> = {
  * The headers of the answer to an OPTIONS request. `asked` are its Access-Control-Request-Method and -Headers.
  * @throws {Problem} COULD_NOT_VALIDATE without a method, METHOD_NOT_ALLOWED, HEADER_NOT_ALLOWED.
  */
-export function preflight(asked: {
+export function corsPreflight(asked: {
   method: string | undefined
   headers: string | undefined
 }): Readonly<Record<string, string>> {

@@ -17,7 +17,7 @@ export function wholeOf({ length }: readonly unknown[]): Pagination {
   return { limit: length, offset: 0, totalCount: length }
 }
 
-export interface Answer {
+export interface Reply {
   readonly status: number
   readonly body: Body
   readonly contentType: string
@@ -31,7 +31,7 @@ export interface Answer {
   ) => void
 }
 
-export interface TextAnswer extends Answer {
+export interface TextAnswer extends Reply {
   readonly body: string
 }
 
@@ -58,7 +58,7 @@ export function listAnswer(
   data: readonly unknown[],
   pagination: Pagination,
   filterableFields: readonly string[],
-): Answer {
+): Reply {
   const metaText = listMetaText(pagination, filterableFields)
   const body = `{"data":${JSON.stringify(data)},"meta":${metaText}}`
   return { status: 200, body, contentType: JSON_TYPE }
@@ -72,7 +72,7 @@ export function createdAnswer(
   collection: string,
   id: string,
   ignoredFields: readonly string[],
-): Answer {
+): Reply {
   return answer(
     201,
     { _links: { self: { href: `./${collection}/${id}` } }, id },
@@ -81,22 +81,22 @@ export function createdAnswer(
 }
 
 /** For update, delete and acknowledgements. */
-export function emptyAnswer(ignoredFields: readonly string[] = []): Answer {
+export function emptyAnswer(ignoredFields: readonly string[] = []): Reply {
   return answer(200, {}, ignoredMeta(ignoredFields))
 }
 
 /** What was asked for has begun. */
-export function begunAnswer(): Answer {
+export function begunAnswer(): Reply {
   return answer(202, {})
 }
 
 /** For what is too large to be held: the client knows that it is whole by the end of its chunked coding. */
-export function streamedAnswer(chunks: AsyncIterable<Uint8Array>): Answer {
+export function streamedAnswer(chunks: AsyncIterable<Uint8Array>): Reply {
   return { status: 200, body: '', contentType: 'application/octet-stream', chunks }
 }
 
 /** For the few operations of the API family whose answer has no envelope. */
-export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Answer {
+export function bareAnswer(body: Body, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }
 

@@ -1,9 +1,9 @@
 import { pageLimits } from '../../fsm/query/list.ts'
 import { FairShare } from '../../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { listMetaText } from './envelope.ts'
-import type { Answer, Pagination } from './envelope.ts'
+import type { Reply, Pagination } from './envelope.ts'
 import type { ListResult, Listing } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProcessorShare } from '../processor-share.ts'
@@ -60,7 +60,7 @@ class Rendering<T> {
     this.#text = ''
   }
 
-  answer(): Answer {
+  answer(): Reply {
     const { pagination, filterableFields } = this.#rows
     const body = `${this.#text}],"meta":${listMetaText(pagination, filterableFields)}}`
     const answer = { status: 200, contentType: 'application/json' }
@@ -90,23 +90,23 @@ export class ListAnswers {
    * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS.
    */
   found<T>(
-    call: Call,
+    call: RequestContext,
     listing: Listing,
     rowsOf: (found: ListResult) => Rows<T>,
-  ): Answer | Promise<Answer> {
+  ): Reply | Promise<Reply> {
     return this.#processor.finish(sharerOf(call), this.#listed(call, listing, rowsOf))
   }
 
   /** @throws {Problem} COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS. */
-  answer<T>(call: Call, rows: Rows<T>): Answer | Promise<Answer> {
+  answer<T>(call: RequestContext, rows: Rows<T>): Reply | Promise<Reply> {
     return this.#processor.finish(sharerOf(call), this.#rendered(call, rows))
   }
 
   *#listed<T>(
-    call: Call,
+    call: RequestContext,
     listing: Listing,
     rowsOf: (found: ListResult) => Rows<T>,
-  ): Generator<void, Answer> {
+  ): Generator<void, Reply> {
     for (let step = listing.next(); ; step = listing.next()) {
       if (step.done === true) return yield* this.#rendered(call, rowsOf(step.value))
       yield
@@ -114,7 +114,7 @@ export class ListAnswers {
     }
   }
 
-  *#rendered<T>(call: Call, rows: Rows<T>): Generator<void, Answer> {
+  *#rendered<T>(call: RequestContext, rows: Rows<T>): Generator<void, Reply> {
     const rendering = new Rendering(rows)
     const { longListBytesMin, longListBytesMax, longListBytesOfOthersMax } = this.#limits
     const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
@@ -135,7 +135,7 @@ export class ListAnswers {
   }
 
   /** An answer is in memory until its client has read it, so its room is taken for as long. */
-  #takeRoom(call: Call): void {
+  #takeRoom(call: RequestContext): void {
     const sharer = sharerOf(call)
     if (!this.#room.hasRoomFor(sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     this.#room.take(sharer)
@@ -146,7 +146,7 @@ export class ListAnswers {
 }
 
 /** @throws {Problem} TIMEOUT when its caller has been answered already, or its connection has closed. */
-function checkWanted(call: Call): void {
+function checkWanted(call: RequestContext): void {
   if (call.isGone) throw new Problem('TIMEOUT')
 }
 

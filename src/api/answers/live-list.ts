@@ -6,9 +6,9 @@ import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/table.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { listAnswer } from './envelope.ts'
-import type { Answer } from './envelope.ts'
+import type { Reply } from './envelope.ts'
 import { listQueryOf } from './query-parameters.ts'
 
 const lister = new Lister(noLinks)
@@ -25,10 +25,10 @@ export interface LiveList<T> {
 
 /** Lists what stands in no record, by the same query as any other list. */
 export function liveListAnswer<T>(
-  call: Call,
+  call: RequestContext,
   all: readonly T[],
   { rows, fieldsOf, viewOf }: LiveList<T>,
-): Answer {
+): Reply {
   const table = new Table(rows)
   const byId = new Map<string, T>()
   for (const each of all) {

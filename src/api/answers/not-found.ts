@@ -1,9 +1,9 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import type { AppliedLog } from '../consistency.ts'
-import type { Answer } from './envelope.ts'
+import type { Reply } from './envelope.ts'
 
 interface Parts {
   readonly cluster: ClusterView
@@ -19,19 +19,19 @@ interface Parts {
  */
 export function foundOrConfirmed(
   parts: Parts,
-  call: Call,
+  call: RequestContext,
   what: string,
-  read: () => Answer | Promise<Answer> | null,
-): Answer | Promise<Answer> {
+  read: () => Reply | Promise<Reply> | null,
+): Reply | Promise<Reply> {
   return read() ?? confirm(parts, call, what, read)
 }
 
 async function confirm(
   parts: Parts,
-  call: Call,
+  call: RequestContext,
   what: string,
-  read: () => Answer | Promise<Answer> | null,
-): Promise<Answer> {
+  read: () => Reply | Promise<Reply> | null,
+): Promise<Reply> {
   const { cluster, state, limits } = parts
   await reachLatest(cluster, state, limits.indexWaitMs)
   call.index = state.appliedIndex

@@ -1,6 +1,6 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery } from '../../ports/state-view.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { QueryParameter } from '../operation.ts'
 
@@ -37,7 +37,7 @@ export const listParameters = queryParametersNamed(['limit', 'offset', 'filter',
  * ignored. @throws {Problem} COULD_NOT_VALIDATE.
  */
 export function checkQuery(
-  call: Call,
+  call: RequestContext,
   declared: readonly QueryParameter[],
   limits: Pick<ApiLimits, 'queryValuesMax'>,
 ): void {
@@ -68,7 +68,7 @@ export function checkQuery(
 }
 
 /** The list query of a call whose parameters were checked. Clamping is the list's own business. */
-export function listQueryOf(call: Call): ListQuery {
+export function listQueryOf(call: RequestContext): ListQuery {
   const filter = call.first('filter')
   const sort = call.first('sort')
   const limit = call.first('limit')

@@ -40,5 +40,5 @@ function isMonitorCertificate(parts: MonitorParts, leaf: Certificate): boolean {
 export function openForMonitors(operations: readonly Operation[]): Operation[] {
   return operations
     .filter(({ isForMonitors }) => isForMonitors === true)
-    .map(({ moreFor: _, ...operation }) => ({ ...operation, permission: 'public' }))
+    .map(({ elevatedPermission: _, ...operation }) => ({ ...operation, permission: 'public' }))
 }

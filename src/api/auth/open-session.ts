@@ -10,10 +10,10 @@ import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { systemActor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { configTypeIds } from '../records/config-types.ts'
 import { detailAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { currentSessionView } from '../records/session-view.ts'
@@ -55,7 +55,7 @@ export class SessionOpener {
    * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more; REVISION_MOVED where the
    * credential was changed after it was judged: no session is opened by an old one.
    */
-  async open(call: Call, proof: Proof, given: LogInBody): Promise<Answer> {
+  async open(call: RequestContext, proof: Proof, given: LogInBody): Promise<Reply> {
     const { state } = this.#parts
     const { authenticator, certificate, identityId, token: shown } = proof
     const message = create(SessionCreateSchema, {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
 import { FairQueue } from '../../lib/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { sharerOf } from '../records/sharer.ts'
 
 /** Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19 MiB, 2 passes. */
@@ -21,7 +21,7 @@ export function hashPassword(password: string): Promise<string> {
 }
 
 /** Whom a hash is computed for. */
-export type HashCaller = Pick<Call, 'caller' | 'address' | 'isGone'>
+export type HashCaller = Pick<RequestContext, 'caller' | 'address' | 'isGone'>
 
 interface Turn {
   readonly by: HashCaller

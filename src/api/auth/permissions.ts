@@ -3,7 +3,7 @@ import { reachReason } from '../../fsm/commands/authority.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Call, Caller } from '../call.ts'
+import type { RequestContext, Caller } from '../call.ts'
 import type { ApiName, Permission } from '../operation.ts'
 
 /**
@@ -20,7 +20,7 @@ export function neededOn<P extends Permission>(api: ApiName, permission: P): P |
 export function mayCall(
   caller: Pick<Caller, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
-  { api, method }: Pick<Call, 'api' | 'method'>,
+  { api, method }: Pick<RequestContext, 'api' | 'method'>,
 ): boolean {
   const needed = neededOn(api, permission)
   if (needed === 'public' || needed === 'partial') return true

@@ -1,9 +1,9 @@
 import type { Certificate } from '../../pki/certificate.ts'
 import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { detailAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 
 /** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
@@ -18,7 +18,7 @@ export function authoritiesPem(parts: Pick<ApiParts, 'authorities'>): string {
 export function certificatesAnswer(
   parts: Pick<ApiParts, 'authorities'>,
   { cert, serverCert = '' }: { readonly cert: string; readonly serverCert?: string },
-): Answer {
+): Reply {
   return detailAnswer({ ca: authoritiesPem(parts), cert, serverCert })
 }
 
@@ -45,6 +45,6 @@ export function shownCertificate(leaf: Certificate, caId: string): CommandCertif
  * The certificate in the answer is made for this call alone. Had the outcome of a request id been that of an earlier call,
  * the one that is kept would be another, and the one in the answer nobody's.
  */
-export function answerThisCallAlone(call: Call): void {
+export function answerThisCallAlone(call: RequestContext): void {
   call.isRepeatable = false
 }

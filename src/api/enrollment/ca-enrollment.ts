@@ -8,10 +8,10 @@ import { enrollmentActor } from '../../ports/actor.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../auth/client-certificate.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import { emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { shownCertificate } from './answers.ts'
@@ -28,7 +28,7 @@ export class CaEnrollment {
   }
 
   /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
-  async enroll(call: Call, requestedName: string | undefined): Promise<Answer> {
+  async enroll(call: RequestContext, requestedName: string | undefined): Promise<Reply> {
     const { cluster, state, limits } = this.#parts
     // A CA that was verified elsewhere a moment ago is known here after this.
     await reachLatest(cluster, state, limits.indexWaitMs)
@@ -52,7 +52,7 @@ export class CaEnrollment {
   }
 
   /** The first CA that the certificate of the connection leads to. */
-  #issuerOf(call: Call): { readonly ca: Ca; readonly leaf: Certificate } {
+  #issuerOf(call: RequestContext): { readonly ca: Ca; readonly leaf: Certificate } {
     const { state } = this.#parts
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
     const chain = call.peerChain()

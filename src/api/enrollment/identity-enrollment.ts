@@ -13,9 +13,9 @@ import { enrollmentActor } from '../../ports/actor.ts'
 import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import {
@@ -39,7 +39,11 @@ export class IdentityEnrollment {
   }
 
   /** A certificate for the key of the request. Who brings the same token and key again is given the same one again. */
-  async ott(call: Call, token: string | undefined, csr: string | undefined): Promise<Answer> {
+  async ott(
+    call: RequestContext,
+    token: string | undefined,
+    csr: string | undefined,
+  ): Promise<Reply> {
     try {
       return await this.#ott(call, token, csr)
     } catch (error) {
@@ -48,7 +52,11 @@ export class IdentityEnrollment {
     }
   }
 
-  async #ott(call: Call, token: string | undefined, csr: string | undefined): Promise<Answer> {
+  async #ott(
+    call: RequestContext,
+    token: string | undefined,
+    csr: string | undefined,
+  ): Promise<Reply> {
     const enrollment = await outstanding(this.#parts, token, ['ott'])
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
@@ -59,7 +67,7 @@ export class IdentityEnrollment {
     return certificatesAnswer(this.#parts, { cert: issued.chainPem })
   }
 
-  async #ottAgain(call: Call, token: string, csr: string | undefined): Promise<Answer> {
+  async #ottAgain(call: RequestContext, token: string, csr: string | undefined): Promise<Reply> {
     const { state, issuer } = this.#parts
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
@@ -73,7 +81,7 @@ export class IdentityEnrollment {
   }
 
   /** The certificate of the connection, of the CA that the enrollment names, becomes the credential. */
-  async ottca(call: Call, token: string | undefined): Promise<Answer> {
+  async ottca(call: RequestContext, token: string | undefined): Promise<Reply> {
     const { state } = this.#parts
     let enrollment: Enrollment
     try {
@@ -100,7 +108,7 @@ export class IdentityEnrollment {
     return emptyAnswer()
   }
 
-  #ottcaAgain(call: Call, token: string): Answer {
+  #ottcaAgain(call: RequestContext, token: string): Reply {
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const leaf = call.peerChain()?.[0]
@@ -109,7 +117,11 @@ export class IdentityEnrollment {
   }
 
   /** The user name stands in the enrollment; one that the body gives is passed over. */
-  async updb(call: Call, token: string | undefined, password: string | undefined): Promise<Answer> {
+  async updb(
+    call: RequestContext,
+    token: string | undefined,
+    password: string | undefined,
+  ): Promise<Reply> {
     const { state } = this.#parts
     let enrollment: Enrollment
     try {
@@ -137,7 +149,11 @@ export class IdentityEnrollment {
   }
 
   /** One entry, or nothing. */
-  async #enroll(call: Call, enrollment: Enrollment, credential: Credential): Promise<void> {
+  async #enroll(
+    call: RequestContext,
+    enrollment: Enrollment,
+    credential: Credential,
+  ): Promise<void> {
     const { id: enrollmentId, token, method } = enrollment
     const message = create(EnrollSchema, {
       enrollmentId,

@@ -6,9 +6,9 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
@@ -29,7 +29,11 @@ export class RouterEnrollment {
     this.#services = services
   }
 
-  async enroll(call: Call, token: string | undefined, requests: RouterRequests): Promise<Answer> {
+  async enroll(
+    call: RequestContext,
+    token: string | undefined,
+    requests: RouterRequests,
+  ): Promise<Reply> {
     try {
       return await this.#enroll(call, token, requests)
     } catch (error) {
@@ -38,7 +42,11 @@ export class RouterEnrollment {
     }
   }
 
-  async #enroll(call: Call, token: string | undefined, requests: RouterRequests): Promise<Answer> {
+  async #enroll(
+    call: RequestContext,
+    token: string | undefined,
+    requests: RouterRequests,
+  ): Promise<Reply> {
     const enrollment = await outstanding(this.#parts, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
     const issued = await this.#issue(call, routerId, requests)
@@ -57,7 +65,11 @@ export class RouterEnrollment {
   }
 
   /** A router that lost the answer asks with the same keys, and is given the same certificates. */
-  async #enrollAgain(call: Call, token: string, requests: RouterRequests): Promise<Answer> {
+  async #enrollAgain(
+    call: RequestContext,
+    token: string,
+    requests: RouterRequests,
+  ): Promise<Reply> {
     const { state } = this.#parts
     const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
@@ -71,7 +83,7 @@ export class RouterEnrollment {
   }
 
   /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
-  async extend(call: Call, requests: RouterRequests): Promise<Answer> {
+  async extend(call: RequestContext, requests: RouterRequests): Promise<Reply> {
     const { cluster, state, limits } = this.#parts
     const chain = call.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
@@ -99,7 +111,7 @@ export class RouterEnrollment {
   }
 
   async #issue(
-    call: Call,
+    call: RequestContext,
     routerId: string,
     { client, server }: RouterRequests,
   ): ReturnType<ApiParts['issuer']['router']> {

@@ -10,10 +10,10 @@ import { newShortId } from '../../lib/random.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import { claimAt, textClaim } from '../auth/external-jwt/claims.ts'
 import type { VerifiedToken } from '../auth/external-jwt/token-judge.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { judged } from '../records/writes.ts'
@@ -43,7 +43,11 @@ export class TokenEnrollment {
   }
 
   /** @param signerId the one signer whose token it is to be; undefined: any. */
-  async enroll(call: Call, csr: string | undefined, signerId: string | undefined): Promise<Answer> {
+  async enroll(
+    call: RequestContext,
+    csr: string | undefined,
+    signerId: string | undefined,
+  ): Promise<Reply> {
     const { cluster, state, limits } = this.#parts
     if (call.bearers().length === 0) throw untaken('no bearer token in the request')
     await reachLatest(cluster, state, limits.indexWaitMs)
@@ -56,7 +60,7 @@ export class TokenEnrollment {
     })
   }
 
-  async #holderOf(call: Call, signerId: string | undefined): Promise<NewHolder> {
+  async #holderOf(call: RequestContext, signerId: string | undefined): Promise<NewHolder> {
     const { state } = this.#parts
     for (const text of call.bearers()) {
       const found = await this.#services.externalTokens.judgeClaims(call, text)
@@ -80,12 +84,16 @@ export class TokenEnrollment {
     if (detail !== null) throw new Problem('INVALID_ENROLLMENT_NOT_ALLOWED', { detail })
   }
 
-  async #enrollToToken(call: Call, holder: NewHolder): Promise<Answer> {
+  async #enrollToToken(call: RequestContext, holder: NewHolder): Promise<Reply> {
     await this.#write(call, holder, newShortId(), {})
     return emptyAnswer()
   }
 
-  async #enrollToCertificate(call: Call, holder: NewHolder, requestPem: string): Promise<Answer> {
+  async #enrollToCertificate(
+    call: RequestContext,
+    holder: NewHolder,
+    requestPem: string,
+  ): Promise<Reply> {
     const identityId = newShortId()
     const issued = await this.#parts.issuer.identity({ identityId, requestPem }, call.address)
     answerThisCallAlone(call)
@@ -96,7 +104,7 @@ export class TokenEnrollment {
 
   /** One entry: the identity with its credential, or nothing. */
   async #write(
-    call: Call,
+    call: RequestContext,
     { signer, ...holder }: NewHolder,
     identityId: string,
     credential: object,

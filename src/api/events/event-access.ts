@@ -3,7 +3,7 @@ import { Problem } from '../../lib/problems.ts'
 import { RECORD_NAMESPACES } from '../../ports/events.ts'
 import type { EventReader } from '../../ports/events.ts'
 import { mayCall } from '../auth/permissions.ts'
-import type { Call, Caller } from '../call.ts'
+import type { RequestContext, Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 
@@ -11,7 +11,7 @@ import type { ApiServices } from '../records/services.ts'
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */
-export function maySee(caller: Caller, call: Call, namespace: EventNamespace): boolean {
+export function maySee(caller: Caller, call: RequestContext, namespace: EventNamespace): boolean {
   return !RECORD_NAMESPACES.has(namespace) || mayCall(caller, 'admin', call)
 }
 
@@ -21,7 +21,7 @@ export function maySee(caller: Caller, call: Call, namespace: EventNamespace): b
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
 export function readerOf(
-  call: Call,
+  call: RequestContext,
   parts: Pick<ApiParts, 'events' | 'refusal'>,
   services: Pick<ApiServices, 'gate'>,
   isOfRecords: () => boolean,

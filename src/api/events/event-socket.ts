@@ -8,7 +8,7 @@ import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../ports/events.ts'
 import { answerOf } from '../answers/problem.ts'
 import { bearersIn } from '../auth/external-jwt/token-text.ts'
-import { Call } from '../call.ts'
+import { RequestContext } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import { basePaths } from '../paths.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -62,8 +62,8 @@ async function admit(
   if (!socket.destroyed) parts.events.upgrade(socket, head, key, reader, permits)
 }
 
-function callOf(request: IncomingMessage, socket: Socket, { clock }: ApiParts): Call {
-  const call = new Call({
+function callOf(request: IncomingMessage, socket: Socket, { clock }: ApiParts): RequestContext {
+  const call = new RequestContext({
     ...{ operation: null, api: 'fabric', method: 'GET', path: EVENT_SOCKET_PATH },
     address: socket.remoteAddress ?? '',
     startedAtMs: clock.monotonicMs(),

@@ -4,12 +4,12 @@ import { LATENCY_BOUNDS_MS } from '../../lib/latency-histogram.ts'
 import { threadMemory } from '../../lib/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
-import type { HostVitals } from '../../ports/vitals.ts'
+import type { HostStats } from '../../ports/stats.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { countersOf, gaugesOf } from './read-values.ts'
 
 export interface NodeMetricsSources {
-  readonly vitals: () => HostVitals
+  readonly vitals: () => HostStats
   /** undefined: nothing is known of the node. */
   readonly node: () => NodeHealth | undefined
   /** Request ids whose outcome is remembered. */
@@ -203,7 +203,7 @@ function addSoftState(registry: Registry, read: () => SoftStateCounts | null): v
   })
 }
 
-function addMemory(registry: Registry, vitals: () => HostVitals): void {
+function addMemory(registry: Registry, vitals: () => HostStats): void {
   const kinds = [
     ['heap_used', 'heapUsedBytes', 'Used JavaScript heap of a thread.'],
     ['heap_total', 'heapTotalBytes', 'Size of the JavaScript heap of a thread.'],

@@ -4,10 +4,10 @@ import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
-import { session } from '../schemas/sessions.ts'
+import { sessionSchema } from '../schemas/sessions.ts'
 import type { ApiServices } from '../records/services.ts'
 import { sessionView } from '../records/session-view.ts'
-import { callerOf, deleteSession } from './current.ts'
+import { callerOf, deleteCurrentSession } from './current.ts'
 
 /** Sessions of everybody, for administrators. */
 export function apiSessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
@@ -26,7 +26,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       method: 'GET',
       path: '/api-sessions',
       query: listParameters,
-      response: { kind: 'list', schema: session },
+      response: { kind: 'list', schema: sessionSchema },
       refusals: [400, 401, 429, 503],
       handle: (call) => {
         const caller = callerOf(call)
@@ -45,7 +45,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       summary: 'Show an API session',
       method: 'GET',
       path: '/api-sessions/{id}',
-      response: { kind: 'detail', schema: session },
+      response: { kind: 'detail', schema: sessionSchema },
       refusals: [401, 404, 429, 503],
       handle: (call) => {
         const id = call.param('id')
@@ -67,7 +67,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [401, 403, 404, 429, 503],
       handle: async (call) => {
         const id = call.param('id')
-        await deleteSession(services.writer, call, id)
+        await deleteCurrentSession(services.writer, call, id)
         services.sessions.forget(id)
         return emptyAnswer()
       },

@@ -2,9 +2,9 @@ import { CertificateLogIn } from '../auth/primary/certificate.ts'
 import { ExternalJwtLogIn } from '../auth/primary/external-jwt.ts'
 import { PasswordLogIn } from '../auth/primary/password.ts'
 import type { LogInBody } from '../auth/open-session.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
@@ -19,7 +19,7 @@ export function authenticateOperations(parts: ApiParts, services: ApiServices): 
   const password = new PasswordLogIn(parts, services)
   const certificate = new CertificateLogIn(parts, services)
   const externalJwt = new ExternalJwtLogIn(parts, services)
-  const byMethod: Readonly<Record<string, (call: Call) => Promise<Answer>>> = {
+  const byMethod: Readonly<Record<string, (call: RequestContext) => Promise<Reply>>> = {
     password: (call) => password.logIn(call, call.body as LogInBody),
     cert: (call) => certificate.logIn(call, (call.body ?? {}) as LogInBody),
     'ext-jwt': (call) => externalJwt.logIn(call, (call.body ?? {}) as LogInBody),

@@ -3,7 +3,7 @@ import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/ge
 import { emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import { nothing } from '../schemas/envelope.ts'
-import { requestExtend } from '../schemas/sessions.ts'
+import { requestExtendSchema } from '../schemas/sessions.ts'
 import type { ApiServices } from '../records/services.ts'
 
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */
@@ -17,7 +17,7 @@ export function authenticatorOperations({ writer }: ApiServices): Operation[] {
       permission: 'authenticator.update',
       method: 'POST',
       path: '/authenticators/{id}/request-extend',
-      body: { schema: requestExtend, isRequired: true },
+      body: { schema: requestExtendSchema, isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 403, 404, 409, 429, 503],

@@ -1,9 +1,9 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { answer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import {
@@ -86,10 +86,10 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
 /** Our own: each answers with what it has done. */
 function changeOperations(membership: MembershipControl): Operation[] {
   const changing = async (
-    call: Call,
+    call: RequestContext,
     schema: NamedSchema,
     change: MembershipChange,
-  ): Promise<Answer> => {
+  ): Promise<Reply> => {
     const { confirmation } = call.body as Confirmed
     return planAnswer(
       await membership.change(change, confirmation ?? null, actorOf(call)),
@@ -149,7 +149,7 @@ function planOperation(membership: MembershipControl): Operation {
   }
 }
 
-function planAnswer(plan: ChangePlan, { schema }: NamedSchema, call: Call): Answer {
+function planAnswer(plan: ChangePlan, { schema }: NamedSchema, call: RequestContext): Reply {
   const ignoredFields = ignoredFieldsOf(schema, call.body)
   return answer(200, plan, ignoredFields.length === 0 ? null : { ignoredFields })
 }

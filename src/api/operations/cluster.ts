@@ -3,7 +3,7 @@ import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { preferredLeaders } from '../duties/preferred-leader.ts'
-import { leadershipTransfer, members } from '../schemas/members.ts'
+import { leadershipTransfer, membersSchema } from '../schemas/members.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { actorOf } from '../records/writes.ts'
@@ -20,7 +20,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       method: 'GET',
       path: '/cluster/list-members',
       needsNoState: true,
-      response: { kind: 'bare', schema: members },
+      response: { kind: 'bare', schema: membersSchema },
       refusals: [401, 429, 503],
       handle: () => {
         const views = cluster.members()

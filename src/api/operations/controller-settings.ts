@@ -6,9 +6,9 @@ import { membersAt } from '../../entities/levels.ts'
 import { normalise } from '../../entities/normalise.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -81,9 +81,9 @@ function bodyOf(mode: 'replace' | 'patch') {
 async function write(
   { state }: ApiParts,
   { writer }: ApiServices,
-  call: Call,
+  call: RequestContext,
   mode: 'replace' | 'patch',
-): Promise<Answer> {
+): Promise<Reply> {
   const level = state.featureLevel
   const { known, later } = membersAt(controllerSetting, call.body as JsonObject, level)
   const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
@@ -98,7 +98,7 @@ async function write(
   return emptyAnswer([...ignoredFields, ...later])
 }
 
-function effective(parts: ApiParts, call: Call): Answer | Promise<Answer> {
+function effective(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
   const { state } = parts
   const id = call.param('id')
   return foundOrConfirmed(parts, call, `${kind} with id ${id}`, () => {

@@ -3,7 +3,7 @@ import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.
 import { detailSchema } from '../../entities/schema.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Call, Caller } from '../call.ts'
+import type { RequestContext, Caller } from '../call.ts'
 import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -46,7 +46,7 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
       refusals: [401, 429, 503],
       handle: async (call) => {
         const { session } = callerOf(call)
-        await deleteSession(services.writer, call, session.id)
+        await deleteCurrentSession(services.writer, call, session.id)
         services.sessions.forget(session.id)
         call.caller = null
         return emptyAnswer()
@@ -77,12 +77,16 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
 }
 
 /** @throws {Problem} NOT_FOUND when it has ended meanwhile. */
-export async function deleteSession(writer: Writer, call: Call, id: string): Promise<void> {
+export async function deleteCurrentSession(
+  writer: Writer,
+  call: RequestContext,
+  id: string,
+): Promise<void> {
   const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
   await writer.write(call, CommandKind.SESSION_DELETE, payload)
 }
 
-export function callerOf(call: Call): Caller {
+export function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new Problem('UNAUTHORIZED')
   return call.caller
 }

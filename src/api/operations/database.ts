@@ -4,7 +4,7 @@ import { integrityRunId } from '../../entities/integrity-run.ts'
 import type { IntegrityRun } from '../../entities/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -54,7 +54,7 @@ function snapshotOperations(parts: ApiParts): Operation[] {
     apis: ['fabric'],
     body: { schema: snapshotRequest, isRequired: false },
     response: { kind: 'detail', schema: snapshotDetail },
-    handle: async (call: Call) => {
+    handle: async (call: RequestContext) => {
       const { path = null } = call.body as { readonly path?: string | null }
       const data = { path: await takeSnapshot(parts, call, path === '' ? null : path) }
       return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, call.body))
@@ -80,7 +80,7 @@ function snapshotOperations(parts: ApiParts): Operation[] {
 /** Told to the log: no entry says that password hashes and wrapped secrets were written to a file. */
 async function takeSnapshot(
   { snapshots, logger }: ApiParts,
-  call: Call,
+  call: RequestContext,
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)

@@ -1,13 +1,13 @@
 import type { Json } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { CaEnrollment } from '../enrollment/ca-enrollment.ts'
 import { authoritiesPem } from '../enrollment/answers.ts'
 import { IdentityEnrollment } from '../enrollment/identity-enrollment.ts'
 import { TokenEnrollment } from '../enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../enrollment/router-enrollment.ts'
 import { bareAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
@@ -56,21 +56,22 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
   const certificates = { kind: 'detail', schema: enrollmentCerts } as const
   const acknowledged = { kind: 'detail', schema: nothing } as const
   const refusals = [400, 404, 409, 429, 503]
-  const routerOf = (call: Call): Promise<Answer> => {
+  const routerOf = (call: RequestContext): Promise<Reply> => {
     const requests = {
       client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
       server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
     }
     return routers.enroll(call, tokenIn(call), requests)
   }
-  const ott = (call: Call): Promise<Answer> => identities.ott(call, tokenIn(call), requestIn(call))
-  const ottca = (call: Call): Promise<Answer> => identities.ottca(call, tokenIn(call))
-  const updb = (call: Call): Promise<Answer> =>
+  const ott = (call: RequestContext): Promise<Reply> =>
+    identities.ott(call, tokenIn(call), requestIn(call))
+  const ottca = (call: RequestContext): Promise<Reply> => identities.ottca(call, tokenIn(call))
+  const updb = (call: RequestContext): Promise<Reply> =>
     identities.updb(call, tokenIn(call), textIn(call, 'password'))
-  const externalJwt = (call: Call): Promise<Answer> =>
+  const externalJwt = (call: RequestContext): Promise<Reply> =>
     byToken.enroll(call, requestOrNone(call), call.headers[SIGNER_HEADER] || undefined)
-  const ca = (call: Call): Promise<Answer> => byCa.enroll(call, textIn(call, 'name'))
-  const byMethod: Readonly<Record<string, (call: Call) => Promise<Answer>>> = {
+  const ca = (call: RequestContext): Promise<Reply> => byCa.enroll(call, textIn(call, 'name'))
+  const byMethod: Readonly<Record<string, (call: RequestContext) => Promise<Reply>>> = {
     ott,
     ottca,
     updb,
@@ -216,17 +217,17 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
 }
 
 /** In the query; else in the body. */
-function tokenIn(call: Call): string | undefined {
+function tokenIn(call: RequestContext): string | undefined {
   return call.first('token') ?? textIn(call, 'token')
 }
 
-function requestIn(call: Call): string | undefined {
+function requestIn(call: RequestContext): string | undefined {
   if (call.isTextBody) return String(call.body)
   return textIn(call, 'clientCsr') ?? textIn(call, 'certCsr')
 }
 
 /** Undefined where the client wants no certificate; a request that is there and is none is not passed over. */
-function requestOrNone(call: Call): string | undefined {
+function requestOrNone(call: RequestContext): string | undefined {
   const csr = requestIn(call)
   if (csr !== undefined) return csr
   const { clientCsr } = (call.body ?? {}) as Readonly<Record<string, unknown>>
@@ -235,7 +236,7 @@ function requestOrNone(call: Call): string | undefined {
 }
 
 /** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */
-function textIn({ body }: Call, name: string): string | undefined {
+function textIn({ body }: RequestContext, name: string): string | undefined {
   if (typeof body !== 'object' || body === null) return undefined
   const value = (body as Readonly<Record<string, Json>>)[name]
   return typeof value === 'string' && value !== '' ? value : undefined

@@ -4,18 +4,18 @@ import type { Enrollment } from '../../entities/enrollment.ts'
 import { createdSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import { newEnrollmentToken, networkJwt } from '../records/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { enrollmentStep, timeOf } from '../preparers/enrollment.ts'
 import type { NewEnrollment } from '../preparers/enrollment.ts'
 import { enrollmentOf } from '../preparers/router.ts'
 import { enrollmentExpiry } from '../schemas/identities.ts'
-import { networkJwt as networkJwtSchema } from '../schemas/about.ts'
+import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
 import { nothing } from '../schemas/envelope.ts'
 import type { ApiServices } from '../records/services.ts'
 import { judged } from '../records/writes.ts'
@@ -96,7 +96,7 @@ class Enrollments {
     this.#services = services
   }
 
-  async refresh(call: Call): Promise<Answer> {
+  async refresh(call: RequestContext): Promise<Reply> {
     const id = call.param('id')
     const known = await this.#known<Enrollment>('enrollment', id)
     const made = await newEnrollmentToken(this.#parts, {
@@ -110,7 +110,7 @@ class Enrollments {
   }
 
   /** One entry: where the enrollment is refused, the authenticator stays. */
-  ofAuthenticator(call: Call): Promise<Answer> {
+  ofAuthenticator(call: RequestContext): Promise<Reply> {
     const { limits } = this.#parts
     return judged(call, limits, async () => {
       const authenticatorId = call.param('id')
@@ -139,7 +139,7 @@ class Enrollments {
   }
 
   /** Apply keeps the last enrollment of a router alone, so that the one before it goes by the same entry. */
-  async ofEdgeRouter(call: Call): Promise<Answer> {
+  async ofEdgeRouter(call: RequestContext): Promise<Reply> {
     const id = call.param('id')
     const withdraw = {
       kind: CommandKind.ENTITY_PATCH,
@@ -159,6 +159,6 @@ class Enrollments {
   }
 }
 
-function expiryIn(call: Call): number {
+function expiryIn(call: RequestContext): number {
   return timeOf((call.body as JsonObject)['expiresAt'])
 }

@@ -6,9 +6,9 @@ import type { TextPattern } from '../../lib/text-pattern.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { comparePositions, parsePosition, RECORD_NAMESPACES } from '../../ports/events.ts'
 import type { EventFilter, EventPosition } from '../../ports/events.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { reachIndex } from '../consistency.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from '../events/event-access.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -63,15 +63,15 @@ export function eventOperations(parts: ApiParts, services: ApiServices): Operati
 
 /** @throws {Problem} */
 function streamAnswer(
-  call: Call,
+  call: RequestContext,
   parts: ApiParts,
   services: ApiServices,
-): Answer | Promise<Answer> {
+): Reply | Promise<Reply> {
   const filter = filterOf(call, parts)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, parts)
   const reader = { ...readerOf(call, parts, services, () => isOfRecords), filter, after }
-  const answer: Answer = {
+  const answer: Reply = {
     ...{ status: 200, body: '', contentType: EVENT_STREAM },
     stream: (response, head) => parts.events.sendTo(response, reader, head),
   }
@@ -81,7 +81,7 @@ function streamAnswer(
   return reachIndex(parts.state, after.index, parts.limits.indexWaitMs).then(() => answer)
 }
 
-function filterOf(call: Call, { events }: ApiParts): EventFilter {
+function filterOf(call: RequestContext, { events }: ApiParts): EventFilter {
   return {
     namespaces: namespacesOf(call),
     metrics: patternOf(call, 'metricFilter'),
@@ -91,7 +91,7 @@ function filterOf(call: Call, { events }: ApiParts): EventFilter {
 }
 
 /** Those that were named, or all that the caller may see. */
-function namespacesOf(call: Call): ReadonlySet<EventNamespace> {
+function namespacesOf(call: RequestContext): ReadonlySet<EventNamespace> {
   const { caller } = call
   if (caller === null) throw new Problem('UNAUTHORIZED')
   const names = namesIn(call, 'namespaces')
@@ -107,7 +107,7 @@ function namespacesOf(call: Call): ReadonlySet<EventNamespace> {
   throw new Problem('UNAUTHORIZED', { detail: `${refused} events are for administrators` })
 }
 
-function entityTypesOf(call: Call, known: readonly string[]): ReadonlySet<string> | null {
+function entityTypesOf(call: RequestContext, known: readonly string[]): ReadonlySet<string> | null {
   const names = namesIn(call, 'entityTypes')
   const unknown = names?.find((name) => !known.includes(name))
   if (unknown !== undefined) {
@@ -117,13 +117,13 @@ function entityTypesOf(call: Call, known: readonly string[]): ReadonlySet<string
 }
 
 /** Of a parameter that holds names between commas; null without one. */
-function namesIn(call: Call, parameter: string): readonly string[] | null {
+function namesIn(call: RequestContext, parameter: string): readonly string[] | null {
   const given = call.first(parameter)
   if (given === undefined) return null
   return given.split(',').map((name) => name.trim())
 }
 
-function patternOf(call: Call, parameter: string): TextPattern | null {
+function patternOf(call: RequestContext, parameter: string): TextPattern | null {
   const given = call.first(parameter)
   if (given === undefined) return null
   const pattern = parsePattern(given)
@@ -131,7 +131,7 @@ function patternOf(call: Call, parameter: string): TextPattern | null {
   throw fieldProblem(parameter, 'may hold text, ".", ".*", "^", "$" and "|" alone', given)
 }
 
-function resumeAfter(call: Call, { cluster }: ApiParts): EventPosition | null {
+function resumeAfter(call: RequestContext, { cluster }: ApiParts): EventPosition | null {
   const given = call.headers[LAST_EVENT_ID]
   if (given === undefined || given === '') return null
   const position = parsePosition(given)

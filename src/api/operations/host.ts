@@ -58,7 +58,7 @@ function healthOperation(parts: ApiParts, operationId: string, path: string): Op
     method: 'GET',
     path,
     permission: 'public',
-    moreFor: 'admin',
+    elevatedPermission: 'admin',
     success: 200,
     response: { kind: 'detail', schema: health },
     refusals: [],

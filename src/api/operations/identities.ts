@@ -6,13 +6,13 @@ import {
   ServiceConfigsSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { emptyAnswer, wholeOf } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { disableParams, serviceConfig, serviceConfigsAssign } from '../schemas/identities.ts'
+import { disableParams, serviceConfigSchema, serviceConfigsAssign } from '../schemas/identities.ts'
 import { nothing } from '../schemas/envelope.ts'
 import type { ApiServices } from '../records/services.ts'
 import { callerOf } from './current.ts'
@@ -79,11 +79,11 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
   const { writer } = services
   const path = '/identities/{id}/service-configs'
   const write = async (
-    call: Call,
+    call: RequestContext,
     kind:
       | typeof CommandKind.SERVICE_CONFIGS_ASSOCIATE
       | typeof CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
-  ): Promise<Answer> => {
+  ): Promise<Reply> => {
     // No body at all is an empty list.
     const pairs = Array.isArray(call.body) ? (call.body as readonly Pair[]) : []
     const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
@@ -99,7 +99,7 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
       permission: 'identity.read',
       method: 'GET',
       path,
-      response: { kind: 'list', schema: serviceConfig },
+      response: { kind: 'list', schema: serviceConfigSchema },
       refusals: [401, 404, 429, 503],
       handle: (call) => listServiceConfigs(parts, services, call),
     },
@@ -132,8 +132,8 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
 function listServiceConfigs(
   parts: ApiParts,
   { lists }: ApiServices,
-  call: Call,
-): Answer | Promise<Answer> {
+  call: RequestContext,
+): Reply | Promise<Reply> {
   const { state } = parts
   const id = call.param('id')
   const callerId = callerOf(call).identity.id

@@ -3,9 +3,9 @@ import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
 import { never, shownTime } from '../../lib/shown-time.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EndpointState, ShownFactor } from '../../ports/posture.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, timeText } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -20,9 +20,9 @@ const SESSIONS_SHOWN_MAX = 500
 export function identityPostureOperations(parts: ApiParts, services: ApiServices): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
   const ofIdentity = (
-    call: Call,
-    answer: () => Answer | Promise<Answer>,
-  ): Answer | Promise<Answer> => {
+    call: RequestContext,
+    answer: () => Reply | Promise<Reply>,
+  ): Reply | Promise<Reply> => {
     const id = call.param('id')
     return foundOrConfirmed(parts, call, `identity with id ${id}`, () =>
       parts.state.get('identity', id) === undefined ? null : answer(),

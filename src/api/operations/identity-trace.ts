@@ -2,9 +2,9 @@ import { parseDuration } from '../../lib/duration.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { requireReach } from '../auth/permissions.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { detailAnswer, timeText } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -47,7 +47,12 @@ export function identityTraceOperations(parts: ApiParts): Operation[] {
   ]
 }
 
-function change({ clock, state }: ApiParts, traces: Traces, call: Call, id: string): Answer {
+function change(
+  { clock, state }: ApiParts,
+  traces: Traces,
+  call: RequestContext,
+  id: string,
+): Reply {
   requireReach(state, callerOf(call), id)
   const { enabled, duration, traceId } = call.body as TraceSpec
   if (enabled !== true) {

@@ -1,9 +1,9 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { LogInThrottle } from '../auth/log-in-throttle.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
@@ -13,7 +13,7 @@ import {
   invitationRequest,
   joinAnswer,
   joinRequest,
-  joinTicket,
+  joinTicketSchema,
   joinTicketChoice,
 } from '../schemas/join.ts'
 import { nothing } from '../schemas/envelope.ts'
@@ -87,7 +87,7 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
       method: 'GET',
       path: '/cluster/list-tickets',
       needsNoState: true,
-      response: { kind: 'list', schema: joinTicket },
+      response: { kind: 'list', schema: joinTicketSchema },
       refusals: [401, 429, 503],
       handle: async () => {
         const tickets = await admission.tickets()
@@ -115,7 +115,11 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
 }
 
 /** A refused ticket counts as a failed log-in of its source. */
-async function join(parts: ApiParts, throttle: LogInThrottle, call: Call): Promise<Answer> {
+async function join(
+  parts: ApiParts,
+  throttle: LogInThrottle,
+  call: RequestContext,
+): Promise<Reply> {
   const request = requestOf(call.body as JoinBody)
   let refusal: Problem | null = null
   const joined = await throttle.attempt('', call.address, async () => {

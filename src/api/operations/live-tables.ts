@@ -1,6 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { LiveRow, LiveTable } from '../../ports/live-table.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { detailAnswer } from '../answers/envelope.ts'
 import { liveListAnswer } from '../answers/live-list.ts'
 import type { LiveList } from '../answers/live-list.ts'
@@ -76,6 +76,6 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
 }
 
 /** @throws {Problem} NOT_FOUND. */
-export function missingRow(call: Call, { name }: { readonly name: string }): never {
+export function missingRow(call: RequestContext, { name }: { readonly name: string }): never {
   throw new Problem('NOT_FOUND', { detail: `${name} with id ${call.param('id')} not found` })
 }

@@ -1,6 +1,6 @@
-import { capability, protocols, version } from '../schemas/about.ts'
+import { capability, protocols, versionSchema } from '../schemas/about.ts'
 import { detailAnswer, listAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts, BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'
@@ -39,7 +39,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
       summary: 'Show version, addresses and capabilities of this controller',
       apis: ['client', 'management', 'fabric'],
       path: '/',
-      response: { kind: 'detail', schema: version },
+      response: { kind: 'detail', schema: versionSchema },
       refusals: [],
       handle: () => versionAnswer,
     },
@@ -49,7 +49,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
       summary: 'Show version, addresses and capabilities of this controller',
       apis: ['client', 'management', 'fabric'],
       path: '/version',
-      response: { kind: 'detail', schema: version },
+      response: { kind: 'detail', schema: versionSchema },
       refusals: [],
       handle: () => versionAnswer,
     },
@@ -76,7 +76,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
   ]
 }
 
-function protocolsAnswer(parts: ApiParts): () => Answer {
+function protocolsAnswer(parts: ApiParts): () => Reply {
   const [url] = parts.bindings['edge-client'] ?? []
   const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
   return () => made

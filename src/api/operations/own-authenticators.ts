@@ -5,10 +5,10 @@ import { entityNamed } from '../../entities/registry.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -91,7 +91,7 @@ class OwnAuthenticators {
     this.#services = services
   }
 
-  list(call: Call): Answer | Promise<Answer> {
+  list(call: RequestContext): Reply | Promise<Reply> {
     const { state } = this.#parts
     const callerId = callerOf(call).identity.id
     const found = state.subList('identity', callerId, 'authenticators', listQueryOf(call))
@@ -105,7 +105,7 @@ class OwnAuthenticators {
     })
   }
 
-  detail(call: Call): Answer | Promise<Answer> {
+  detail(call: RequestContext): Reply | Promise<Reply> {
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
     return foundOrConfirmed(this.#parts, call, named(id), () => {
@@ -115,7 +115,7 @@ class OwnAuthenticators {
   }
 
   /** With a new password all other sessions of the caller end; the one that this is asked with stays. */
-  async change(call: Call, mode: 'replace' | 'patch'): Promise<Answer> {
+  async change(call: RequestContext, mode: 'replace' | 'patch'): Promise<Reply> {
     const { limits } = this.#parts
     const body = call.body as JsonObject & { readonly currentPassword: string }
     const callerId = callerOf(call).identity.id
@@ -141,7 +141,7 @@ class OwnAuthenticators {
   }
 
   /** Guesses count as those at log-in do. @throws {Problem} UNAUTHORIZED, without the value. */
-  async #prove(call: Call, own: Authenticator, currentPassword: string): Promise<void> {
+  async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own
     if (own.method !== 'updb' || username === null) {
       throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')

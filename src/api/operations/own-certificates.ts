@@ -12,11 +12,11 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { isOfRecord, networkChain } from '../auth/client-certificate.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import { authoritiesPem, answerThisCallAlone, networkCertificate } from '../enrollment/answers.ts'
 import { answer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -133,7 +133,7 @@ class Extension {
   }
 
   /** Asked over a connection by the very certificate that is to be extended, which proves who holds its key. */
-  async extend(call: Call): Promise<Answer> {
+  async extend(call: RequestContext): Promise<Reply> {
     const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
     if (!isIssuedByNetwork || certPem === null) throw notExtendable()
     const chain = call.peerChain()
@@ -156,7 +156,7 @@ class Extension {
     return detailAnswer({ ca: authoritiesPem(this.#parts), clientCert: issued.chainPem })
   }
 
-  async verify(call: Call): Promise<Answer> {
+  async verify(call: RequestContext): Promise<Reply> {
     const { id } = await this.#own(call)
     const { clientCert } = call.body as { readonly clientCert: string }
     const fingerprint = fingerprintOf(clientCert)
@@ -167,7 +167,7 @@ class Extension {
   }
 
   /** @throws {Problem} NOT_FOUND for those of others too, CAN_NOT_UPDATE_AUTHENTICATOR for a password. */
-  async #own(call: Call): Promise<Authenticator> {
+  async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
     const own = await latest(this.#parts, () => {
@@ -206,7 +206,7 @@ class SessionCertificates {
     this.#services = services
   }
 
-  list(call: Call): Answer | Promise<Answer> {
+  list(call: RequestContext): Reply | Promise<Reply> {
     const { state } = this.#parts
     const { session } = callerOf(call)
     const query = listQueryOf(call)
@@ -220,7 +220,7 @@ class SessionCertificates {
     })
   }
 
-  async create(call: Call): Promise<Answer> {
+  async create(call: RequestContext): Promise<Reply> {
     const { session, identity } = callerOf(call)
     const { csr } = call.body as { readonly csr: string }
     const id = newShortId()
@@ -250,7 +250,7 @@ class SessionCertificates {
     })
   }
 
-  detail(call: Call): Answer | Promise<Answer> {
+  detail(call: RequestContext): Reply | Promise<Reply> {
     const id = call.param('id')
     return foundOrConfirmed(this.#parts, call, `certificate with id ${id}`, () => {
       const record = this.#parts.state.get('sessionCertificate', id)
@@ -259,7 +259,7 @@ class SessionCertificates {
     })
   }
 
-  async remove(call: Call): Promise<Answer> {
+  async remove(call: RequestContext): Promise<Reply> {
     const message = create(SessionCertificateDeleteSchema, {
       id: call.param('id'),
       apiSessionId: callerOf(call).session.id,

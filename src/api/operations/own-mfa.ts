@@ -5,9 +5,9 @@ import { Problem } from '../../lib/problems.ts'
 import type { Factor } from '../../pki/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../auth/secondary/provisioning.ts'
 import type { ProofPurpose, SecondFactors } from '../auth/secondary/second-factors.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { answer, bareAnswer, detailAnswer, emptyAnswer, timeText } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { latest } from '../consistency.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -161,7 +161,7 @@ function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
   ]
 }
 
-function codeOf(call: Call): string {
+function codeOf(call: RequestContext): string {
   return (call.body as { readonly code?: string } | undefined)?.code ?? ''
 }
 
@@ -176,13 +176,13 @@ class OwnMfa {
     this.#posture = parts.posture
   }
 
-  async begin(call: Call): Promise<Answer> {
+  async begin(call: RequestContext): Promise<Reply> {
     const { identity } = callerOf(call)
     await this.#factors.begin(call, identity.id)
     return answer(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
   }
 
-  async detail(call: Call): Promise<Answer> {
+  async detail(call: RequestContext): Promise<Reply> {
     const mfa = await this.#latest(call)
     if (mfa.isVerified) {
       return detailAnswer({ ...viewOf(mfa), isVerified: true })
@@ -196,14 +196,14 @@ class OwnMfa {
     })
   }
 
-  async qrCode(call: Call): Promise<Answer> {
+  async qrCode(call: RequestContext): Promise<Reply> {
     const mfa = await this.#latest(call)
     if (mfa.isVerified) throw notFound()
     const factor = await this.#factors.vault.open(mfa)
     return bareAnswer(qrCodePng(this.#urlOf(call, factor)), 'image/png')
   }
 
-  async use(call: Call, purpose: ProofPurpose, given: string): Promise<Answer> {
+  async use(call: RequestContext, purpose: ProofPurpose, given: string): Promise<Reply> {
     const { identity } = callerOf(call)
     await this.#factors.prove(call, identity.id, { purpose, code: given }, requiredFor[purpose])
     if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
@@ -211,7 +211,7 @@ class OwnMfa {
   }
 
   /** The code of the body, or else that of the header. */
-  async viewCodes(call: Call): Promise<Answer> {
+  async viewCodes(call: RequestContext): Promise<Reply> {
     await this.use(call, 'view', codeOf(call) || (call.headers[codeHeader.name] ?? ''))
     const mfa = await this.#latest(call)
     const { recoveryCodes } = await this.#factors.vault.open(mfa)
@@ -220,7 +220,7 @@ class OwnMfa {
   }
 
   /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
-  async #latest(call: Call): Promise<Mfa> {
+  async #latest(call: RequestContext): Promise<Mfa> {
     const { identity } = callerOf(call)
     const found = await latest(this.#parts, () => this.#factors.find(identity.id))
     call.index = this.#parts.state.appliedIndex
@@ -228,7 +228,7 @@ class OwnMfa {
     return found
   }
 
-  #urlOf(call: Call, { secret }: Factor): string {
+  #urlOf(call: RequestContext, { secret }: Factor): string {
     return provisioningUrl(secret, String(callerOf(call).identity['name']))
   }
 }

@@ -1,7 +1,7 @@
 import { hexDigits } from '../../lib/hex-digits.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PostureReport } from '../../ports/posture.ts'
-import type { Call, Caller } from '../call.ts'
+import type { RequestContext, Caller } from '../call.ts'
 import { answer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -13,7 +13,11 @@ import { callerOf } from './current.ts'
 export function postureResponseOperations(parts: ApiParts): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [400, 401, 429, 503] as const
-  const report = async (call: Call, responses: readonly Response[], status: 200 | 201) => {
+  const report = async (
+    call: RequestContext,
+    responses: readonly Response[],
+    status: 200 | 201,
+  ) => {
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
     const caller = callerOf(call)
     await parts.posture.report(caller.session, reports)

@@ -1,5 +1,5 @@
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import type { Operation, Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
@@ -51,7 +51,7 @@ export function roleAttributeOperations({ state }: ApiParts, { lists }: ApiServi
         path: `/${path}-role-attributes`,
         query: listParameters,
         response: { kind: 'list', schema: roleAttribute },
-        handle: (call: Call) => {
+        handle: (call: RequestContext) => {
           const { attributes, ...pagination } = state.roleAttributes(entity, listQueryOf(call))
           return lists.answer(call, {
             records: attributes,
@@ -71,7 +71,7 @@ export function roleAttributeOperations({ state }: ApiParts, { lists }: ApiServi
           { name: 'withIds', schema: { type: 'boolean' }, isRequired: false },
         ],
         response: { kind: 'list', schema: roleAttributeUsage },
-        handle: (call: Call) => {
+        handle: (call: RequestContext) => {
           const withIds = call.first('withIds') === 'true'
           const { rows, ...pagination } = state.roleAttributeUsage(entity, listQueryOf(call))
           return lists.answer(call, {

@@ -2,10 +2,10 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { mayCall } from '../auth/permissions.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import { detailAnswer, timeText, wholeOf } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation, Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -99,8 +99,8 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
 function ownEdgeRouters(
   { state }: ApiParts,
   { lists }: ApiServices,
-  call: Call,
-): Answer | Promise<Answer> {
+  call: RequestContext,
+): Reply | Promise<Reply> {
   const { identity, isAdmin } = callerOf(call)
   const query = { filter: 'isVerified = true', limit: -1 } as const
   const found = isAdmin
@@ -118,7 +118,7 @@ function ownEdgeRouters(
   })
 }
 
-async function edgeRoutersOfService(parts: ApiParts, call: Call): Promise<Answer> {
+async function edgeRoutersOfService(parts: ApiParts, call: RequestContext): Promise<Reply> {
   const { state } = parts
   const { identity, session } = callerOf(call)
   const id = call.param('id')
@@ -136,7 +136,7 @@ async function edgeRoutersOfService(parts: ApiParts, call: Call): Promise<Answer
 /** Those of the routers that the list query of a call asks for. @throws {Problem} as `StateView.list`. */
 function asked(
   { state }: ApiParts,
-  call: Call,
+  call: RequestContext,
   routers: readonly EntityRecord[],
 ): readonly EntityRecord[] {
   const query = listQueryOf(call)
@@ -154,7 +154,7 @@ function asked(
 /** @throws {Problem} UNAUTHORIZED. */
 async function checkSessionToken(
   parts: ApiParts,
-  call: Call,
+  call: RequestContext,
   token: string,
   apiSessionId: string,
 ): Promise<void> {
@@ -169,7 +169,7 @@ async function checkSessionToken(
 }
 
 /** Whatever the posture of clients. Names of what the caller may not read are left empty. */
-function advice(parts: ApiParts, call: Call): Answer | Promise<Answer> {
+function advice(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
   const { state } = parts
   const identityId = call.param('id')
   const serviceId = call.param('serviceId')

@@ -6,9 +6,9 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult } from '../../ports/state-view.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { answer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -42,7 +42,7 @@ interface Asked {
 function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
   const { state } = parts
   const common = { tag, apis: ['client'], permission: 'session' } as const
-  const own = (call: Call): EntityRecord | null => {
+  const own = (call: RequestContext): EntityRecord | null => {
     const record = state.get('session', call.param('id'))
     return record?.['identityId'] === callerOf(call).identity.id ? record : null
   }
@@ -115,7 +115,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
 function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
   const { state } = parts
   const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
-  const shown = (call: Call, view: (record: EntityRecord) => JsonObject) => {
+  const shown = (call: RequestContext, view: (record: EntityRecord) => JsonObject) => {
     const id = call.param('id')
     return foundOrConfirmed(parts, call, `session with id ${id}`, () => {
       const record = state.get('session', id)
@@ -185,15 +185,15 @@ function routePathOf(circuits: ApiParts['circuits'], sessionId: string): JsonObj
   return { routePath: newest?.routerIds ?? [] }
 }
 
-type View = (parts: ApiParts, call: Call, record: EntityRecord) => JsonObject
+type View = (parts: ApiParts, call: RequestContext, record: EntityRecord) => JsonObject
 
 function listed(
   parts: ApiParts,
   { lists }: ApiServices,
-  call: Call,
+  call: RequestContext,
   { records, ...pagination }: ListResult,
   view: View,
-): Answer | Promise<Answer> {
+): Reply | Promise<Reply> {
   return lists.answer(call, {
     records,
     show: (record) => view(parts, call, record),
@@ -203,7 +203,7 @@ function listed(
 }
 
 /** The token is shown once, to whoever creates the session; later its id stands there. */
-function viewOf({ state }: ApiParts, call: Call, record: EntityRecord): JsonObject {
+function viewOf({ state }: ApiParts, call: RequestContext, record: EntityRecord): JsonObject {
   const callerId = callerOf(call).identity.id
   const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
   const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
@@ -216,7 +216,7 @@ function viewOf({ state }: ApiParts, call: Call, record: EntityRecord): JsonObje
   }
 }
 
-function managementView(parts: ApiParts, call: Call, record: EntityRecord): JsonObject {
+function managementView(parts: ApiParts, call: RequestContext, record: EntityRecord): JsonObject {
   const { state } = parts
   const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
   const policies = (between?.policies ?? []).filter(({ type }) => type === record['type'])
@@ -226,7 +226,11 @@ function managementView(parts: ApiParts, call: Call, record: EntityRecord): Json
   }
 }
 
-async function createSession(parts: ApiParts, services: ApiServices, call: Call): Promise<Answer> {
+async function createSession(
+  parts: ApiParts,
+  services: ApiServices,
+  call: RequestContext,
+): Promise<Reply> {
   const asked = call.body as Asked
   const { session, identity } = callerOf(call)
   const type = asked.type === null || asked.type === undefined ? '' : asked.type
@@ -261,7 +265,7 @@ interface WantedSession {
 async function judgedSession(
   parts: ApiParts,
   services: ApiServices,
-  call: Call,
+  call: RequestContext,
   wanted: WantedSession,
 ): Promise<string> {
   const { state, limits, posture } = parts

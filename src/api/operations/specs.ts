@@ -1,11 +1,11 @@
 import { bareAnswer, detailAnswer, listAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { ApiName, Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import type { Call } from '../call.ts'
-import { openapiDocument, spec, specBody } from '../schemas/about.ts'
+import type { RequestContext } from '../call.ts'
+import { openapiSchema, spec, specBody } from '../schemas/about.ts'
 
 const YAML = 'text/yaml'
 
@@ -21,7 +21,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
     documents.set(api, bytes)
     return bytes
   }
-  const apiOf = (call: Call): ApiName => {
+  const apiOf = (call: RequestContext): ApiName => {
     const id = call.param('id')
     if (id === 'edge-client') return 'client'
     if (id === 'edge-management') return 'management'
@@ -41,7 +41,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
       summary: 'Get this OpenAPI document',
       apis: [...both, 'fabric'],
       path: '/openapi.json',
-      response: { kind: 'bare', schema: openapiDocument },
+      response: { kind: 'bare', schema: openapiSchema },
       refusals: [],
       handle: (call) => bareAnswer(bytesOf(call.api)),
     },
@@ -77,7 +77,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
       path: '/specs/{id}/spec',
       response: { kind: 'bare', schema: specBody, types: ['application/json', YAML] },
       refusals: [404],
-      handle: (call): Answer => {
+      handle: (call): Reply => {
         return bareAnswer(
           bytesOf(apiOf(call)),
           call.accept.includes(YAML) ? YAML : 'application/json',

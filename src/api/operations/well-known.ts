@@ -1,7 +1,7 @@
 import { certsOnly } from '../../pki/certs-only.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
 import { bareAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { estCertificates } from '../schemas/identities.ts'
@@ -11,7 +11,7 @@ const LINE_CHARACTERS = 64
 
 /** What a client asks for once it knows whom it speaks to, to trust every other controller by (RFC 7030, 4.1). */
 export function wellKnownOperations(parts: ApiParts): Operation[] {
-  let made: { readonly from: string; readonly answer: Answer } | null = null
+  let made: { readonly from: string; readonly answer: Reply } | null = null
   return [
     {
       operationId: 'listWellKnownCas',
@@ -39,7 +39,7 @@ export function wellKnownOperations(parts: ApiParts): Operation[] {
   ]
 }
 
-function answerOf(parts: ApiParts): Answer {
+function answerOf(parts: ApiParts): Reply {
   const base64 = certsOnly(networkAuthorities(parts)).toString('base64')
   const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
   return {

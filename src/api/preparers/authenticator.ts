@@ -8,12 +8,12 @@ import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { issuerOf } from '../auth/trusted-authorities.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { onlyCertificate } from './certificates.ts'
-import type { Prepared, Preparer } from './preparer.ts'
+import type { WritePlan, Preparer } from './preparer.ts'
 
 type Services = Pick<ApiServices, 'passwords'>
 
@@ -75,11 +75,11 @@ async function certificateFields(parts: ApiParts, certPem: string): Promise<Json
 export async function prepareOwnChange(
   parts: ApiParts,
   services: Services,
-  call: Call,
+  call: RequestContext,
   mode: Exclude<RequestMode, 'create'>,
   body: JsonObject,
   own: Authenticator,
-): Promise<Prepared> {
+): Promise<WritePlan> {
   const prepared = normalise(authenticator, mode, body)
   const credentials = await credentialFields(parts, services, call, body, () =>
     identityOf(parts, own.identityId),
@@ -94,7 +94,7 @@ export async function prepareOwnChange(
 async function credentialFields(
   parts: ApiParts,
   services: Services,
-  call: Call,
+  call: RequestContext,
   body: JsonObject,
   holder: () => Promise<Identity>,
 ): Promise<JsonObject> {

@@ -6,7 +6,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
-import type { Prepared, Preparer } from './preparer.ts'
+import type { WritePlan, Preparer } from './preparer.ts'
 
 /** A CA begins with a token that its owner signs a certificate over. A patch without a claim takes the claim away. */
 export const prepareCa: Preparer = (_call, mode, body) => {
@@ -17,7 +17,7 @@ export const prepareCa: Preparer = (_call, mode, body) => {
   return { ...prepared, fields: { ...prepared.fields, externalIdClaim: null } }
 }
 
-function newCa(prepared: Prepared): Prepared {
+function newCa(prepared: WritePlan): WritePlan {
   const certificate = firstCertificate(String(prepared.fields['certPem']))
   if (!certificate.isAuthority) throw new Problem('CERTIFICATE_IS_NOT_CA')
   const made: JsonObject = {

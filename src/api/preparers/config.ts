@@ -6,7 +6,7 @@ import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { FieldFault } from '../../lib/problems.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import { sharerOf } from '../records/sharer.ts'
@@ -40,7 +40,7 @@ export function configPreparer(parts: ApiParts): Preparer {
   }
 }
 
-async function typeIdOf(parts: ApiParts, call: Call): Promise<string> {
+async function typeIdOf(parts: ApiParts, call: RequestContext): Promise<string> {
   const id = call.param('id')
   const known = await latest(parts, () => parts.state.get<Config>('config', id))
   if (known === undefined) {

@@ -5,11 +5,11 @@ import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import { onlyCertificate } from './certificates.ts'
-import type { Prepared, Preparer } from './preparer.ts'
+import type { WritePlan, Preparer } from './preparer.ts'
 
 /** What is known of a certificate, and of none. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
@@ -35,7 +35,7 @@ export function externalJwtSignerPreparer(parts: ApiParts): Preparer {
   }
 }
 
-function withFields(prepared: Prepared, fields: JsonObject): Prepared {
+function withFields(prepared: WritePlan, fields: JsonObject): WritePlan {
   return { ...prepared, fields: { ...prepared.fields, ...fields } }
 }
 
@@ -60,9 +60,9 @@ function certificateFields(certPem: string) {
 /** A patch of the certificate keeps a `kid` that somebody chose; one that was the fingerprint goes with its certificate. */
 async function knownKid(
   { state, cluster, limits }: ApiParts,
-  call: Call,
+  call: RequestContext,
   mode: RequestMode,
-): Promise<{ readonly kid: string | null; readonly judgedOn?: Prepared['judgedOn'] }> {
+): Promise<{ readonly kid: string | null; readonly judgedOn?: WritePlan['judgedOn'] }> {
   if (mode !== 'patch') return { kid: null }
   const id = call.param('id')
   const stored = await latest({ state, cluster, limits }, () =>

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { hexDigits } from '../../lib/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/version-range.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'
@@ -42,7 +42,7 @@ const isOfSomeType = (name: string): boolean => someFields.has(name)
 /** The stored type never changes, so it needs no look at whether the record has moved meanwhile. */
 async function typeOf(
   parts: ApiParts,
-  call: Call,
+  call: RequestContext,
   mode: RequestMode,
   body: JsonObject,
 ): Promise<PostureType> {

@@ -8,7 +8,7 @@ import { transitRouter } from '../../entities/transit-router.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import type { WriteStep } from '../records/writes.ts'
@@ -26,7 +26,7 @@ import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
 import { postureCheckPreparer } from './posture-check.ts'
 
 /** A body as the fields of a command, with the records that it was judged on. */
-export interface Prepared extends Normalised {
+export interface WritePlan extends Normalised {
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
   /** Where it is not the one that the preparer was given. */
   readonly id?: string
@@ -41,11 +41,11 @@ export interface Prepared extends Normalised {
  * when what it was judged on has moved. @throws {Problem} what the body is refused with.
  */
 export type Preparer = (
-  call: Call,
+  call: RequestContext,
   mode: RequestMode,
   body: JsonObject,
   id: string,
-) => Prepared | Promise<Prepared>
+) => WritePlan | Promise<WritePlan>
 
 /** Of every kind: most bodies say what their record says; of some there is more to judge before they are proposed. */
 export class Preparers {

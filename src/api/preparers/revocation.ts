@@ -6,7 +6,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/uuid.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
-import type { Prepared, Preparer } from './preparer.ts'
+import type { WritePlan, Preparer } from './preparer.ts'
 
 const kind = 'revocation'
 
@@ -28,7 +28,7 @@ export function revocationPreparer(parts: ApiParts): Preparer {
 }
 
 /** What was signed since the last one is revoked by the next, which takes its place. */
-function inPlaceOf({ id, revision }: Revocation): Pick<Prepared, 'first' | 'judgedOn'> {
+function inPlaceOf({ id, revision }: Revocation): Pick<WritePlan, 'first' | 'judgedOn'> {
   return {
     first: [{ kind: CommandKind.ENTITY_DELETE, entity: kind, id }],
     judgedOn: [{ entity: kind, id, revision }],

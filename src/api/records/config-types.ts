@@ -1,7 +1,7 @@
 import type { ConfigTypesShown, StateView } from '../../ports/state-view.ts'
 import { noConfigTypes } from '../../ports/state-view.ts'
 import { fieldProblem } from '../../lib/problems.ts'
-import type { Call, Caller } from '../call.ts'
+import type { RequestContext, Caller } from '../call.ts'
 import type { ApiLimits } from '../limits.ts'
 
 /** The types that a caller asked for at log-in: ids, or `all`. */
@@ -17,7 +17,7 @@ export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
  * name, else those of the session. What does not exist is left out. @throws {Problem} COULD_NOT_VALIDATE for too many.
  */
 export function configTypesOfList(
-  call: Call,
+  call: RequestContext,
   caller: Caller,
   state: StateView,
   limits: Pick<ApiLimits, 'configTypesMax'>,

@@ -1,7 +1,7 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Entity } from '../../entities/define.ts'
 import { membersAt } from '../../entities/levels.ts'
-import type { Operation as EntityOperation } from '../../entities/operations.ts'
+import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import { tellsAdminSecret } from '../../fsm/admin-secrets.ts'
 import { assert } from '../../lib/assert.ts'
@@ -11,10 +11,10 @@ import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { noConfigTypes } from '../../ports/state-view.ts'
 import type { ConfigTypesShown, Listing, ShownFor } from '../../ports/state-view.ts'
-import type { Call, Caller } from '../call.ts'
+import type { RequestContext, Caller } from '../call.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import { createdAnswer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Answer } from '../answers/envelope.ts'
+import type { Reply } from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { ApiParts } from '../parts.ts'
@@ -27,7 +27,7 @@ import { visibleRecords } from './visible-records.ts'
 import type { VisibleRecords } from './visible-records.ts'
 import type { Writer } from './writes.ts'
 
-export type Handler = (call: Call) => Answer | Promise<Answer>
+export type Handler = (call: RequestContext) => Reply | Promise<Reply>
 
 /** One handler a shape, for every descriptor. */
 export class ResourceHandlers {
@@ -75,16 +75,16 @@ export class ResourceHandlers {
   }
 
   #list(
-    call: Call,
+    call: RequestContext,
     { entity, query: known }: EntityOperation,
     visible: VisibleRecords,
-  ): Answer | Promise<Answer> {
+  ): Reply | Promise<Reply> {
     const { state, limits } = this.#parts
     const caller = callerOf(call)
     const types = known.includes('configTypes')
       ? configTypesOfList(call, caller, state, limits)
       : noConfigTypes
-    const listedFor = (identityId: string): Answer | Promise<Answer> => {
+    const listedFor = (identityId: string): Reply | Promise<Reply> => {
       const query = listQueryOf(call)
       const listing = state.listing(visible.source(caller.identity.id), query)
       assert(listing !== null, 'only a sub-list may have no parent')
@@ -100,10 +100,10 @@ export class ResourceHandlers {
   }
 
   #subList(
-    call: Call,
+    call: RequestContext,
     operation: EntityOperation,
     visible: VisibleRecords,
-  ): Answer | Promise<Answer> {
+  ): Reply | Promise<Reply> {
     const { state } = this.#parts
     const { list, entity } = operation
     assert(list !== null, 'a sub-list operation has a list')
@@ -118,12 +118,12 @@ export class ResourceHandlers {
   }
 
   #listed(
-    call: Call,
+    call: RequestContext,
     entity: Entity,
     listing: Listing,
     callerId: string,
     types: ConfigTypesShown = noConfigTypes,
-  ): Answer | Promise<Answer> {
+  ): Reply | Promise<Reply> {
     const { state } = this.#parts
     const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
@@ -135,10 +135,10 @@ export class ResourceHandlers {
   }
 
   #detail(
-    call: Call,
+    call: RequestContext,
     { entity, api }: EntityOperation,
     visible: VisibleRecords,
-  ): Answer | Promise<Answer> {
+  ): Reply | Promise<Reply> {
     const { state } = this.#parts
     const id = call.param('id')
     const caller = callerOf(call)
@@ -160,7 +160,7 @@ export class ResourceHandlers {
 
   /** Services alone, of all kinds, are shown by the posture of their reader. */
   #shownFor(
-    call: Call,
+    call: RequestContext,
     { name }: Entity,
     callerId: string,
     configTypes: ConfigTypesShown,
@@ -174,19 +174,23 @@ export class ResourceHandlers {
     return { configTypes, posture: posture.ofSession(now) }
   }
 
-  async #create(call: Call, entity: Entity): Promise<Answer> {
+  async #create(call: RequestContext, entity: Entity): Promise<Reply> {
     const newId = entity.idFrom === null ? newShortId() : String(bodyOf(call)[entity.idFrom])
     const { id, ignoredFields } = await this.#write(call, entity, 'create', newId)
     return createdAnswer(entity.collection, id, ignoredFields)
   }
 
-  async #change(call: Call, entity: Entity, mode: Exclude<RequestMode, 'create'>): Promise<Answer> {
+  async #change(
+    call: RequestContext,
+    entity: Entity,
+    mode: Exclude<RequestMode, 'create'>,
+  ): Promise<Reply> {
     const { ignoredFields } = await this.#write(call, entity, mode, call.param('id'))
     return emptyAnswer(ignoredFields)
   }
 
   async #write(
-    call: Call,
+    call: RequestContext,
     entity: Entity,
     mode: RequestMode,
     id: string,
@@ -211,14 +215,14 @@ export class ResourceHandlers {
   }
 
   #ifMatches(
-    call: Call,
+    call: RequestContext,
     record: { readonly entity: string; readonly id: string },
     write: Parameters<typeof writeIfMatches<string>>[3],
   ): Promise<string> {
     return writeIfMatches(call, this.#parts.state, record, write)
   }
 
-  async #delete(call: Call, entity: Entity): Promise<Answer> {
+  async #delete(call: RequestContext, entity: Entity): Promise<Reply> {
     const record = { entity: entity.name, id: call.param('id') }
     await this.#ifMatches(call, record, (matched) =>
       this.#writer.deleteEntity(call, record.entity, record.id, matched),
@@ -234,12 +238,12 @@ const kinds = {
 } as const satisfies Record<RequestMode, CommandKind>
 
 /** Operations of a descriptor always ask for a session, so there is a caller. */
-function callerOf(call: Call): Caller {
+function callerOf(call: RequestContext): Caller {
   assert(call.caller !== null, 'an operation behind a session has a caller')
   return call.caller
 }
 
-function bodyOf(call: Call): JsonObject {
+function bodyOf(call: RequestContext): JsonObject {
   const { body } = call
   assert(body !== null && typeof body === 'object', 'a body that its schema accepted is an object')
   return body as JsonObject

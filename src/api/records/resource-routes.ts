@@ -1,6 +1,6 @@
 import type { Entity } from '../../entities/define.ts'
 import { operationsOf } from '../../entities/operations.ts'
-import type { Operation as EntityOperation } from '../../entities/operations.ts'
+import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
 import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
 import { isPermission } from '../operation.ts'
@@ -45,7 +45,7 @@ function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Opera
     success: from.success,
     response,
     refusals: from.refusals,
-    isTagged: taggedShapes.has(from.shape),
+    hasEtag: taggedShapes.has(from.shape),
     handle: handlers.of(from),
   }
 }

@@ -3,8 +3,8 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { Call } from '../call.ts'
-import type { Answer, TextAnswer } from '../answers/envelope.ts'
+import type { RequestContext } from '../call.ts'
+import type { Reply, TextAnswer } from '../answers/envelope.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
@@ -25,7 +25,11 @@ function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
 }
 
 /** A detail with its ETag; 304 without a body for a caller that has it already. */
-export function taggedAnswer(call: Call, record: EntityRecord, answer: TextAnswer): Answer {
+export function taggedAnswer(
+  call: RequestContext,
+  record: EntityRecord,
+  answer: TextAnswer,
+): Reply {
   const etag = etagOf(record, answer)
   const isKnown = call.ifNoneMatch !== null && isAmong(call.ifNoneMatch, etag)
   const shown = isKnown ? { ...answer, status: 304, body: '' } : answer
@@ -61,7 +65,7 @@ export function parseIfMatch(text: string): Precondition {
  * @throws {Problem} PRECONDITION_FAILED when it has another one, or is not there.
  */
 export async function writeIfMatches<T>(
-  { precondition }: Call,
+  { precondition }: RequestContext,
   state: Pick<StateView, 'get'>,
   record: { readonly entity: string; readonly id: string },
   write: (judgedOn: JudgedOn) => Promise<T>,

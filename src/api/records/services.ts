@@ -4,7 +4,7 @@ import { KeySets } from '../auth/external-jwt/key-sets.ts'
 import { TokenFactor } from '../auth/external-jwt/token-factor.ts'
 import { TokenJudge } from '../auth/external-jwt/token-judge.ts'
 import { LogInThrottle } from '../auth/log-in-throttle.ts'
-import { Gate } from '../auth/gate.ts'
+import { SessionGuard } from '../auth/session-guard.ts'
 import { PasswordLockout } from '../auth/password-lockout.ts'
 import { PasswordVerifier } from '../auth/password.ts'
 import { SecondFactors } from '../auth/secondary/second-factors.ts'
@@ -24,7 +24,7 @@ import { Writer } from './writes.ts'
 export interface ApiServices {
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
-  readonly gate: Gate
+  readonly gate: SessionGuard
   /** Tokens of identity providers. */
   readonly externalTokens: TokenJudge
   readonly tokenFactor: TokenFactor
@@ -57,7 +57,7 @@ export function createServices(parts: ApiParts): ApiServices {
   return {
     sessions,
     tokens,
-    gate: new Gate(parts, sessions, tokens, tokenFactor),
+    gate: new SessionGuard(parts, sessions, tokens, tokenFactor),
     externalTokens,
     tokenFactor,
     passwords: new PasswordVerifier({

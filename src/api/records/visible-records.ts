@@ -1,5 +1,5 @@
 import type { CallerScope, Entity } from '../../entities/define.ts'
-import type { Operation } from '../../entities/operations.ts'
+import type { EntityOperation } from '../../entities/operations.ts'
 import { assert } from '../../lib/assert.ts'
 import type { ListSource, StateView } from '../../ports/state-view.ts'
 
@@ -18,7 +18,7 @@ type Records = Pick<StateView, 'get' | 'permissions'>
  */
 export function visibleRecords(
   state: Records,
-  { entity, api, operationId }: Pick<Operation, 'entity' | 'api' | 'operationId'>,
+  { entity, api, operationId }: Pick<EntityOperation, 'entity' | 'api' | 'operationId'>,
 ): VisibleRecords {
   if (api !== 'client') return all(entity)
   const { callerScope } = entity

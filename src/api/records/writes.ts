@@ -16,7 +16,7 @@ import { callerIdOf } from '../../ports/actor.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
 import { neededOn } from '../auth/permissions.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import type { ApiLimits } from '../limits.ts'
 
 const utf8 = new TextEncoder()
@@ -55,7 +55,7 @@ export class Writer {
    * @throws {Problem} what apply refused it with, or why its fate is not known.
    */
   async write(
-    call: Call,
+    call: RequestContext,
     kind: ProposalInput['kind'],
     payload: Uint8Array,
     judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
@@ -95,7 +95,7 @@ export class Writer {
 
   /** @param fields validated and normalised. */
   async entity(
-    call: Call,
+    call: RequestContext,
     kind: EntityWriteKind,
     entity: string,
     id: string,
@@ -118,7 +118,7 @@ export class Writer {
    * @returns the id of step `answer`.
    */
   batch(
-    call: Call,
+    call: RequestContext,
     steps: readonly WriteStep[],
     answer = 0,
     judgedOn?: NonNullable<ProposalInput['judgedOn']>,
@@ -138,7 +138,7 @@ export class Writer {
   }
 
   deleteEntity(
-    call: Call,
+    call: RequestContext,
     entity: string,
     id: string,
     judgedOn?: NonNullable<ProposalInput['judgedOn']>,
@@ -154,7 +154,7 @@ export class Writer {
  * Who asks, as the log is to have it.
  * @throws {AssertionError} for a call that no session was asked for: what is written for it has another actor.
  */
-export function actorOf({ caller, operation, api, address }: Call): Actor {
+export function actorOf({ caller, operation, api, address }: RequestContext): Actor {
   if (caller?.system !== undefined) return caller.system
   assert(
     caller !== null && operation !== null && operation.permission !== 'public',
@@ -172,7 +172,7 @@ export function actorOf({ caller, operation, api, address }: Call): Actor {
  * @throws {Problem} REVISION_MOVED after `judgementsMax` times, and all else that `run` throws.
  */
 export async function judged<T>(
-  call: Call,
+  call: RequestContext,
   { judgementsMax }: Pick<ApiLimits, 'judgementsMax'>,
   run: () => Promise<T>,
 ): Promise<T> {
@@ -189,7 +189,7 @@ export async function judged<T>(
 }
 
 /** The problem for a write whose fate is not known: with the id to ask again with, or saying that none was sent. */
-export function outcomeUnknown(call: Call, cause?: unknown): Problem {
+export function outcomeUnknown(call: RequestContext, cause?: unknown): Problem {
   const { netRequestId } = call
   if (!call.isRepeatable) {
     const detail = 'retry is possible; at worst it takes effect twice'
@@ -210,7 +210,7 @@ export function outcomeUnknown(call: Call, cause?: unknown): Problem {
   })
 }
 
-function withRequestId(error: unknown, call: Call): unknown {
+function withRequestId(error: unknown, call: RequestContext): unknown {
   if (!(error instanceof Problem)) return error
   if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(call, error)
   // Nothing was changed, whatever the time: the caller may be told so.

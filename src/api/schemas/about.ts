@@ -1,6 +1,6 @@
 import { oidcSettings } from '../../entities/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nodeHealth } from './health-schema.ts'
+import { nodeHealthSchema } from './health-schema.ts'
 import { dateTime, flag, text } from '../../entities/shapes.ts'
 import { integer, texts, baseProperties, baseRequired } from './envelope.ts'
 
@@ -17,7 +17,7 @@ const apiVersions = {
   },
 } as const
 
-export const version: NamedSchema = {
+export const versionSchema: NamedSchema = {
   name: 'version',
   schema: {
     type: 'object',
@@ -94,7 +94,7 @@ export const effectiveSettings: NamedSchema = {
   },
 }
 
-export const networkJwt: NamedSchema = {
+export const networkJwtAnswer: NamedSchema = {
   name: 'networkJWT',
   schema: {
     type: 'object',
@@ -123,7 +123,7 @@ export const health: NamedSchema = {
           required: ['id', 'healthy', 'lastCheckTime', 'lastCheckDuration'],
         },
       },
-      node: nodeHealth,
+      node: nodeHealthSchema,
     },
     required: ['healthy', 'checks'],
   },
@@ -135,4 +135,4 @@ export const readiness: NamedSchema = {
 }
 
 export const metricsText: NamedSchema = { name: 'metricsText', schema: text }
-export const openapiDocument: NamedSchema = { name: 'openapiDocument', schema: { type: 'object' } }
+export const openapiSchema: NamedSchema = { name: 'openapiDocument', schema: { type: 'object' } }

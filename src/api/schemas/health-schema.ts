@@ -9,7 +9,7 @@ function closed(properties: JsonObject): JsonObject {
 }
 
 /** The document of a node (src/ports/node-health.ts). */
-export const nodeHealth = closed({
+export const nodeHealthSchema = closed({
   id: text,
   clusterId: text,
   generation: integer,

@@ -78,7 +78,7 @@ const refWithUrlName = {
   ...entityRef,
   properties: { ...(entityRef['properties'] as JsonObject), urlName: text },
 } as const
-export const serviceConfig: NamedSchema = {
+export const serviceConfigSchema: NamedSchema = {
   name: 'serviceConfigDetail',
   schema: {
     type: 'object',

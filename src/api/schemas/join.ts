@@ -26,7 +26,7 @@ export const invitation: NamedSchema = {
   },
 }
 
-export const joinTicket: NamedSchema = {
+export const joinTicketSchema: NamedSchema = {
   name: 'clusterTicketDetail',
   schema: {
     type: 'object',

@@ -21,7 +21,7 @@ export const member: NamedSchema = {
   },
 }
 
-export const members: NamedSchema = {
+export const membersSchema: NamedSchema = {
   name: 'clusterMembers',
   schema: {
     type: 'object',

@@ -71,14 +71,14 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
       content,
     }
   }
-  if (operation.isTagged === true && operation.method === 'GET') {
+  if (operation.hasEtag === true && operation.method === 'GET') {
     responses[304] = { description: 'Not modified (If-None-Match)', headers }
   }
   const envelope = { 'application/json': { schema: refer(errorEnvelope) } }
   for (const status of refusalsOf(operation)) {
     responses[status] = {
       description: reasons[status] ?? 'Refused',
-      headers: { ...headersOf({ ...operation, isTagged: false }), ...refusalHeaders(status) },
+      headers: { ...headersOf({ ...operation, hasEtag: false }), ...refusalHeaders(status) },
       content: envelope,
     }
   }
@@ -109,7 +109,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
 }
 
 /** Any of them is enough; an empty one means that none is needed. */
-function securityOf({ permission, moreFor }: Operation): Json[] {
+function securityOf({ permission, elevatedPermission: moreFor }: Operation): Json[] {
   const session = [{ netSession: [] }, { ztSession: [] }]
   if (permission !== 'public') return session
   return moreFor === undefined ? [] : [{}, ...session]
@@ -117,7 +117,15 @@ function securityOf({ permission, moreFor }: Operation): Json[] {
 
 /** What every operation may be refused with on its way, and what this one says of itself. */
 function refusalsOf(operation: Operation): number[] {
-  const { refusals, permission, body, method, isAlwaysServed, isTagged, response } = operation
+  const {
+    refusals,
+    permission,
+    body,
+    method,
+    isAlwaysServed,
+    hasEtag: isTagged,
+    response,
+  } = operation
   const statuses = new Set([...refusals, 400])
   if (response.ignoresAccept !== true) statuses.add(406)
   if (isAlwaysServed !== true) statuses.add(503)
@@ -129,7 +137,7 @@ function refusalsOf(operation: Operation): number[] {
 }
 
 function parametersOf(operation: Operation): Json[] {
-  const { path, query = [], headers = [], method, permission, isTagged } = operation
+  const { path, query = [], headers = [], method, permission, hasEtag: isTagged } = operation
   const inPath = [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => ({
     name: match[1],
     in: 'path',
@@ -221,7 +229,7 @@ function refersTo(names: readonly string[]): Json {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-function headersOf({ permission, isTagged, method }: Operation): Json {
+function headersOf({ permission, hasEtag: isTagged, method }: Operation): Json {
   return refersTo([
     'net-index',
     'net-stale-ms',

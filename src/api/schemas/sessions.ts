@@ -62,7 +62,7 @@ export const currentSession: NamedSchema = {
 }
 
 export const { expirationSeconds, expiresAt, ...listedSessionProperties } = sessionProperties
-export const session: NamedSchema = {
+export const sessionSchema: NamedSchema = {
   name: 'apiSessionDetail',
   schema: {
     type: 'object',
@@ -102,7 +102,7 @@ export const ownAuthenticatorPatch: NamedSchema = {
   },
 }
 
-export const requestExtend: NamedSchema = {
+export const requestExtendSchema: NamedSchema = {
   name: 'requestExtendAuthenticator',
   schema: { type: 'object', properties: { rollKeys: { type: ['boolean', 'null'] } } },
 }

@@ -10,7 +10,7 @@ export function checkHead({ raw }: FastifyRequest): void {
     throw fieldProblem('Host', 'is required')
   }
   // Node keeps the first one alone, and a proxy in front may have judged the other.
-  if (valuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
+  if (headerValuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
   if (expectsUnknown(raw)) {
     throw new Problem('EXPECTATION_FAILED', {
       fault: { field: 'Expect', reason: 'should be 100-continue' },
@@ -33,7 +33,7 @@ export function isAccepted(accept: string | undefined, types: readonly string[])
 const ACCEPT_TYPES_MAX = 32
 
 /** Each of them: Node keeps the first one alone where a header may stand once. */
-export function valuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
+export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
   if (headers[name] === undefined) return []
   const found: string[] = []
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

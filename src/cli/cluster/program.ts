@@ -107,7 +107,7 @@ function addTickets(cluster: Command): void {
     .description('revoke an unused ticket')
     .argument('<id>', 'id of the ticket, as printed by invite and tickets list')
     .action(async (id: string, options: ClusterOptions) => {
-      const { revokeTicket } = await import('./ticket-commands.ts')
+      const { revokeTicketCommand: revokeTicket } = await import('./ticket-commands.ts')
       await revokeTicket(id, options)
     })
 }

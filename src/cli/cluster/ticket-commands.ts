@@ -13,20 +13,20 @@ export async function listTickets(options: ClusterOptions): Promise<void> {
   const rows = tickets.map(({ id, isVoter, createdAtMs, expiresAtMs, usedBy }) => [
     id,
     isVoter ? 'voter' : 'learner',
-    isoTime(createdAtMs),
-    isoTime(expiresAtMs),
+    ticketTime(createdAtMs),
+    ticketTime(expiresAtMs),
     usedBy ?? '-',
   ])
   printLine(formatTable(['id', 'role', 'created', 'expires', 'used by'], rows))
 }
 
 /** Revoke an unused join ticket. */
-export async function revokeTicket(id: string, options: ClusterOptions): Promise<void> {
+export async function revokeTicketCommand(id: string, options: ClusterOptions): Promise<void> {
   await connectTo(options)('revoke-ticket', { id })
   if (options.json === true) printJson({ id, isRevoked: true })
   else printLine(`revoked ticket ${id}`)
 }
 
-export function isoTime(ms: number): string {
+export function ticketTime(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 }

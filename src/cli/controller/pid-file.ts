@@ -8,7 +8,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-import { holderOf, pidIn } from '../../store/folder-lock.ts'
+import { lockHolderOf, pidIn } from '../../store/folder-lock.ts'
 
 /** The pid file stands beside the configuration. */
 export function pidFileOf(configPath: string): string {
@@ -36,7 +36,7 @@ export function removePidFile(configPath: string, pid = process.pid): void {
  * @returns null when none does.
  */
 export function runningPid(configPath: string, dataFolder: string): number | null {
-  const pids = [readPid(configPath), holderOf(dataFolder)]
+  const pids = [readPid(configPath), lockHolderOf(dataFolder)]
   return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
 }
 

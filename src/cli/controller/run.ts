@@ -19,9 +19,9 @@ import {
   sentenceOf,
 } from '../../controller/failure.ts'
 import { hasOtherVoters, membersOfRoster, meshesOf } from '../../controller/start/known-voters.ts'
-import type { KnownMembers } from '../../controller/start/known-voters.ts'
+import type { KnownVoters } from '../../controller/start/known-voters.ts'
 import { reenter } from '../../controller/start/lost-disk.ts'
-import type { Fate } from '../../controller/start/member-fate.ts'
+import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/fence-file.ts'
 import { readRosterFile } from '../../store/roster-file.ts'
@@ -53,7 +53,8 @@ export async function runController(
 }
 
 /** How one life of a controller on one data folder ended. */
-type LifeEnd = { readonly type: 'stopped' } | (Fate & { readonly addresses: readonly string[] })
+type LifeEnd =
+  { readonly type: 'stopped' } | (RemovalAction & { readonly addresses: readonly string[] })
 
 class ControllerRun {
   readonly #path: string
@@ -113,7 +114,9 @@ class ControllerRun {
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
     }
-    const ousted = Promise.withResolvers<Fate & { readonly addresses: readonly string[] }>()
+    const ousted = Promise.withResolvers<
+      RemovalAction & { readonly addresses: readonly string[] }
+    >()
     let controller: Controller
     try {
       controller = await Controller.start({
@@ -233,7 +236,7 @@ class ControllerRun {
 }
 
 /** A roster that cannot be read says as little as one that is not there. */
-function knownMembers(dataFolder: string): KnownMembers | null {
+function knownMembers(dataFolder: string): KnownVoters | null {
   try {
     return membersOfRoster(readRosterFile(dataFolder))
   } catch {

@@ -34,7 +34,7 @@ export interface CaVerifyOptions extends CaKeyOptions {
 }
 
 /** Proves to the cluster that the key of a registered CA is at hand; the key stays here. Safe to repeat. */
-export async function verifyCa(id: string, options: CaVerifyOptions): Promise<void> {
+export async function proveCaPossession(id: string, options: CaVerifyOptions): Promise<void> {
   await explained(async () => {
     const authority = readAuthority(options)
     const ask = sessionAt(options)

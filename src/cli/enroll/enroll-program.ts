@@ -72,7 +72,7 @@ Examples:
     --url https://ctrl1.example.net:1280 --ca ca.pem --session-file session`,
     )
     .action(async (id: string, options: CaVerifyOptions) => {
-      const { verifyCa } = await import('./ca-verification.ts')
+      const { proveCaPossession: verifyCa } = await import('./ca-verification.ts')
       await verifyCa(id, options)
     })
   withCaKey(ca.command('sign-verification'))

@@ -11,7 +11,7 @@ import { operatorFailure } from '../../controller/failure.ts'
 import { checkAnswer, layDown } from './lay-down.ts'
 import {
   checkConfig,
-  checkDataFolder,
+  checkJoinFolder,
   checkIdentity,
   checkMembers,
   checkPorts,
@@ -73,7 +73,7 @@ export async function layDownJoin(
   const nowMs = systemClock.nowMs()
   const { config, folder } = planned
   checkConfig(planned, ticket, checks)
-  const data = checkDataFolder(config, ticket, checks)
+  const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
   // With the mark gone, the steps after the data folder were done as well.
   if (data === 'own' && earlier === null) return

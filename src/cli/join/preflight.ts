@@ -61,7 +61,7 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
 }
 
 /** @returns `own`: everything up to the data folder is there already. */
-export function checkDataFolder(
+export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,
   checks: CheckList,

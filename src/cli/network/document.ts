@@ -21,7 +21,7 @@ import {
   labelOf,
   networkLimits,
 } from './sections.ts'
-import type { NetworkObject, Section } from './sections.ts'
+import type { NetworkObject, NetworkSection } from './sections.ts'
 import { numbered } from './live.ts'
 
 /** An object of a file. */
@@ -134,7 +134,7 @@ export class NetworkFileReader {
     for (const item of tree.items) this.#readItem(section, item)
   }
 
-  #readItem(section: Section, tree: YamlTree): void {
+  #readItem(section: NetworkSection, tree: YamlTree): void {
     const { kind } = section
     if (tree.kind !== 'map') {
       this.fault(tree.line, `expected the fields of ${withArticle(spoken(kind.name))}`)
@@ -153,7 +153,7 @@ export class NetworkFileReader {
 
   /** Judges an object as far as it can be judged alone. */
   take(
-    section: Section,
+    section: NetworkSection,
     fields: JsonObject,
     line: number,
     lines: ReadonlyMap<string, number>,
@@ -186,7 +186,7 @@ export class NetworkFileReader {
     }
   }
 
-  #judgeEntry({ kind }: Section, { key, line, value }: YamlEntry): void {
+  #judgeEntry({ kind }: NetworkSection, { key, line, value }: YamlEntry): void {
     if (kind.id === 'identity' && identityExtras.some((one) => one === key)) {
       if (value.kind === 'scalar' && typeof value.value === 'boolean') return
       this.fault(line, `${key}: expected true or false`)
@@ -205,12 +205,12 @@ export class NetworkFileReader {
     }
   }
 
-  #named({ kind }: Section, key: string): string {
+  #named({ kind }: NetworkSection, key: string): string {
     const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
     return field === undefined ? key : fileName(field)
   }
 
-  #checkOf({ kind }: Section): (value: unknown) => void {
+  #checkOf({ kind }: NetworkSection): (value: unknown) => void {
     let check = this.#checks.get(kind.id)
     if (check === undefined) {
       const entity = entityOf(kind)

@@ -7,7 +7,7 @@ import { readNetwork } from './live.ts'
 import type { LiveNetwork } from './live.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { allSections, FORM_VERSION } from './sections.ts'
-import type { Section } from './sections.ts'
+import type { NetworkSection } from './sections.ts'
 
 export interface ExportOptions extends ContextOptions {
   readonly out?: string
@@ -36,7 +36,7 @@ function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unkn
 }
 
 /** What tells an object apart stands at its head. */
-function keyFirst({ key }: Section, fields: JsonObject): JsonObject {
+function keyFirst({ key }: NetworkSection, fields: JsonObject): JsonObject {
   const own = key.filter((name) => Object.hasOwn(fields, name))
   return { ...Object.fromEntries(own.map((name) => [name, fields[name] ?? null])), ...fields }
 }

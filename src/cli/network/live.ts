@@ -7,7 +7,7 @@ import { filterText } from '../records/names.ts'
 import type { Row } from '../records/names.ts'
 import { canonical, portableOf, translated } from './portable.ts'
 import { allSections, keyOf, labelOf } from './sections.ts'
-import type { NetworkObject, Section } from './sections.ts'
+import type { NetworkObject, NetworkSection } from './sections.ts'
 
 /** An object that the network has. */
 export interface LiveObject extends NetworkObject {
@@ -43,7 +43,7 @@ export async function readNetwork(client: ApiClient): Promise<LiveNetwork> {
 }
 
 interface Found {
-  readonly section: Section
+  readonly section: NetworkSection
   readonly id: string
   readonly isKept: boolean
   readonly isUsual: boolean
@@ -61,7 +61,7 @@ class NetworkReader {
     this.#client = client
   }
 
-  async read(section: Section): Promise<void> {
+  async read(section: NetworkSection): Promise<void> {
     if (section.kind.id === 'serviceConfig') {
       await this.#readServiceConfigs(section)
       return
@@ -89,7 +89,7 @@ class NetworkReader {
   }
 
   /** By id, so that records which come and go meanwhile move no others. */
-  async *#pages({ kind }: Section): AsyncGenerator<readonly Row[]> {
+  async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly Row[]> {
     for (let last = ''; ;) {
       // The default auth policy came with the network, and may be changed like others.
       const conditions = [
@@ -106,7 +106,7 @@ class NetworkReader {
     }
   }
 
-  #take(section: Section, row: Row): void {
+  #take(section: NetworkSection, row: Row): void {
     const { kind } = section
     const table = tableOf(kind.id)
     if (kind.hasName) {
@@ -117,10 +117,10 @@ class NetworkReader {
       if (isKnown) return
     }
     const fields = portableOf(kind, row)
-    const isSeed = seedOf(section, fields) !== null
+    const isSeed = networkSeedOf(section, fields) !== null
     const isOfRouter = fields['type'] === 'Router'
     const isGiven = isSeed || fields['isDefaultAdmin'] === true || row.id === 'default'
-    const isUsual = isSameJson(fields, seedOf(section, fields)) || isPlainRouter(fields)
+    const isUsual = isSameJson(fields, networkSeedOf(section, fields)) || isPlainRouter(fields)
     this.#found.push({ section, id: row.id, isKept: isOfRouter || isGiven, isUsual, fields })
   }
 
@@ -142,7 +142,7 @@ class NetworkReader {
   }
 
   /** One question an identity, and none where there is nothing that it could have been given. */
-  async #readServiceConfigs(section: Section): Promise<void> {
+  async #readServiceConfigs(section: NetworkSection): Promise<void> {
     const has = (id: string): boolean => this.#found.some(({ section: { kind } }) => kind.id === id)
     if (!has('config') || !has('service')) return
     const identities = [...this.#nameOf.keys()].flatMap((key) => {
@@ -185,7 +185,7 @@ function split(key: string): [string, string] {
 const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
 
 /** What a config type of this name says in a network that nobody has changed; null: none begins with one. */
-export function seedOf({ kind }: Section, fields: JsonObject): JsonObject | null {
+export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): JsonObject | null {
   const seed = kind.id === 'configType' ? seeds.get(String(fields['name'])) : undefined
   if (seed === undefined) return null
   const { name, target, schema } = seed

@@ -3,7 +3,7 @@ import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { kindById, spoken } from '../records/kinds.ts'
 import type { FileFault, FileObject } from './document.ts'
-import { isPlainRouter, seedOf, tableOf } from './live.ts'
+import { isPlainRouter, networkSeedOf, tableOf } from './live.ts'
 import type { LiveNetwork, LiveObject } from './live.ts'
 import { fileName, portableFields, translated } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
@@ -46,7 +46,7 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
 function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
   const named = new Set(objects.map(keyIn))
   return live.objects.flatMap((one): FileObject[] => {
-    const seed = named.has(keyIn(one)) ? null : seedOf(one.section, one.fields)
+    const seed = named.has(keyIn(one)) ? null : networkSeedOf(one.section, one.fields)
     if (seed === null) return []
     const { section, key, label } = one
     return [{ section, key, label, fields: seed, line: 1, lines: new Map() }]

@@ -6,7 +6,7 @@ import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
-import { completed } from '../records/bodies.ts'
+import { completedBody } from '../records/bodies.ts'
 import { usualValues } from '../records/fields.ts'
 import type { KindField, ReferenceShape } from '../records/fields.ts'
 import { entityOf } from '../records/kinds.ts'
@@ -83,7 +83,7 @@ export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
     const value = fields[fileName(field)]
     if (value !== undefined) body[field.name] = value
   }
-  return completed(kind, body)
+  return completedBody(kind, body)
 }
 
 /**

@@ -15,7 +15,7 @@ export const networkLimits = {
 export const FORM_VERSION = 1
 
 /** The records of one kind in a file that describes a network. */
-export interface Section {
+export interface NetworkSection {
   /** Its key in the file: `servicePolicies`. */
   readonly name: string
   readonly kind: Kind
@@ -25,7 +25,7 @@ export interface Section {
 
 const byName = ['name']
 
-function section(id: string, key: readonly string[] = byName): Section {
+function section(id: string, key: readonly string[] = byName): NetworkSection {
   return { name: entityNamed(id).plural, kind: kindById(id), key }
 }
 
@@ -42,13 +42,13 @@ const serviceConfigs: Kind = {
   idFrom: null,
 }
 
-let made: readonly Section[] | null = null
+let made: readonly NetworkSection[] | null = null
 
 /**
  * What a file says of a network, in its order: what others name comes first. Credentials, enrollments, sessions and revocations
  * are no part of it, as they are secrets or pass by themselves.
  */
-export function allSections(): readonly Section[] {
+export function allSections(): readonly NetworkSection[] {
   made ??= [
     section('configType'),
     section('config'),
@@ -75,7 +75,7 @@ export const identityExtras = ['isDefaultAdmin', 'disabled'] as const
 
 /** One object of a network: its fields as the file has them, records by their names. */
 export interface NetworkObject {
-  readonly section: Section
+  readonly section: NetworkSection
   /** Unique in its section. */
   readonly key: string
   /** `service web`. */
@@ -87,12 +87,12 @@ export interface NetworkObject {
 const DEFAULT_ADMIN = '(default administrator)'
 
 /** What tells an object apart from the others of its section. */
-export function keyOf({ key, kind }: Section, fields: JsonObject): string {
+export function keyOf({ key, kind }: NetworkSection, fields: JsonObject): string {
   if (kind.id === 'identity' && fields['isDefaultAdmin'] === true) return DEFAULT_ADMIN
   return key.map((name) => String(fields[name] ?? '')).join(' ')
 }
 
-export function labelOf(section: Section, fields: JsonObject): string {
+export function labelOf(section: NetworkSection, fields: JsonObject): string {
   const words = section.key.map((name) => fields[name]).filter((one) => one !== undefined)
   return `${spoken(section.kind.name)} ${words.map(String).join(' ')}`
 }

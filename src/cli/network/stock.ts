@@ -6,11 +6,11 @@ import { jsonOfTree } from '../records/bodies.ts'
 import { memberAt, withMember } from '../records/names.ts'
 import { NetworkFileReader } from './document.ts'
 import type { FileObject, NetworkFile } from './document.ts'
-import { seedOf } from './live.ts'
+import { networkSeedOf } from './live.ts'
 import type { LiveNetwork } from './live.ts'
 import { fileName, portableFields } from './portable.ts'
 import { allSections } from './sections.ts'
-import type { Section } from './sections.ts'
+import type { NetworkSection } from './sections.ts'
 
 /** What another network's export says, and what of it has no place in a network of ours. */
 export interface StockExport extends NetworkFile {
@@ -73,7 +73,7 @@ class StockReader {
     this.#reader.fault(line, `unknown section ${JSON.stringify(key)}; ${hint}`)
   }
 
-  #readItem(section: Section, tree: YamlTree): void {
+  #readItem(section: NetworkSection, tree: YamlTree): void {
     const item = jsonOfTree(tree)
     if (tree.kind !== 'map' || !isObject(item)) {
       this.#reader.fault(tree.line, `expected the fields of an object`)
@@ -89,12 +89,12 @@ class StockReader {
     this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
   }
 
-  #count({ kind }: Section): void {
+  #count({ kind }: NetworkSection): void {
     if (kind.id === 'postureCheck') this.#hasPostureChecks = true
     if (kind.id === 'servicePolicy') this.#policies += 1
   }
 
-  #fieldsOf(section: Section, item: JsonObject): JsonObject {
+  #fieldsOf(section: NetworkSection, item: JsonObject): JsonObject {
     const { kind } = section
     const fields: Record<string, Json> = {}
     for (const [key, value] of Object.entries(item)) {
@@ -141,19 +141,19 @@ function identityFields(fields: JsonObject, item: JsonObject): JsonObject {
   }
 }
 
-function fileKey({ kind }: Section, key: string): string {
+function fileKey({ kind }: NetworkSection, key: string): string {
   const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
   return field === undefined ? key : fileName(field)
 }
 
 /** Why an object has no place here, as what it is one of; null: it has one. */
-function leftOut(section: Section, item: JsonObject): string | null {
+function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item
   switch (section.kind.id) {
     case 'identity':
       return isDefaultAdmin === true ? 'default administrator, as this network has its own' : null
     case 'configType':
-      return seedOf(section, { name: name ?? '' }) === null ? null : 'built-in config types'
+      return networkSeedOf(section, { name: name ?? '' }) === null ? null : 'built-in config types'
     case 'edgeRouterPolicy': {
       const isOwn =
         /^edge-router-.+-system$/.test(String(name)) &&

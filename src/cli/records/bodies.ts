@@ -40,7 +40,7 @@ export function wantedBody(
     if (isPartial && memberAt(body, path.slice(0, 1)) === undefined) partial.push({ path, value })
     else body = withMember(body, path, value)
   }
-  return { body: mode === 'create' ? completed(kind, body) : body, partial }
+  return { body: mode === 'create' ? completedBody(kind, body) : body, partial }
 }
 
 const ASSIGNMENT = /^([A-Za-z][^=@]*)([=@])(.*)$/s
@@ -160,7 +160,7 @@ export function unknownMember(
 }
 
 /** What is left out and goes without saying, and the rest of objects that are given in part. */
-export function completed(kind: Kind, body: JsonObject): JsonObject {
+export function completedBody(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...usualValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
     const value = result[name]

@@ -2,8 +2,8 @@ import { InvalidArgumentError, Option } from 'commander'
 import type { Command } from 'commander'
 
 import { withContextOption } from '../session/program.ts'
-import type { ListOptions, ReadOptions } from './read.ts'
-import type { DeleteOptions, WriteOptions } from './write.ts'
+import type { RecordListOptions, ReadOptions } from './read.ts'
+import type { DeleteOptions, RecordWriteOptions } from './write.ts'
 
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
@@ -49,7 +49,7 @@ Examples:
   flotilla list identities --filter 'anyOf(roleAttributes) = "staff"' --sort 'name desc' --all -o name
   flotilla list sp --fields name,type,identityRoles`,
     )
-    .action(async (kind: string, options: ListOptions) => {
+    .action(async (kind: string, options: RecordListOptions) => {
       const { listRecords } = await import('./read.ts')
       await listRecords(kind, options)
     })
@@ -74,7 +74,7 @@ Examples:
   flotilla create authenticator method=updb identity=alice username=alice password@- < password
   flotilla create config -f web-host.yml`,
     )
-    .action(async (kind: string, words: string[], options: WriteOptions) => {
+    .action(async (kind: string, words: string[], options: RecordWriteOptions) => {
       const { createRecord } = await import('./write.ts')
       await createRecord(kind, words, options)
     })
@@ -98,7 +98,7 @@ Examples:
   flotilla update identity laptop roleAttributes=staff tags.owner=ops
   flotilla update auth-policy Default primary.updb.minPasswordLength=12`,
     )
-    .action(async (kind: string, name: string, words: string[], options: WriteOptions) => {
+    .action(async (kind: string, name: string, words: string[], options: RecordWriteOptions) => {
       const { updateRecord } = await import('./write.ts')
       await updateRecord(kind, name, words, options)
     })

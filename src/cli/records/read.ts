@@ -13,7 +13,7 @@ export interface ReadOptions extends ContextOptions {
   readonly output?: Output
 }
 
-export interface ListOptions extends ReadOptions {
+export interface RecordListOptions extends ReadOptions {
   readonly filter?: string
   readonly sort?: string
   readonly limit?: number
@@ -38,7 +38,7 @@ export async function getRecord(word: string, name: string, options: ReadOptions
 }
 
 /** Prints the records of a kind, a hundred when nothing else is asked for. */
-export async function listRecords(word: string, options: ListOptions): Promise<void> {
+export async function listRecords(word: string, options: RecordListOptions): Promise<void> {
   const kind = kindNamed(word)
   mustOffer(kind, 'list')
   if (options.all === true && options.limit !== undefined) {

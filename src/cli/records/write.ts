@@ -14,7 +14,7 @@ import { memberAt, Names, withMember } from './names.ts'
 import type { Row } from './names.ts'
 import { nameIn } from './table.ts'
 
-export interface WriteOptions extends ContextOptions {
+export interface RecordWriteOptions extends ContextOptions {
   readonly file?: string
 }
 
@@ -26,7 +26,7 @@ export interface DeleteOptions extends ContextOptions {
 export async function createRecord(
   word: string,
   assignments: readonly string[],
-  options: WriteOptions,
+  options: RecordWriteOptions,
 ): Promise<void> {
   const kind = kindNamed(word)
   mustOffer(kind, 'create')
@@ -56,7 +56,7 @@ export async function updateRecord(
   word: string,
   name: string,
   assignments: readonly string[],
-  options: WriteOptions,
+  options: RecordWriteOptions,
 ): Promise<void> {
   const kind = kindNamed(word)
   mustOffer(kind, 'patch')

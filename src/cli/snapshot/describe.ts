@@ -10,12 +10,12 @@ export function countsText({ counts }: BackupSummary): string {
   return `${total} records (${shown.join(', ')})`
 }
 
-export function timeText(ms: number): string {
+export function backupTimeText(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 /** One line on where a backup is from. */
 export function originText(manifest: BackupManifest): string {
   const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } = manifest
-  return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${timeText(takenAtMs)} by ${controllerId} (${version})`
+  return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${backupTimeText(takenAtMs)} by ${controllerId} (${version})`
 }

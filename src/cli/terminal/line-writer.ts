@@ -25,7 +25,7 @@ export interface LineOutput {
 }
 
 /** As much of the file system as lines need. */
-export interface Disk {
+export interface LineFile {
   write(
     fd: number,
     bytes: Buffer,
@@ -41,7 +41,7 @@ export class LineWriter {
   /** Told how many lines were dropped, once lines are written again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
-  readonly #disk: Disk
+  readonly #disk: LineFile
   /** None of them is under way. */
   #chunks: string[] = []
   /** What is left of the chunk under way. */
@@ -56,7 +56,7 @@ export class LineWriter {
   #dropped = 0
 
   /** @param disk what writes to the output: that of the system. */
-  constructor(output: number | LineOutput, disk: Disk = { write }) {
+  constructor(output: number | LineOutput, disk: LineFile = { write }) {
     this.#disk = disk
     this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
   }

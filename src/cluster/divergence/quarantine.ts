@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 
 /**
  * well: it answers. rebuilding: nothing is applied until another state has taken the place of the wrong one. proving: the
@@ -22,7 +22,7 @@ export interface QuarantineMark {
 export interface QuarantineParts {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
-  readonly log: Log
+  readonly log: Logger
   /** null: a restart forgets the quarantine. */
   readonly mark: QuarantineMark | null
 }

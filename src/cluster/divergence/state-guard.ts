@@ -7,7 +7,7 @@ import type { AlarmRaiser } from '../../ports/alarms.ts'
 import { DIGEST_INTERVAL_ENTRIES, DigestRing } from './digest-ring.ts'
 import { DivergenceWatch } from './divergence-watch.ts'
 import type { MachineProgress } from '../link.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import type { Presence } from '../soft-state/presence-topic.ts'
 import { Quarantine, quarantineLimits } from './quarantine.ts'
 import type { QuarantineMark } from './quarantine.ts'
@@ -39,7 +39,7 @@ export interface StateGuardParts extends StateGuardHooks {
   readonly peers: PeerChannel
   readonly clock: Clock
   readonly alarms: AlarmRaiser
-  readonly log: Log
+  readonly log: Logger
   readonly mark: QuarantineMark | null
   readonly voters: () => readonly NodeId[]
   readonly leaderId: () => NodeId | null

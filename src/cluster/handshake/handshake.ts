@@ -6,10 +6,10 @@ import type { PeerCaller } from '../../ports/peer-channel.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Witness } from './witness.ts'
+import type { RollbackDetector } from './rollback-detector.ts'
 
 /** What this member is sure of, and holds every peer to. */
-export interface Roster {
+export interface PeerTrust {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
@@ -75,7 +75,7 @@ export const HELLO_LIMITS = {
  * A version or feature level newer than ours is no reason to refuse: members of two releases work together, and what a
  * newer one says that we do not know is passed over frame by frame.
  */
-export function judgePeer(claim: PeerClaim, roster: Roster): Verdict {
+export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   if (claim.leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
   }
@@ -127,7 +127,7 @@ function parsedLeaf(leafDer: Uint8Array): Certificate {
  */
 export function judgeCaller(
   leafDer: Uint8Array | null,
-  roster: Roster,
+  roster: PeerTrust,
 ): { readonly ok: true; readonly caller: PeerCaller } | (Verdict & { readonly ok: false }) {
   if (leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
@@ -143,7 +143,7 @@ export function judgeCaller(
   }
 }
 
-function judgeHello(hello: Hello, member: Member, roster: Roster): Verdict | null {
+function judgeHello(hello: Hello, member: Member, roster: PeerTrust): Verdict | null {
   const id = member.id
   if (isTooLarge(hello)) {
     return refuse('hello-too-large', id, 'its Hello frame is too large')
@@ -197,7 +197,7 @@ export function judgeHistory(
   id: NodeId,
   hello: Hello,
   isCaller: boolean,
-  witness: Witness,
+  witness: RollbackDetector,
 ): (Verdict & { readonly ok: false }) | null {
   const fault = witness.judge(id, hello, isCaller)
   switch (fault) {

@@ -5,7 +5,7 @@ import { isRefusalReason } from './handshake.ts'
 import type { RefusalReason } from './handshake.ts'
 
 /** Why a peer was refused, and how new the refuser's knowledge is; in the trailing metadata of the stream. */
-export interface Refusal {
+export interface MeshRefusal {
   readonly reason: RefusalReason
   /** As of which the refuser knows a committed configuration. */
   readonly configurationIndex: Index
@@ -17,7 +17,7 @@ const REASON = 'flotilla-refusal'
 const INDEX = 'flotilla-configuration-index'
 const GENERATION = 'flotilla-generation'
 
-export function refusalMetadata({ reason, configurationIndex, generation }: Refusal): Metadata {
+export function refusalMetadata({ reason, configurationIndex, generation }: MeshRefusal): Metadata {
   const metadata = new Metadata()
   metadata.set(REASON, reason)
   metadata.set(INDEX, String(configurationIndex))
@@ -26,7 +26,7 @@ export function refusalMetadata({ reason, configurationIndex, generation }: Refu
 }
 
 /** @returns null when it bears none that this release knows. */
-export function refusalIn(metadata: Metadata | undefined): Refusal | null {
+export function meshRefusalIn(metadata: Metadata | undefined): MeshRefusal | null {
   const [reason] = metadata?.get(REASON) ?? []
   const [index] = metadata?.get(INDEX) ?? []
   const [told] = metadata?.get(GENERATION) ?? []

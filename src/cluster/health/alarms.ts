@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts'
 import { alarmTable } from '../../ports/alarms.ts'
 import type { Alarm, AlarmCode, AlarmFacts, AlarmRaiser } from '../../ports/alarms.ts'
-import { LogThrottle } from '../log.ts'
-import type { Log } from '../log.ts'
+import { LogThrottle } from '../logger.ts'
+import type { Logger } from '../logger.ts'
 
 const ALARMS_MAX = 64
 const LOG_WINDOW_MS = 60_000
@@ -16,13 +16,13 @@ interface Row {
 /** The alarms of this controller that are on now. Each is logged when it is raised and when it is cleared. */
 export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: Logger
   readonly #raised = new Map<string, Alarm>()
   /** Of those that are on, the ones whose beginning was logged: no other end is. */
   readonly #logged = new Set<string>()
   readonly #throttle = new LogThrottle({ windowMs: LOG_WINDOW_MS, keysMax: 256 })
 
-  constructor(clock: Clock, log: Log) {
+  constructor(clock: Clock, log: Logger) {
     this.#clock = clock
     this.#log = log
   }

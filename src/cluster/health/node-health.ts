@@ -3,14 +3,14 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import { toleranceNow } from './failure-tolerance.ts'
 import type { ClusterNodeStatus } from './cluster-node-status.ts'
-import type { HostVitals } from '../../ports/vitals.ts'
+import type { HostStats } from '../../ports/stats.ts'
 
 /** What the document of a node is made from. */
 export interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord
   readonly status: ClusterNodeStatus
-  readonly vitals: HostVitals
+  readonly vitals: HostStats
   readonly mainLoopDelayP99Ms: number
   /** Time since apply was last caught up. */
   readonly behindMs: number

@@ -4,7 +4,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId, Role } from '../../raft/types.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
-import type { PeerStatus } from '../link.ts'
+import type { PeerReport } from '../link.ts'
 
 /** What the keeping of members needs of the cluster node. */
 export interface Consensus {
@@ -13,7 +13,7 @@ export interface Consensus {
   leaderId(): NodeId | null
   status(): { readonly role: Role; readonly commit: Index }
   configuration(): ConfigurationInForce
-  peerStatuses(): readonly PeerStatus[]
+  peerStatuses(): readonly PeerReport[]
   /** @throws {Problem} CLUSTER_NO_LEADER. */
   readIndex(): Promise<Index>
   /**
@@ -26,7 +26,7 @@ export interface Consensus {
 }
 
 /** Which key may come in by which id; its id is the node's. */
-export interface AdmissionRecord extends EntityRecord {
+export interface MemberAdmission extends EntityRecord {
   /** DER, base64. */
   readonly publicKeySpki: string
   /** Whether it is to vote once it has caught up. */
@@ -36,6 +36,6 @@ export interface AdmissionRecord extends EntityRecord {
 /** The part of the replicated state that is asked here. */
 export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
 
-export function admissionOf(state: AdmissionState, id: NodeId): AdmissionRecord | undefined {
-  return state.get<AdmissionRecord>('admission', id)
+export function admissionOf(state: AdmissionState, id: NodeId): MemberAdmission | undefined {
+  return state.get<MemberAdmission>('admission', id)
 }

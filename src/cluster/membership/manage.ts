@@ -1,13 +1,13 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { ActionRecorder, MembershipControl } from '../../ports/membership.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
-import { MembershipDesk } from './desk.ts'
-import { EntryDesk } from '../entrance/entry-desk.ts'
+import { MembershipService } from './service.ts'
+import { AdmissionServer } from '../entrance/admission-server.ts'
 import { LeaderCalls } from './leader-calls.ts'
-import { Steward } from './steward.ts'
-import type { StewardParts } from './steward.ts'
+import { MembershipReconciler } from './reconciler.ts'
+import type { StewardParts } from './reconciler.ts'
 
 export interface MemberManagementParts extends Pick<
   StewardParts,
@@ -18,7 +18,7 @@ export interface MemberManagementParts extends Pick<
   readonly clusterId: string
   readonly generation: number
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   readonly actions: ActionRecorder
   /** On the leader, after it has handed leadership over because an operator asked for it. */
   readonly onTransferred?: () => void
@@ -38,9 +38,9 @@ export function manageMembers(parts: MemberManagementParts): MemberManagement {
   const { consensus, state, clock } = parts
   const calls = new LeaderCalls(consensus, clock)
   const changer = new MemberChanger(consensus, state, clock)
-  const control = new MembershipDesk({ ...parts, changer, calls })
-  new EntryDesk({ ...parts, changer, calls })
-  const steward = new Steward({ ...parts, changer })
+  const control = new MembershipService({ ...parts, changer, calls })
+  new AdmissionServer({ ...parts, changer, calls })
+  const steward = new MembershipReconciler({ ...parts, changer })
   return {
     control,
     start: () => steward.start(),

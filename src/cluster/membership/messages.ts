@@ -89,7 +89,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
 }
 
 /** Who asked the controller that passes a request on. @throws {Problem} COULD_NOT_VALIDATE where it names nobody. */
-export function actorOf(by: Requester | undefined): Actor {
+export function actorOfMessage(by: Requester | undefined): Actor {
   switch (by?.actor.case) {
     case 'system':
       return {

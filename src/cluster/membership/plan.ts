@@ -24,9 +24,10 @@ export interface MembersNow {
 }
 
 export type Planned =
-  { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord } | Refusal
+  | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }
+  | ChangeRefusal
 
-export interface Refusal {
+export interface ChangeRefusal {
   readonly ok: false
   readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
   /** One sentence with its remedy. */
@@ -126,7 +127,7 @@ interface Edited {
   readonly warnings: readonly string[]
 }
 
-function edit(now: MembersNow, change: MembershipChange): Edited | Refusal {
+function edit(now: MembersNow, change: MembershipChange): Edited | ChangeRefusal {
   const target = clone(ConfigurationSchema, now.record)
   switch (change.verb) {
     case 'promote':
@@ -140,7 +141,7 @@ function edit(now: MembersNow, change: MembershipChange): Edited | Refusal {
   }
 }
 
-function promote(now: MembersNow, target: ConfigurationRecord, id: NodeId): Edited | Refusal {
+function promote(now: MembersNow, target: ConfigurationRecord, id: NodeId): Edited | ChangeRefusal {
   const member = memberIn(target, id)
   if (member === undefined) return unknown(id)
   if (member.voter) return { target, warnings: [] }
@@ -156,7 +157,7 @@ export function makeVoter(member: Member): void {
   member.returning = false
 }
 
-function demote(target: ConfigurationRecord, id: NodeId): Edited | Refusal {
+function demote(target: ConfigurationRecord, id: NodeId): Edited | ChangeRefusal {
   const member = memberIn(target, id)
   if (member === undefined) return unknown(id)
   member.voter = false
@@ -170,7 +171,7 @@ function remove(
   target: ConfigurationRecord,
   id: NodeId,
   isCompromised: boolean,
-): Edited | Refusal {
+): Edited | ChangeRefusal {
   const member = memberIn(target, id)
   const key = member?.publicKeySha256 ?? now.admittedKeySha256(id)
   const isDeparted = target.departed.some((departure) => departure.id === id)
@@ -203,7 +204,7 @@ function replace(
   target: ConfigurationRecord,
   oldId: NodeId,
   newId: NodeId,
-): Edited | Refusal {
+): Edited | ChangeRefusal {
   const leaving = memberIn(target, oldId)
   const coming = memberIn(target, newId)
   if (oldId === newId) return refused(`${oldId} cannot replace itself; name two controllers`)
@@ -278,11 +279,11 @@ function memberIn(record: ConfigurationRecord, id: NodeId): Member | undefined {
   return record.members.find((member) => member.id === id)
 }
 
-function unknown(id: NodeId): Refusal {
+function unknown(id: NodeId): ChangeRefusal {
   const because = `${id} is not a member of this cluster; see flotilla cluster list`
   return { ok: false, code: 'NOT_FOUND', because }
 }
 
-function refused(because: string): Refusal {
+function refused(because: string): ChangeRefusal {
   return { ok: false, code: 'MEMBERSHIP_REFUSED', because }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
-import type { AdmissionRecord, AdmissionState, Consensus } from './consensus.ts'
+import type { MemberAdmission, AdmissionState, Consensus } from './consensus.ts'
 import { admissionOf } from './consensus.ts'
 import type { MembersNow } from './plan.ts'
 
@@ -18,7 +18,7 @@ export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-export function keySha256Of(admission: AdmissionRecord): Uint8Array {
+export function keySha256Of(admission: MemberAdmission): Uint8Array {
   return createHash('sha256').update(Buffer.from(admission.publicKeySpki, 'base64')).digest()
 }
 

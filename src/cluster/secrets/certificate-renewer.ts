@@ -17,7 +17,7 @@ import {
 } from '../../pki/renewal.ts'
 import type { CertificateHealth, RenewalReason } from '../../pki/renewal.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'
 
 /** How often files and times are looked at. A changed set of files is taken when it has stayed the same for one such time. */
@@ -39,7 +39,7 @@ export interface CertificateRenewerParts {
   readonly onRenewed: (identity: MeshIdentity) => void
   readonly alarms: AlarmRaiser
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
 }
 
 export interface CertificatesView {

@@ -11,14 +11,14 @@ import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 
 export interface KeyringParts {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
   /** Asked at each opening. */
   readonly privateKeyPem: () => string
-  readonly log: Log
+  readonly log: Logger
 }
 
 /** A version of a shared secret that this controller has opened. */

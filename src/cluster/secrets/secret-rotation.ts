@@ -21,7 +21,7 @@ import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
 import { secretOfAuthority, wrapAll } from './wrap-secrets.ts'
 import type { Recipient } from './wrap-secrets.ts'
@@ -30,7 +30,7 @@ export interface RotationParts {
   readonly proposer: Proposer
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
-  readonly log: Log
+  readonly log: Logger
   /** How long tokens of the version before are honoured: the timeout of sessions. */
   readonly overlapMs: number
 }
@@ -153,7 +153,8 @@ async function putInForce(
       await parts.keyring.refresh()
       return version
     }
-    if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
+    if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX)
+      throw rotationProblem(outcome)
   }
 }
 
@@ -178,7 +179,7 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
     const payload = toBinary(SecretShareSchema, message)
     const outcome = await propose(parts, CommandKind.SECRET_SHARE, payload)
     // Whoever was given it by another one meanwhile needs nothing more.
-    if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw problemOf(outcome)
+    if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw rotationProblem(outcome)
   }
   return wrapped.length > 0
 }
@@ -242,7 +243,7 @@ async function deleteAdmission(
   const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })
   const payload = toBinary(AdmissionDeleteSchema, message)
   const outcome = await propose(parts, CommandKind.ADMISSION_DELETE, payload)
-  if (!outcome.ok) throw problemOf(outcome)
+  if (!outcome.ok) throw rotationProblem(outcome)
 }
 
 function recipientOf({ id, publicKeySpki }: AdmissionRecord): Recipient {
@@ -258,7 +259,7 @@ async function propose(
   return outcome
 }
 
-export function problemOf({ code, fault, detail }: Extract<Outcome, { ok: false }>): Problem {
+export function rotationProblem({ code, fault, detail }: Extract<Outcome, { ok: false }>): Problem {
   return new Problem(code, {
     ...(fault === null ? {} : { fault }),
     ...(detail === null ? {} : { detail }),

@@ -21,7 +21,7 @@ interface CatchUp {
  * On the leader: members that are filled by a snapshot. Until each follows by itself again, the log that comes after its
  * snapshot is kept, or a transfer that takes longer than the log lasts would be followed by another one, without end.
  */
-export class CatchUps {
+export class SnapshotCatchUp {
   readonly #alarms: AlarmRaiser
   readonly #clock: Clock
   readonly #isNear: (index: Index) => boolean

@@ -4,7 +4,7 @@ import type { CoreStatus } from '../../raft/effects.ts'
 import { memberIds } from '../../raft/configuration.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostCommand, HostEvent } from '../link.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import { defaultSnapshotReceiverOptions, SnapshotReceiver } from './snapshot-receiver.ts'
 import type { ReceivedSnapshot } from './snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
@@ -27,7 +27,7 @@ export type SnapshotCommand = Extract<
 
 export interface SnapshotTransfersParts {
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   /** As the core knows it. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
   readonly post: (event: HostEvent, transfer?: readonly ArrayBuffer[]) => void

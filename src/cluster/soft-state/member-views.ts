@@ -4,7 +4,7 @@ import { ROUTER_ADDRESS_NAME } from '../../ports/cluster-view.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
-import type { HostStatus, PeerStatus } from '../link.ts'
+import type { HostStatus, PeerReport } from '../link.ts'
 import type { HeardPresence, Presence } from './presence-topic.ts'
 
 /** What a controller says of itself: the rest of its own line in the list is live. */
@@ -55,7 +55,7 @@ export function memberViews(sources: MemberSources): MemberView[] {
 /** A member that has moved is where it says it is; its record keeps the address that it joined with. */
 function addressNow(
   { self }: MemberSources,
-  peer: PeerStatus | undefined,
+  peer: PeerReport | undefined,
   id: NodeId,
 ): string | undefined {
   if (id === self.id) return self.address
@@ -83,7 +83,7 @@ function selfPart({ self, status, own }: MemberSources): LivePart {
 const STATUS_AGE_MS_MAX = 4000
 
 function peerPart(
-  peer: PeerStatus | undefined,
+  peer: PeerReport | undefined,
   ageMs: number,
   heard: HeardPresence | null,
   known: KnownMember | null,

@@ -89,15 +89,15 @@ export class ChunkCheck {
 
   /** @returns what is wrong with the chunk; null: it is taken. */
   take({ number, data, crc32: sum, last, sha256 }: SnapshotChunk): string | null {
-    if (this.#isWhole) return `chunk ${number} comes after its last one`
-    if (number !== this.#received) return `chunk ${number} has come in place of ${this.#received}`
+    if (this.#isWhole) return `unexpected chunk ${number} after the last one`
+    if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
     // Without bytes it would bring the end no nearer, and such chunks could come for ever.
     if (data.length === 0) return `chunk ${number} is empty`
     if (crc32(data) !== sum) return `chunk ${number} is damaged`
     this.#hash.update(data)
     if (last && Buffer.compare(this.#hash.digest(), sha256) !== 0) {
-      return 'the whole does not match its checksum'
+      return 'checksum mismatch'
     }
     this.#received += 1
     this.#isWhole = last

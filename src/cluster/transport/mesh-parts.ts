@@ -5,11 +5,11 @@ import type { Random } from '../../lib/random.ts'
 import type { Index, NodeId, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
-import type { Refusal } from '../handshake/mesh-refusal.ts'
+import type { MeshRefusal } from '../handshake/mesh-refusal.ts'
 import type { MeshIdentity } from './mesh-service.ts'
-import type { Witness } from '../handshake/witness.ts'
+import type { RollbackDetector } from '../handshake/rollback-detector.ts'
 import type { Mesh } from './mesh.ts'
 
 export interface MeshOptions {
@@ -29,7 +29,7 @@ export interface MeshOptions {
   readonly configurationIndex?: Index
   readonly book: AddressBook
   /** Absent: peers are held to what they say from now on. */
-  readonly witness?: Witness
+  readonly witness?: RollbackDetector
   /** See {@link SeedFinder}. */
   readonly seeds?: readonly string[]
   /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
@@ -44,7 +44,7 @@ export interface MeshOptions {
 export interface MeshParts {
   readonly clock: Clock
   readonly random: Random
-  readonly log: Log
+  readonly log: Logger
 }
 
 /** Called in the order in which frames arrived on a stream. */
@@ -61,7 +61,7 @@ export interface MeshEvents {
   /** The dialled streams to a peer stand, or have ended: what was forwarded before may be lost. */
   readonly onLink: (to: NodeId, isReady: boolean) => void
   /** A member, proven by its pinned key, does not let this one in. */
-  readonly onRefusedByPeer: (by: NodeId, refusal: Refusal) => void
+  readonly onRefusedByPeer: (by: NodeId, refusal: MeshRefusal) => void
   /** The address book has learned something from a peer itself. */
   readonly onAddresses: () => void
   /** `connected` of some peer may have changed. */

@@ -2,8 +2,8 @@ import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from '../handshake/handshake.ts'
-import { LogThrottle } from '../log.ts'
-import type { Log } from '../log.ts'
+import { LogThrottle } from '../logger.ts'
+import type { Logger } from '../logger.ts'
 
 const TOLD_MAX = 1000
 /** gRPC writes into some of its errors when they were made, so that no two are alike. */
@@ -12,12 +12,12 @@ const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 /** What an operator is told of peers: each thing once, or once in a while. */
 export class MeshReports {
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: Logger
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 1000 })
   /** Whom an operator was told of once and for all. */
   readonly #told = new Set<string>()
 
-  constructor(clock: Clock, log: Log) {
+  constructor(clock: Clock, log: Logger) {
     this.#clock = clock
     this.#log = log
   }

@@ -16,7 +16,7 @@ import type { PeerCaller } from '../../ports/peer-channel.ts'
 import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import { judgeCaller, judgeHistory, judgePeer } from '../handshake/handshake.ts'
-import type { PeerClaim, Roster, Verdict } from '../handshake/handshake.ts'
+import type { PeerClaim, PeerTrust, Verdict } from '../handshake/handshake.ts'
 import { MeshReports } from './mesh-reports.ts'
 import {
   encodeForward,
@@ -28,7 +28,7 @@ import { MeshServer } from './mesh-server.ts'
 import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import { PeerLink } from './peer-link.ts'
-import { Witness } from '../handshake/witness.ts'
+import { RollbackDetector } from '../handshake/rollback-detector.ts'
 import type { MeshOptions, MeshParts, MeshEvents, MeshPeer } from './mesh-parts.ts'
 
 interface PeerRecord {
@@ -58,10 +58,10 @@ export class Mesh implements Transport {
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
-  readonly #witness: Witness
+  readonly #witness: RollbackDetector
   readonly #seeds: SeedFinder
   #secureContext: SecureContext
-  #roster: Roster
+  #roster: PeerTrust
   #configurationIndex: Index
   #watch: NodeJS.Timeout | null = null
   #watchedMs = 0
@@ -76,7 +76,7 @@ export class Mesh implements Transport {
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
-    this.#witness = options.witness ?? new Witness(options.generation)
+    this.#witness = options.witness ?? new RollbackDetector(options.generation)
     this.#secureContext = meshSecureContext(options.identity)
     this.#roster = rosterOf(options, options.members)
     this.#configurationIndex = options.configurationIndex ?? 0
@@ -381,7 +381,7 @@ export class Mesh implements Transport {
   }
 }
 
-function rosterOf(options: MeshOptions, members: readonly Member[]): Roster {
+function rosterOf(options: MeshOptions, members: readonly Member[]): PeerTrust {
   const { selfId, clusterId, generation, trustDomain } = options
   const byId = new Map(members.map((member) => [member.id, member]))
   return { selfId, clusterId, generation, trustDomain, members: byId }

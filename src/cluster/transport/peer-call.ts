@@ -7,7 +7,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { clientOptions, meshSecureContext, meshService } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
-import { problemOf } from './peer-desk.ts'
+import { problemOf } from './peer-rpc.ts'
 
 export interface PeerAnswer {
   /** Who answered, as its certificate says. */

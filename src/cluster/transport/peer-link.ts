@@ -7,8 +7,8 @@ import type { Random } from '../../lib/random.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from '../handshake/handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
-import { refusalIn } from '../handshake/mesh-refusal.ts'
-import type { Refusal } from '../handshake/mesh-refusal.ts'
+import { meshRefusalIn } from '../handshake/mesh-refusal.ts'
+import type { MeshRefusal } from '../handshake/mesh-refusal.ts'
 import { clientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
@@ -41,7 +41,7 @@ export interface PeerLinkParts {
   /** As `judge`, and whether the peer may be talked to after all that it said before. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** The callee, whose key is the one pinned, does not let this member in. */
-  readonly onRefusedByPeer: (refusal: Refusal) => void
+  readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /** The attempt failed for another reason than a refusal of ours. */
   readonly onFailed: (because: string) => void
 }
@@ -283,7 +283,7 @@ export class PeerLink {
       }
     })
     stream.on('error', (error: ServiceError) => {
-      const refusal = this.#attempt === attempt ? refusalIn(error.metadata) : null
+      const refusal = this.#attempt === attempt ? meshRefusalIn(error.metadata) : null
       this.#fail(attempt, error.message.slice(0, 300))
       if (refusal !== null) this.#parts.onRefusedByPeer(refusal)
     })

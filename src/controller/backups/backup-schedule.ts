@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { BackupRecipient } from '../../backup/encryption.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
-import type { Log } from '../../cluster/log.ts'
+import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
 import { sentenceOf } from '../failure.ts'
 import type { BackupFolder } from './backup-folder.ts'
@@ -27,7 +27,7 @@ export interface ScheduleParts {
   /** null: there is none. */
   readonly hook: Hook | null
   readonly alarms: AlarmRaiser
-  readonly log: Log
+  readonly log: Logger
 }
 
 /** Takes backups by itself, keeps the newest and has each brought elsewhere. What fails raises an alarm and is tried again. */

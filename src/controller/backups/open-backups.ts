@@ -1,6 +1,6 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
-import type { Log } from '../../cluster/log.ts'
+import type { Logger } from '../../cluster/logger.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import type { BackupControl } from '../../ports/backup-control.ts'
@@ -25,7 +25,7 @@ export interface Backups {
 export function openBackups(
   config: ControllerConfig,
   clusterNode: ClusterNode,
-  log: Log,
+  log: Logger,
   backups: BackupParts & { readonly machine: Pick<StateMachine, 'onRecordsReplaced'> },
 ): Backups {
   const folder = folderOf(config)
@@ -50,7 +50,7 @@ function folderOf({ backup: { folder }, id, log }: ControllerConfig): BackupFold
 function scheduleOf(
   config: ControllerConfig,
   clusterNode: ClusterNode,
-  log: Log,
+  log: Logger,
   backups: BackupParts,
   folder: BackupFolder | null,
 ): BackupSchedule | null {

@@ -9,7 +9,7 @@ import type { SelfRefusal } from '../../cluster/link.ts'
 import { sharedOptionsSha256 } from '../../config/fingerprint.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { RosterRecord } from '../../ports/roster.ts'
+import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { DataIdentity } from '../../store/identity.ts'
 import { KnownMembersFile } from '../../store/known-members-file.ts'
 import { QuarantineFile } from '../../store/quarantine-file.ts'
@@ -29,7 +29,7 @@ export interface ClusterNodeSources {
   readonly folder: DataIdentity
   readonly machine: StateMachine
   /** As it stood beside the log at the start. */
-  readonly roster: RosterRecord | null
+  readonly roster: MembershipRecord | null
   readonly inForce: IdentityInForce
   readonly releases: Releases
   readonly onFatal: (error: Error) => void

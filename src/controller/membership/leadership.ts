@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { defaultLeadershipTiming } from '../../cluster/leadership/leadership.ts'
-import { LeadershipSteward } from '../../cluster/leadership/leadership-steward.ts'
+import { LeadershipBalancer } from '../../cluster/leadership/balancer.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
@@ -14,9 +14,9 @@ export function watchLeadership(
   clusterNode: ClusterNode,
   actions: ActionRecorder,
   log: Logger,
-): LeadershipSteward {
+): LeadershipBalancer {
   const { priority, slowFsyncMs, slowLoopMs } = cluster
-  const steward = new LeadershipSteward(
+  const steward = new LeadershipBalancer(
     { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
     {
       ...{ cluster: clusterNode, soft: clusterNode.soft, clock: systemClock, log },

@@ -2,11 +2,11 @@ import type { Logger } from 'pino'
 
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
-import { AdmissionDesk } from '../../cluster/entrance/admission.ts'
-import { enterCluster } from '../../cluster/entrance/enter-cluster.ts'
-import { Entrance } from '../../cluster/entrance/entrance.ts'
-import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
-import { raiseFeatureLevel } from '../../cluster/feature-level.ts'
+import { JoinTickets } from '../../cluster/entrance/join-tickets.ts'
+import { enterCluster } from '../../cluster/entrance/admission-client.ts'
+import { RejoinLoop } from '../../cluster/entrance/rejoin-loop.ts'
+import type { EntryAnswer } from '../../cluster/entrance/judge-admission.ts'
+import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { manageMembers } from '../../cluster/membership/manage.ts'
 import type { MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
@@ -46,7 +46,7 @@ export interface MembershipParts {
 /** Begins to look after who is a member, who leads, and that this controller is let in where it is not. */
 export function startMembership(parts: MembershipParts): {
   readonly management: MemberManagement
-  readonly entrance: Entrance
+  readonly entrance: RejoinLoop
 } {
   const management = openManagement(parts)
   const entrance = openEntrance(parts)
@@ -63,8 +63,8 @@ export function startMembership(parts: MembershipParts): {
 export function openAdmission(
   { config, log, clusterNode, machine, secrets }: Omit<MembershipParts, 'onAnswer'>,
   inForce: IdentityInForce,
-): AdmissionDesk {
-  return new AdmissionDesk({
+): JoinTickets {
+  return new JoinTickets({
     cluster: clusterNode,
     proposer: clusterNode,
     state: machine,
@@ -104,13 +104,13 @@ function openManagement(parts: MembershipParts): MemberManagement {
       membersLackingSecrets: () => membersLackingSecrets(machine),
       shareMissing: () => shareMissing(rotation),
     },
-    featureLevel: { own: FEATURE_LEVEL, raise: (level) => raiseFeatureLevel(clusterNode, level) },
+    featureLevel: { own: FEATURE_LEVEL, raise: (level) => proposeFeatureLevel(clusterNode, level) },
   })
 }
 
-function openEntrance(parts: MembershipParts): Entrance {
+function openEntrance(parts: MembershipParts): RejoinLoop {
   const { config, log, clusterNode, storeId, onAnswer } = parts
-  return new Entrance({
+  return new RejoinLoop({
     consensus: clusterNode,
     storeId,
     seeds: () => config.cluster.seeds,

@@ -2,7 +2,7 @@ import type { ApiParts } from '../../api/parts.ts'
 import { createApi } from '../../api/server.ts'
 import type { Api } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
-import type { AdmissionDesk } from '../../cluster/entrance/admission.ts'
+import type { JoinTickets } from '../../cluster/entrance/join-tickets.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -24,7 +24,7 @@ export interface ApiSources {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: Keyring
-  readonly admission: AdmissionDesk
+  readonly admission: JoinTickets
   readonly membership: MembershipControl
   readonly inForce: IdentityInForce
   readonly releases: Releases

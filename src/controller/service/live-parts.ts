@@ -1,4 +1,4 @@
-import { systemScheduler } from '../../api/parts.ts'
+import { periodicScheduler } from '../../api/parts.ts'
 import type { ApiParts } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/options.ts'
@@ -48,10 +48,10 @@ export function openLiveParts({
       feed: machine,
       logger: log,
     },
-    ...{ clock: systemClock, scheduler: systemScheduler, limits: apiLimitsOf(config) },
+    ...{ clock: systemClock, scheduler: periodicScheduler, limits: apiLimitsOf(config) },
   })
   return {
-    ...{ channels, circuits, links, routerInspections, posture, scheduler: systemScheduler },
+    ...{ channels, circuits, links, routerInspections, posture, scheduler: periodicScheduler },
     activity: soft.open('activity'),
     softState: () => soft.counts,
   }

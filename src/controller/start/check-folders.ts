@@ -17,7 +17,7 @@ import { readFence } from '../../store/fence-file.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { readIdentity } from '../../store/identity.ts'
 import { sentenceOf } from '../failure.ts'
-import { fencedSentence } from './member-fate.ts'
+import { fencedSentence } from './removal-action.ts'
 import { hasNoData } from './set-aside.ts'
 import type { Report } from './check-report.ts'
 

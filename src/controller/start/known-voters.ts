@@ -2,24 +2,24 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Configuration } from '../../../proto/gen/membership_pb.ts'
-import type { RosterRecord } from '../../ports/roster.ts'
+import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
 
 /** What is known of the members while no cluster has been heard. */
-export interface KnownMembers {
+export interface KnownVoters {
   readonly configuration: Configuration
   /** Log index that it is known to be in force at. */
   readonly index: Index
 }
 
-export function membersOfRoster(roster: RosterRecord | null): KnownMembers | null {
+export function membersOfRoster(roster: MembershipRecord | null): KnownVoters | null {
   if (roster === null) return null
   const configuration = fromBinary(ConfigurationSchema, roster.configuration)
   return { configuration, index: roster.index }
 }
 
 /** Whether there are voters beside `selfId`, as far as the newest of these says. */
-export function hasOtherVoters(selfId: string, known: readonly (KnownMembers | null)[]): boolean {
+export function hasOtherVoters(selfId: string, known: readonly (KnownVoters | null)[]): boolean {
   const told = known.filter((one) => one !== null && one.configuration.members.length > 0)
   const newest = told.sort((a, b) => (b?.index ?? 0) - (a?.index ?? 0))[0]
   if (newest === undefined || newest === null) return false
@@ -28,7 +28,7 @@ export function hasOtherVoters(selfId: string, known: readonly (KnownMembers | n
 }
 
 /** host:port of the meshes of everyone but `selfId`. */
-export function meshesOf(selfId: string, known: KnownMembers | null): readonly string[] {
+export function meshesOf(selfId: string, known: KnownVoters | null): readonly string[] {
   const others = known?.configuration.members.filter(({ id }) => id !== selfId) ?? []
   return others.map(({ address }) => address).filter((address) => address !== '')
 }

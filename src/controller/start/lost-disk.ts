@@ -1,6 +1,6 @@
-import { enterCluster } from '../../cluster/entrance/enter-cluster.ts'
-import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
-import type { Log } from '../../cluster/log.ts'
+import { enterCluster } from '../../cluster/entrance/admission-client.ts'
+import type { EntryAnswer } from '../../cluster/entrance/judge-admission.ts'
+import type { Logger } from '../../cluster/logger.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
@@ -8,7 +8,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { formDataFolder } from '../../store/form-data-folder.ts'
 import { writeRosterFile } from '../../store/roster-file.ts'
 import type { Credentials } from './check.ts'
-import { fateOfAnswer } from './member-fate.ts'
+import { fateOfAnswer } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
 const PAUSE_MS = 2_000
@@ -21,7 +21,7 @@ export interface LostDisk {
   /** host:port of members' meshes. */
   readonly addresses: readonly string[]
   readonly startedAtMs: number
-  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
   /** Resolves when the program is to end. */
   readonly stop: Promise<unknown>
   /** Called once it is let in: what stands where the data folder is to be goes away. */

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 
 import { encodeFrame, FrameDecoder } from '../../channel/frame.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
@@ -85,7 +85,7 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  #onRequest(message: Message): void {
+  #onRequest(message: ChannelMessage): void {
     if (this.#hasAsked) {
       this.#reply(message, false, 'events are streamed already; open another connection')
       return
@@ -102,7 +102,7 @@ export class ManagementChannel implements StreamOutput {
     }
   }
 
-  #reply({ sequence }: Message, isSuccess: boolean, text: string): void {
+  #reply({ sequence }: ChannelMessage, isSuccess: boolean, text: string): void {
     const headers = new Map([
       [headerKey.replyFor, int32Value(sequence)],
       [headerKey.resultSuccess, flagValue(isSuccess)],

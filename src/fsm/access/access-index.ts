@@ -8,8 +8,8 @@ import { ClassViews, viewOf } from './class-views.ts'
 import type { ClassView } from './class-views.ts'
 import { AccessClasses } from './classes.ts'
 import type { AccessClass, Moves } from './classes.ts'
-import { Movement, saysElse } from './movement.ts'
-import type { Group } from './movement.ts'
+import { AccessDelta, saysElse } from './access-delta.ts'
+import type { Group } from './access-delta.ts'
 import { Sides } from './sides.ts'
 
 /** Identities without a session whose grants are remembered until something changes. */
@@ -68,7 +68,7 @@ export class AccessIndex {
     }
     const sides = new Sides(this.#state, this.#changes)
     const moves = this.#classes.plan(this.#changes)
-    const groups = new Movement(this.#state, this.#classes, sides, moves).judge()
+    const groups = new AccessDelta(this.#state, this.#classes, sides, moves).judge()
     const onFollowed = onJudged({ groups, moves, sides, classes: this.#classes })
     const became: (readonly [AccessClass, AccessClass])[] = []
     this.#classes.commit(moves, this.#changes, (from, to) => {

@@ -2,14 +2,14 @@ import type { PostureCheck } from '../../entities/posture-check.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { CheckedPolicy } from '../../ports/state-view.ts'
-import { members, policiesMatching } from '../roles.ts'
+import { roleMembers, policiesMatching } from '../roles.ts'
 import type { State } from '../state.ts'
 
 /** The posture checks that a policy asks for, in id order. */
 export function checksOf(state: State, policy: ServicePolicy): PostureCheck[] {
   const { postureCheckRoles: roles, semantic } = policy
   if (roles.length === 0) return []
-  return [...members(state, 'postureCheck', [{ roles, semantic }])].flatMap(
+  return [...roleMembers(state, 'postureCheck', [{ roles, semantic }])].flatMap(
     (id) => state.get<PostureCheck>('postureCheck', id) ?? [],
   )
 }
@@ -28,7 +28,7 @@ export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolic
   return {
     ...{ id, name },
     checks: () => checksOf(state, policy),
-    serviceIds: () => members(state, 'service', [{ roles, semantic }]),
+    serviceIds: () => roleMembers(state, 'service', [{ roles, semantic }]),
   }
 }
 

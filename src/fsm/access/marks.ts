@@ -4,7 +4,7 @@ import type { CommandContext } from '../commands/context.ts'
 import type { State } from '../state.ts'
 import type { Judgement } from './access-index.ts'
 import type { AccessClass, Move } from './classes.ts'
-import type { Group } from './movement.ts'
+import type { Group } from './access-delta.ts'
 
 const ofIdentity = (id: string): string => `i:${id}`
 const ofClass = (key: string): string => `c:${key}`

@@ -1,7 +1,7 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { present } from '../../lib/assert.ts'
-import { members, policiesMatching } from '../roles.ts'
+import { roleMembers, policiesMatching } from '../roles.ts'
 import type { RoleList } from '../roles.ts'
 import { SetScope } from '../sorted-ids.ts'
 import type { IdScope } from '../sorted-ids.ts'
@@ -33,7 +33,7 @@ export function linkedThrough(
     const roles = policy[other] as readonly string[]
     return { roles, semantic: policy.semantic }
   })
-  return members(state, to, lists)
+  return roleMembers(state, to, lists)
 }
 
 export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {

@@ -8,7 +8,7 @@ import type { RecordSource } from '../authentication.ts'
 import type { State } from '../state.ts'
 
 /** What a write makes of one record; `after` is undefined where it is deleted. */
-export interface RecordChange {
+export interface AdminChange {
   readonly kind: string
   readonly id: string
   readonly after: JsonObject | undefined
@@ -20,7 +20,7 @@ type Condition = (records: RecordSource, identity: Identity) => boolean
  * Why a change would leave nobody to administer the network; null when it would not. What holds of some administrator before
  * must hold of one after it: that there is one, that one is enabled, and that one can log in and reach a full session.
  */
-export function adminLossReason(state: State, change: RecordChange, atMs: number): string | null {
+export function adminLossReason(state: State, change: AdminChange, atMs: number): string | null {
   const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)
   const canLogIn: Condition = (records, identity) =>
     isEnabled(records, identity) &&
@@ -58,7 +58,7 @@ function hasPassword(state: State, records: RecordSource, { id }: Identity): boo
   return false
 }
 
-function withChange(state: State, { kind, id, after }: RecordChange): RecordSource {
+function withChange(state: State, { kind, id, after }: AdminChange): RecordSource {
   return {
     get: <R extends EntityRecord>(of: string, wanted: string) =>
       of === kind && wanted === id ? (after as R | undefined) : state.get<R>(of, wanted),

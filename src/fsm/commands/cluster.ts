@@ -10,7 +10,7 @@ import {
 import type { TicketRedeem } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
-import type { Admission } from '../../entities/admission.ts'
+import type { AdmissionFields } from '../../entities/admission.ts'
 import type { JoinTicket } from '../../entities/join-ticket.ts'
 import { isControllerId, parseHostPort } from '../../lib/names.ts'
 import type { FieldFault } from '../../lib/problems.ts'
@@ -107,7 +107,7 @@ export function redeemTicket(state: State, payload: Uint8Array, context: Command
   const ticket = state.get<JoinTicket>('joinTicket', message.ticketId)
   const refusal = ticketRefusal(ticket, message, context)
   if (refusal !== null) return refusal
-  const known = state.get<Admission>('admission', message.nodeId)
+  const known = state.get<AdmissionFields>('admission', message.nodeId)
   if (ticket !== undefined && ticket.usedByNodeId !== '') {
     const isRepeated =
       known?.ticketId === message.ticketId &&
@@ -174,7 +174,7 @@ function ticketRefusal(
 /** An id, a key and a store belong together for good; one of the three elsewhere is a mistake or an attack. */
 function takenRefusal(
   state: State,
-  known: Admission | undefined,
+  known: AdmissionFields | undefined,
   message: TicketRedeem,
 ): Outcome | null {
   const { nodeId } = message
@@ -184,7 +184,7 @@ function takenRefusal(
   if (member !== undefined && !isEqual(member.publicKeySha256, sha256)) return idTaken(nodeId)
   const table = state.table('admission')
   for (const id of table.ids) {
-    const other = state.get<Admission>('admission', id)
+    const other = state.get<AdmissionFields>('admission', id)
     if (other === undefined || id === nodeId) continue
     if (other.publicKeySpki === base64(message.publicKeySpki)) {
       return refused(
@@ -240,7 +240,7 @@ export function deleteAdmission(
 ): Outcome {
   const message = fromBinary(AdmissionDeleteSchema, payload)
   const { nodeId } = message
-  const known = state.get<Admission>('admission', nodeId)
+  const known = state.get<AdmissionFields>('admission', nodeId)
   if (known === undefined) return done(nodeId)
   if (known.publicKeySpki !== base64(message.publicKeySpki)) {
     return refused('MEMBERSHIP_REFUSED', `${nodeId} has been admitted with another key meanwhile`)
@@ -259,7 +259,7 @@ function memberNamed(state: State, id: string): Member | undefined {
   return members.find((member) => member.id === id)
 }
 
-function isSame(known: Admission, message: TicketRedeem): boolean {
+function isSame(known: AdmissionFields, message: TicketRedeem): boolean {
   return (
     known.publicKeySpki === base64(message.publicKeySpki) && known.storeId === hex(message.storeId)
   )

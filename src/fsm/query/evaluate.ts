@@ -6,12 +6,12 @@ import { noIds } from '../sorted-ids.ts'
 import type { IdScope } from '../sorted-ids.ts'
 import type { Records } from '../table.ts'
 import type { Expression, Query, SetExpression } from './ast.ts'
-import { candidates } from './plan.ts'
+import { candidateIds } from './plan.ts'
 import { invalidFilter } from './scanner.ts'
 import { clauseComparator, reader, spelledOut, symbolNamed } from './symbols.ts'
 import type { LiveReader } from './symbols.ts'
 import { valueTest } from './value-tests.ts'
-import type { Operation, ValueTest } from './value-tests.ts'
+import type { Comparison, ValueTest } from './value-tests.ts'
 import type { Work } from './work.ts'
 
 /** Of a text that is looked through: as many take the time of one test of a term. */
@@ -20,7 +20,7 @@ const testCharacters = 32
 export type Predicate = (record: EntityRecord) => boolean
 
 /** What symbols lead to: the sub-lists of records, and other kinds. */
-export interface Links {
+export interface QueryLinks {
   ids(entity: Entity, key: string, record: EntityRecord): IdScope
   /** Whether `ids` has the id, without making it. */
   holds(entity: Entity, key: string, record: EntityRecord, id: string): boolean
@@ -30,7 +30,7 @@ export interface Links {
 }
 
 /** Of records that stand alone. */
-export const noLinks: Links = {
+export const noLinks: QueryLinks = {
   ids: () => noIds,
   holds: () => false,
   table: () => null,
@@ -54,10 +54,10 @@ interface ValueReader {
  * @throws {Problem} INVALID_FILTER where symbols and types do not fit, INVALID_SORT_IDENTIFIER.
  */
 export class Compiler {
-  readonly #links: Links
+  readonly #links: QueryLinks
   readonly #work: Work
 
-  constructor(links: Links, work: Work) {
+  constructor(links: QueryLinks, work: Work) {
     this.#links = links
     this.#work = work
   }
@@ -98,7 +98,7 @@ export class Compiler {
     return (record) => read(record) === true
   }
 
-  #operation(entity: Entity, operation: Operation): Predicate {
+  #operation(entity: Entity, operation: Comparison): Predicate {
     const { operand } = operation
     if (operand.type === 'count') {
       const size = this.#size(entity, operand.set)
@@ -117,7 +117,7 @@ export class Compiler {
   }
 
   /** A term counts as one test, and one that looks through long texts as more. */
-  #charged({ type }: Operation, test: ValueTest): ValueTest {
+  #charged({ type }: Comparison, test: ValueTest): ValueTest {
     if (type !== 'contains') return test
     const work = this.#work
     return (value) => {
@@ -130,7 +130,7 @@ export class Compiler {
     entity: Entity,
     symbol: FilterSymbol,
     quantifier: 'anyOf' | 'allOf',
-    operation: Operation,
+    operation: Comparison,
   ): Predicate {
     const set = this.#set(entity, symbol)
     const test = this.#charged(operation, valueTest(operation, symbol.name, symbol.type))
@@ -231,7 +231,7 @@ export class Compiler {
   }
 
   #matching(table: Records, where: Expression | null, test: Predicate | null): ReadonlySet<string> {
-    const few = where === null ? null : candidates(table, where, this.#links)
+    const few = where === null ? null : candidateIds(table, where, this.#links)
     this.#work.spend(few?.size ?? table.rows.size)
     const matching = new Set<string>()
     for (const id of few?.ids() ?? table.rows.keys()) {

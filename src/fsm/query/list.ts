@@ -9,9 +9,9 @@ import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'
 import { collect, wholeListRowsMax } from './collect.ts'
 import type { ListOrder, Page, Source } from './collect.ts'
 import { Compiler } from './evaluate.ts'
-import type { Links } from './evaluate.ts'
+import type { QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
-import { candidates, isTooMany } from './plan.ts'
+import { candidateIds, isTooMany } from './plan.ts'
 import type { Candidates } from './plan.ts'
 import { clauseComparator, comparator, symbolNamed } from './symbols.ts'
 import type { LiveReader, Order } from './symbols.ts'
@@ -125,9 +125,9 @@ function roleSemantic(text: string | undefined): 'AllOf' | 'AnyOf' {
 
 /** Lists the records of one kind: all of a table, or those of a given set of ids. */
 export class Lister {
-  readonly #links: Links
+  readonly #links: QueryLinks
 
-  constructor(links: Links) {
+  constructor(links: QueryLinks) {
     this.#links = links
   }
 
@@ -156,7 +156,7 @@ export class Lister {
     const page = pageOf(query, parsed)
     const roles = entity.hasRoleFilter ? roleFilterIds(table, query) : null
     const scope = intersect(roles, within)
-    const found = where === null ? null : candidates(table, where, this.#links)
+    const found = where === null ? null : candidateIds(table, where, this.#links)
     const source = sourceOf(table, found, scope, order)
     if (test !== null && !source.isExact) work.spend(source.size * termsCount)
     const turns = new Turns(work, termsCount)

@@ -6,7 +6,7 @@ import type { Expression, Literal } from './ast.ts'
 import { isUniqueField, orderedValues, ownerOf, stretchOf } from './range.ts'
 import type { Range, Stretch } from './range.ts'
 import { spelledOut, symbolNamed } from './symbols.ts'
-import type { Operation } from './value-tests.ts'
+import type { Comparison } from './value-tests.ts'
 
 /** The kinds that symbols lead to. */
 export interface Tables {
@@ -109,7 +109,7 @@ function textOf(literal: Literal): string | null {
 }
 
 /** What `=`, `<` and the like, or `in`, find by the values of an indexed field. */
-function byValues(table: Records, field: string, operation: Operation): Candidates | null {
+function byValues(table: Records, field: string, operation: Comparison): Candidates | null {
   if (operation.type === 'in') {
     const values = operation.values.map(textOf).filter((value) => value !== null)
     return union(
@@ -141,21 +141,21 @@ function boundsOf(
 function throughOthers(
   table: Records,
   symbol: FilterSymbol,
-  operation: Operation,
+  operation: Comparison,
   tables: Tables,
 ): Candidates | null {
   const other = tables.table(symbol.of ?? '')
   const [field] = symbol.path
   if (other === null || symbol.through === null || field === undefined) return null
   const named = { ...operation, operand: { type: 'symbol', name: symbol.through } } as const
-  const found = candidates(other, named, tables)
+  const found = candidateIds(other, named, tables)
   if (found === null || found.size > stepsMax || !table.indexes.isIndexed(field)) return null
   const parts = Array.from(found.ids(), (id) => lookUp(table, field, id))
   const all = parts.length === 0 ? none : union(table, parts)
   return all === null ? null : { ...all, isExact: all.isExact && found.isExact }
 }
 
-function ofOperation(table: Records, operation: Operation, tables: Tables): Candidates | null {
+function ofOperation(table: Records, operation: Comparison, tables: Tables): Candidates | null {
   const { operand } = operation
   if (operand.type !== 'symbol' && operand.type !== 'anyOf') return null
   const symbol = symbolNamed(table.entity, operand.name)
@@ -203,7 +203,7 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
   for (const operand of operands) {
     const bounds = boundsOf(table, operand)
     if (bounds === null) {
-      consider(candidates(table, operand, tables), false)
+      consider(candidateIds(table, operand, tables), false)
       continue
     }
     const { low, high, count } = ranges.get(bounds.field) ?? { low: [], high: [], count: 0 }
@@ -223,7 +223,7 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
  * What the indexes know of an expression that was checked: null when they do not help. `or` needs all its operands, `and`
  * takes one.
  */
-export function candidates(
+export function candidateIds(
   table: Records,
   expression: Expression,
   tables: Tables,
@@ -234,7 +234,7 @@ export function candidates(
     case 'or':
       return union(
         table,
-        operandsOf(expression, 'or').map((operand) => candidates(table, operand, tables)),
+        operandsOf(expression, 'or').map((operand) => candidateIds(table, operand, tables)),
       )
     case 'symbol':
       return ofFlag(table, symbolNamed(table.entity, expression.name))

@@ -6,7 +6,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text-order.ts'
 import type { Literal, SortField } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
-import type { Operation } from './value-tests.ts'
+import type { Comparison } from './value-tests.ts'
 
 /** What is true of a record now and is not in it. */
 export type LiveReader = (record: EntityRecord, fact: RouterFact) => Json | undefined
@@ -123,7 +123,7 @@ export function clauseComparator(
 }
 
 /** Clients of the API family ask for the type of a policy by its number, too. */
-export function spelledOut({ numbered }: FilterSymbol, operation: Operation): Operation {
+export function spelledOut({ numbered }: FilterSymbol, operation: Comparison): Comparison {
   if (numbered === null) return operation
   const spelled = (literal: Literal): Literal => {
     const value = literal.type === 'number' ? numbered[literal.value - 1] : undefined

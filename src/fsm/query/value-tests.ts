@@ -8,7 +8,7 @@ import { invalidFilter } from './scanner.ts'
 /** Undefined: the value is missing. */
 export type ValueTest = (value: Json | undefined) => boolean
 /** An expression that compares an operand with literals. */
-export type Operation = Extract<Expression, { readonly operand: Operand }>
+export type Comparison = Extract<Expression, { readonly operand: Operand }>
 
 function mismatch(name: string, type: SymbolType, operation: string, literal: string): Error {
   return invalidFilter(`${operation} is not supported with ${name} (${type}) and a ${literal}`)
@@ -110,7 +110,7 @@ function containsTest(
 }
 
 /** What the operation asks of one value of its operand. @throws {Problem} INVALID_FILTER where the types do not fit. */
-export function valueTest(operation: Operation, name: string, type: SymbolType): ValueTest {
+export function valueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {
   switch (operation.type) {
     case 'compare':
       return compareTest(name, type, operation.operator, operation.value)

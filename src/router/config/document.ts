@@ -1,5 +1,5 @@
 import { required } from './schema.ts'
-import type { Fields, SchemaNode, Value } from './schema.ts'
+import type { RouterFields, SchemaNode, Value } from './schema.ts'
 import { routerFields } from './table.ts'
 
 /** docs/router-configuration.md: the table of keys as prose. A test holds the file equal to this. */
@@ -37,7 +37,7 @@ ${tablesOf(routerFields)}
 `
 }
 
-function tablesOf(fields: Fields): string {
+function tablesOf(fields: RouterFields): string {
   const top: [string, SchemaNode][] = []
   let sections = ''
   for (const [key, node] of Object.entries(fields)) {
@@ -84,7 +84,7 @@ function sectionOf(key: string, node: SchemaNode): string {
   }
 }
 
-function fieldsOf(title: string, prefix: string, fields: Fields, why: string): string {
+function fieldsOf(title: string, prefix: string, fields: RouterFields, why: string): string {
   const rows: [string, SchemaNode][] = []
   let inner = ''
   for (const [name, node] of Object.entries(fields)) {

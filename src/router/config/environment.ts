@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type RouterEnvironment = Readonly<Record<string, string | undefined>>
 
 /** A text with its variables filled in, and which those were. */
 export interface Filled {
@@ -16,7 +16,7 @@ const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
 const FILLED_CHARACTERS_MAX = 256 * 1024
 
 /** `$NAME` and `${NAME}`; there are no defaults and no escape. */
-export function fillVariables(text: string, environment: Environment): Filled {
+export function fillVariables(text: string, environment: RouterEnvironment): Filled {
   const names: string[] = []
   const missing: string[] = []
   if (!text.includes('$')) return { text, names, missing }

@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 
 import type { ConfigFault } from '../../config/load.ts'
 import { parseYamlTree } from '../../config/yaml-tree.ts'
-import type { Environment } from './environment.ts'
+import type { RouterEnvironment } from './environment.ts'
 import { ConfigReader } from './reader.ts'
 import type { EffectiveValue } from './reader.ts'
 import { settleRelations, withEndpointsFile } from './relations.ts'
@@ -30,7 +30,7 @@ export type LoadedRouterConfig =
     }
 
 /** Reads and judges a router's configuration as a whole; every fault is found in one go, and nothing is thrown for a bad file. */
-export function loadRouterConfig(path: string, environment: Environment): LoadedRouterConfig {
+export function loadRouterConfig(path: string, environment: RouterEnvironment): LoadedRouterConfig {
   const file = resolve(path)
   const read = readFile(file)
   if (typeof read === 'string') return parseRouterConfig(file, read, environment)
@@ -41,7 +41,7 @@ export function loadRouterConfig(path: string, environment: Environment): Loaded
 export function parseRouterConfig(
   file: string,
   text: string,
-  environment: Environment,
+  environment: RouterEnvironment,
 ): LoadedRouterConfig {
   const parsed = parseYamlTree(text)
   if (!parsed.ok) {

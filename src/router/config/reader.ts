@@ -2,15 +2,15 @@ import type { ConfigFault } from '../../config/load.ts'
 import { nearest } from '../../config/suggest.ts'
 import type { YamlScalar, YamlTree } from '../../config/yaml-tree.ts'
 import { fillVariables } from './environment.ts'
-import type { Environment } from './environment.ts'
+import type { RouterEnvironment } from './environment.ts'
 import { required } from './schema.ts'
 import type {
-  Fields,
+  RouterFields,
   Keyed,
-  List,
+  RouterList,
   RawValue,
   SchemaNode,
-  Section,
+  RouterSection,
   Value,
   Variants,
 } from './schema.ts'
@@ -39,17 +39,17 @@ export class ConfigReader {
   readonly effective: EffectiveValue[] = []
   readonly #file: string
   readonly #folder: string
-  readonly #environment: Environment
+  readonly #environment: RouterEnvironment
   /** Line of each key that stands in the file. */
   readonly #lines = new Map<string, number>()
 
-  constructor(file: string, folder: string, environment: Environment) {
+  constructor(file: string, folder: string, environment: RouterEnvironment) {
     this.#file = file
     this.#folder = folder
     this.#environment = environment
   }
 
-  read(fields: Fields, tree: YamlTree): Record<string, unknown> {
+  read(fields: RouterFields, tree: YamlTree): Record<string, unknown> {
     const isEmpty = tree.kind === 'scalar' && tree.value === null
     const map: YamlTree = isEmpty ? { kind: 'map', line: tree.line, entries: [] } : tree
     return this.#readMap(fields, map, '') ?? {}
@@ -85,7 +85,7 @@ export class ConfigReader {
     return null
   }
 
-  #readMap(fields: Fields, tree: YamlTree, prefix: string): Record<string, unknown> | null {
+  #readMap(fields: RouterFields, tree: YamlTree, prefix: string): Record<string, unknown> | null {
     if (tree.kind !== 'map') {
       const found = this.#shown(tree)
       this.fault(prefix.slice(0, -1), `expected a section with keys, found ${found}`)
@@ -100,7 +100,7 @@ export class ConfigReader {
   }
 
   /** What stands in a section, by the names of the table; what the table does not know is a fault. */
-  #members(fields: Fields, tree: YamlMap, prefix: string): Members {
+  #members(fields: RouterFields, tree: YamlMap, prefix: string): Members {
     const members: Members = new Map()
     const names = namesOf(fields)
     for (const { key: written, line, value } of tree.entries) {
@@ -176,7 +176,11 @@ export class ConfigReader {
     return node.default
   }
 
-  #readSection(node: Section<Fields>, tree: YamlTree | undefined, key: string): unknown {
+  #readSection(
+    node: RouterSection<RouterFields>,
+    tree: YamlTree | undefined,
+    key: string,
+  ): unknown {
     const isEmpty = tree !== undefined && isNothing(tree)
     const isAbsent = tree === undefined || (isEmpty && node.isPresentWhenEmpty !== true)
     if (!isAbsent && node.deprecated !== undefined) {
@@ -194,7 +198,11 @@ export class ConfigReader {
     return this.#readMap(node.fields, isAbsent || isEmpty ? none : tree, `${key}.`) ?? {}
   }
 
-  #readList({ item, itemsMax }: List<Fields>, tree: YamlTree | undefined, key: string): unknown[] {
+  #readList(
+    { item, itemsMax }: RouterList<RouterFields>,
+    tree: YamlTree | undefined,
+    key: string,
+  ): unknown[] {
     if (tree === undefined || isNothing(tree)) return []
     if (tree.kind !== 'list') {
       const keys = Object.keys(item.fields).join(', ')
@@ -213,7 +221,11 @@ export class ConfigReader {
     })
   }
 
-  #readKeyed({ item, itemsMax }: Keyed<Fields>, tree: YamlTree | undefined, key: string): object {
+  #readKeyed(
+    { item, itemsMax }: Keyed<RouterFields>,
+    tree: YamlTree | undefined,
+    key: string,
+  ): object {
     if (tree === undefined || isNothing(tree)) return {}
     if (tree.kind !== 'map') {
       this.fault(key, `expected a section with sections in it, found ${this.#shown(tree)}`)
@@ -292,7 +304,7 @@ export class ConfigReader {
 type Members = Map<string, YamlTree>
 
 /** Each accepted name of a key, with its name in the table. */
-function namesOf(fields: Fields): Map<string, string> {
+function namesOf(fields: RouterFields): Map<string, string> {
   const names = new Map<string, string>()
   for (const name of Object.keys(fields)) {
     for (const accepted of aliasesOf(fields, name)) names.set(accepted, name)
@@ -300,7 +312,7 @@ function namesOf(fields: Fields): Map<string, string> {
   return names
 }
 
-function aliasesOf(fields: Fields, name: string): readonly string[] {
+function aliasesOf(fields: RouterFields, name: string): readonly string[] {
   const node = fields[name]
   return [name, ...(node?.kind === 'value' ? (node.aliases ?? []) : [])]
 }

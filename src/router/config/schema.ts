@@ -9,7 +9,7 @@ export interface ReadContext {
 }
 
 /** How one value is read. */
-export interface ValueType<T> {
+export interface RouterValueType<T> {
   /** Completes the sentence "expected …". */
   readonly expected: string
   /** @returns undefined when the value is not acceptable. */
@@ -33,13 +33,13 @@ interface ValueOptions<T> {
 
 export interface Value<T> extends ValueOptions<T> {
   readonly kind: 'value'
-  readonly type: ValueType<T>
+  readonly type: RouterValueType<T>
 }
 
 /** What an absent section stands for: its defaults, nothing at all, or a fault. */
 export type Absence = 'defaults' | 'null' | 'required'
 
-export interface Section<F, A extends Absence = Absence> {
+export interface RouterSection<F, A extends Absence = Absence> {
   readonly kind: 'section'
   readonly fields: F
   readonly absence: A
@@ -50,9 +50,9 @@ export interface Section<F, A extends Absence = Absence> {
 }
 
 /** Like sections in their order; none when absent. */
-export interface List<F> {
+export interface RouterList<F> {
   readonly kind: 'list'
-  readonly item: Section<F, 'required'>
+  readonly item: RouterSection<F, 'required'>
   readonly itemsMax: number
   readonly why: string
 }
@@ -60,7 +60,7 @@ export interface List<F> {
 /** Sections under names of the operator's choice. */
 export interface Keyed<F> {
   readonly kind: 'keyed'
-  readonly item: Section<F, 'required'>
+  readonly item: RouterSection<F, 'required'>
   readonly itemsMax: number
   readonly why: string
 }
@@ -69,7 +69,7 @@ export interface Keyed<F> {
 export interface Variants {
   readonly kind: 'variants'
   readonly by: string
-  readonly fieldsOf: Readonly<Record<string, Fields>>
+  readonly fieldsOf: Readonly<Record<string, RouterFields>>
   readonly why: string
 }
 
@@ -80,29 +80,34 @@ export interface Ignored {
 }
 
 export type SchemaNode =
-  Value<unknown> | Section<Fields> | List<Fields> | Keyed<Fields> | Variants | Ignored
+  | Value<unknown>
+  | RouterSection<RouterFields>
+  | RouterList<RouterFields>
+  | Keyed<RouterFields>
+  | Variants
+  | Ignored
 
-export interface Fields {
+export interface RouterFields {
   readonly [key: string]: SchemaNode
 }
 
-export type ValuesOf<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
+export type RouterValuesOf<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
 type ValueOf<N> =
   N extends Value<infer T>
     ? T
-    : N extends Section<infer F, infer A>
+    : N extends RouterSection<infer F, infer A>
       ? 'null' extends A
-        ? ValuesOf<F> | null
-        : ValuesOf<F>
-      : N extends List<infer F>
-        ? readonly ValuesOf<F>[]
+        ? RouterValuesOf<F> | null
+        : RouterValuesOf<F>
+      : N extends RouterList<infer F>
+        ? readonly RouterValuesOf<F>[]
         : N extends Keyed<infer F>
-          ? Readonly<Record<string, ValuesOf<F>>>
+          ? Readonly<Record<string, RouterValuesOf<F>>>
           : N extends Variants
             ? Readonly<Record<string, unknown>>
             : null
 
-export function value<T>(type: ValueType<T>, options: ValueOptions<NoInfer<T>>): Value<T> {
+export function value<T>(type: RouterValueType<T>, options: ValueOptions<NoInfer<T>>): Value<T> {
   return { kind: 'value', type, ...options }
 }
 
@@ -110,12 +115,12 @@ export function section<F, A extends Absence>(
   absence: A,
   why: string,
   fields: F,
-  options: Pick<Section<F>, 'isPresentWhenEmpty' | 'deprecated'> = {},
-): Section<F, A> {
+  options: Pick<RouterSection<F>, 'isPresentWhenEmpty' | 'deprecated'> = {},
+): RouterSection<F, A> {
   return { kind: 'section', absence, why, fields, ...options }
 }
 
-export function list<F>(itemsMax: number, why: string, fields: F): List<F> {
+export function list<F>(itemsMax: number, why: string, fields: F): RouterList<F> {
   return { kind: 'list', itemsMax, why, item: section('required', why, fields) }
 }
 
@@ -126,7 +131,7 @@ export function keyed<F>(itemsMax: number, why: string, fields: F): Keyed<F> {
 export function variants(
   by: string,
   why: string,
-  fieldsOf: Readonly<Record<string, Fields>>,
+  fieldsOf: Readonly<Record<string, RouterFields>>,
 ): Variants {
   return { kind: 'variants', by, why, fieldsOf }
 }

@@ -1,5 +1,5 @@
 import { value } from './schema.ts'
-import type { Fields } from './schema.ts'
+import type { RouterFields } from './schema.ts'
 import {
   address,
   addresses,
@@ -195,10 +195,10 @@ export const controllerAddressing = {
   }),
 } as const
 
-const plain = (fields: Fields): Fields => fields
+const plain = (fields: RouterFields): RouterFields => fields
 
 /** What a listener takes below `options`, by its binding. */
-export const listenerOptions: Readonly<Record<string, Fields>> = {
+export const listenerOptions: Readonly<Record<string, RouterFields>> = {
   edge: plain({
     advertise: value(optional(advertised(addressProtocols.edge)), {
       default: null,
@@ -279,7 +279,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
   proxy_udp: withAdvertise(),
 }
 
-function withAdvertise(): Fields {
+function withAdvertise(): RouterFields {
   return {
     advertise: value(optional(advertised(addressProtocols.stream)), {
       default: null,

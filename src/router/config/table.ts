@@ -27,7 +27,7 @@ import {
   uris,
   version,
 } from './value-types.ts'
-import type { ValuesOf } from './schema.ts'
+import type { RouterValuesOf } from './schema.ts'
 import { DAY_MS, MINUTE_MS, MINUTES_MAX_MS } from './spans.ts'
 import { linkSection } from './table-link.ts'
 import { webList } from './table-web.ts'
@@ -356,4 +356,4 @@ export const routerFields = {
 } as const
 
 /** Checked values, all defaults filled in, all paths absolute. */
-export type RouterConfig = ValuesOf<typeof routerFields>
+export type RouterConfig = RouterValuesOf<typeof routerFields>

@@ -5,14 +5,14 @@ import { durationText } from '../../lib/duration-text.ts'
 import { parseDuration } from '../../lib/duration.ts'
 import { formatHostPort, parseHostPort } from '../../lib/names.ts'
 import type { HostPort } from '../../lib/names.ts'
-import type { RawValue, ValueType } from './schema.ts'
+import type { RawValue, RouterValueType } from './schema.ts'
 
 const TEXT_CHARACTERS_MAX = 4096
 const PEM_CHARACTERS_MAX = 64 * 1024
 const LIST_ITEMS_MAX = 64
 const DAY_MS = 24 * 60 * 60 * 1000
 
-export function integer(min: number, max: number): ValueType<number> {
+export function integer(min: number, max: number): RouterValueType<number> {
   return {
     expected: `an integer from ${min} to ${max}`,
     read: (raw) =>
@@ -23,12 +23,12 @@ export function integer(min: number, max: number): ValueType<number> {
 }
 
 /** An integer of milliseconds, without a unit. */
-export function milliseconds(min: number, max: number): ValueType<number> {
+export function milliseconds(min: number, max: number): RouterValueType<number> {
   const type = integer(min, max)
   return { ...type, expected: `an integer of milliseconds from ${min} to ${max}, without a unit` }
 }
 
-export function number(min: number, max: number): ValueType<number> {
+export function number(min: number, max: number): RouterValueType<number> {
   return {
     expected: `a number from ${min} to ${max}`,
     read: (raw) => (typeof raw === 'number' && raw >= min && raw <= max ? raw : undefined),
@@ -36,7 +36,7 @@ export function number(min: number, max: number): ValueType<number> {
 }
 
 /** A number with a unit, as `5s`, `1m`, `24h`, `1h30m`; read as milliseconds. */
-export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
+export function duration(minMs = 0, maxMs = 365 * DAY_MS): RouterValueType<number> {
   return {
     expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
@@ -60,14 +60,14 @@ export function durationWords(ms: number): string {
   return parts.flatMap(([count, unit]) => (count === 0 ? [] : [`${count}${unit}`])).join('')
 }
 
-export function boolean(): ValueType<boolean> {
+export function boolean(): RouterValueType<boolean> {
   return {
     expected: 'true or false',
     read: (raw) => (typeof raw === 'boolean' ? raw : undefined),
   }
 }
 
-export function choice<const C extends string>(choices: readonly C[]): ValueType<C> {
+export function choice<const C extends string>(choices: readonly C[]): RouterValueType<C> {
   return {
     expected: choices.length === 1 ? `${choices[0]}` : `one of ${choices.join(', ')}`,
     read: (raw) => choices.find((one) => one === raw),
@@ -75,7 +75,7 @@ export function choice<const C extends string>(choices: readonly C[]): ValueType
 }
 
 /** The version of the file format: an integer, and not the text of one. */
-export function version(only: number): ValueType<number> {
+export function version(only: number): RouterValueType<number> {
   return {
     expected: `${only}, the one version that is supported`,
     read: (raw) => (raw === only ? only : undefined),
@@ -85,7 +85,7 @@ export function version(only: number): ValueType<number> {
 export function text(
   expected = 'a text that is not empty',
   isValid: (text: string) => boolean = () => true,
-): ValueType<string> {
+): RouterValueType<string> {
   return { expected, read: (raw) => (isText(raw) && isValid(raw) ? raw : undefined) }
 }
 
@@ -99,7 +99,7 @@ function isText(raw: RawValue): raw is string {
 }
 
 /** Where nothing is a value as well; null then. */
-export function optional<T>(type: ValueType<T>): ValueType<T | null> {
+export function optional<T>(type: RouterValueType<T>): RouterValueType<T | null> {
   const { show } = type
   return {
     expected: type.expected,
@@ -112,7 +112,7 @@ export function optional<T>(type: ValueType<T>): ValueType<T | null> {
 export function texts(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,
-): ValueType<readonly string[]> {
+): RouterValueType<readonly string[]> {
   return {
     expected,
     read: (raw) => {
@@ -128,7 +128,7 @@ export function texts(
 export function textOrTexts(
   expected = 'a text, or a list of one or more',
   isValid: (text: string) => boolean = () => true,
-): ValueType<readonly string[]> {
+): RouterValueType<readonly string[]> {
   const many = texts(expected, isValid)
   return {
     expected,
@@ -140,7 +140,7 @@ export function textOrTexts(
   }
 }
 
-export function path(): ValueType<string> {
+export function path(): RouterValueType<string> {
   return {
     expected: 'a path',
     read: (raw, { folder }) => {
@@ -162,7 +162,7 @@ const FILE_URL = 'file://'
 /** A URL of a key store, which this router reads no keys from. */
 const OTHER_STORE = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i
 
-export function pemSource(): ValueType<PemSource> {
+export function pemSource(): RouterValueType<PemSource> {
   return {
     expected: 'a path, file://PATH, or PEM text after pem:',
     read: (raw, { folder }) => {
@@ -204,7 +204,7 @@ function isHost(host: string): boolean {
 }
 
 /** @param isDialed an address to connect to, which has no port 0. */
-export function address(protocols: readonly string[], isDialed = false): ValueType<Address> {
+export function address(protocols: readonly string[], isDialed = false): RouterValueType<Address> {
   return {
     expected: `an address <protocol>:<host>:<port> with the protocol ${protocols.join(' or ')} and a port from ${isDialed ? 1 : 0} to 65535, an IPv6 address in brackets`,
     read: (raw) => {
@@ -219,7 +219,7 @@ export function address(protocols: readonly string[], isDialed = false): ValueTy
 export function addresses(
   protocols: readonly string[],
   itemsMax: number,
-): ValueType<readonly Address[]> {
+): RouterValueType<readonly Address[]> {
   const type = address(protocols, true)
   return {
     expected: `a list of 1 to ${itemsMax} addresses <protocol>:<host>:<port>, each once, with the protocol ${protocols.join(' or ')}`,
@@ -237,7 +237,7 @@ export function addresses(
 type YamlItem = Exclude<RawValue, readonly unknown[]>
 
 /** `host:port`. */
-export function hostPort(): ValueType<HostPort> {
+export function hostPort(): RouterValueType<HostPort> {
   return {
     expected: '<host>:<port> with a port from 1 to 65535, an IPv6 address in brackets',
     read: (raw) => {
@@ -249,7 +249,7 @@ export function hostPort(): ValueType<HostPort> {
 }
 
 /** What others are told: `<host>:<port>`, or the whole address as other routers want it. */
-export function advertised(protocols: readonly string[]): ValueType<HostPort> {
+export function advertised(protocols: readonly string[]): RouterValueType<HostPort> {
   const whole = address(protocols, true)
   const short = hostPort()
   return {
@@ -274,7 +274,7 @@ export const emails = texts(
   (mail) => mail.length <= 320 && EMAIL.test(mail),
 )
 
-export function cidr(): ValueType<string> {
+export function cidr(): RouterValueType<string> {
   return text('an IP range as 100.64.0.1/10', (range) => {
     const [ip = '', bits = '', ...rest] = range.split('/')
     const family = isIP(ip)

@@ -1,5 +1,5 @@
 import type { Channel } from '../../channel/channel.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 
 /** A control channel that is open, and whose it is. */
 export interface ControlConnection {
@@ -16,6 +16,6 @@ export interface ControlConnection {
 /** What a router does with the messages of a controller. */
 export interface ControlHandlers {
   readonly onConnected: (connection: ControlConnection) => void
-  readonly onMessage: (connection: ControlConnection, message: Message) => void
+  readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
 }

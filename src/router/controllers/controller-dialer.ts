@@ -1,4 +1,4 @@
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -12,7 +12,7 @@ const DOUBLINGS_MAX = 16
 export type Dial = (
   address: string,
   handlers: {
-    readonly onMessage: (message: Message) => void
+    readonly onMessage: (message: ChannelMessage) => void
     readonly onClose: (reason: string) => void
     readonly signal: AbortSignal
   },
@@ -25,7 +25,7 @@ export interface ControllerDialerParts {
   readonly log: RouterProgramLogger
   /** @returns false when the connection is not wanted; it is closed then. */
   readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => boolean
-  readonly onMessage: (connection: ControlConnection, message: Message) => void
+  readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
   /** Whether dialing is of any use now. */
   readonly isWanted: (dialer: ControllerDialer) => boolean

@@ -1,4 +1,4 @@
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -9,7 +9,7 @@ import type { Dial } from './controller-dialer.ts'
 import type { DialedController } from './dial-controller.ts'
 import { readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import type { KnownEndpoints } from './endpoints-file.ts'
-import { Membership } from './membership.ts'
+import { ControllerMembership } from './membership.ts'
 import { controlMessage, readAddresses, readLeaderIndex } from './messages.ts'
 
 export interface ControllersParts {
@@ -29,7 +29,7 @@ export interface ControllersParts {
  */
 export class Controllers {
   readonly #parts: ControllersParts
-  readonly #membership: Membership
+  readonly #membership: ControllerMembership
   readonly #dialers = new Set<ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
   #apis: readonly string[]
@@ -44,7 +44,7 @@ export class Controllers {
     this.#endpoints = known.endpoints
     this.#apis = known.apis
     this.#trustDomain = known.trustDomain
-    this.#membership = new Membership(known.controllers)
+    this.#membership = new ControllerMembership(known.controllers)
   }
 
   /** Those that are connected. */
@@ -52,7 +52,7 @@ export class Controllers {
     return [...this.#connections.values()]
   }
 
-  get membership(): Pick<Membership, 'controllers' | 'leaderId' | 'index'> {
+  get membership(): Pick<ControllerMembership, 'controllers' | 'leaderId' | 'index'> {
     return this.#membership
   }
 
@@ -138,7 +138,7 @@ export class Controllers {
     this.#parts.handlers.onClosed(connection, reason)
   }
 
-  #onMessage(connection: ControlConnection, message: Message): void {
+  #onMessage(connection: ControlConnection, message: ChannelMessage): void {
     try {
       switch (message.contentType) {
         case controlMessage.updateCtrlAddresses:
@@ -158,7 +158,7 @@ export class Controllers {
     }
   }
 
-  #onMembers({ id, address }: ControlConnection, { body }: Message): void {
+  #onMembers({ id, address }: ControlConnection, { body }: ChannelMessage): void {
     const leaderBefore = this.#membership.leaderId
     const told = { ...readAddresses(body), senderId: id, dialedAddress: address }
     const { isChanged, asksLeader } = this.#membership.onMembers(told)
@@ -173,7 +173,7 @@ export class Controllers {
     this.#save()
   }
 
-  #onLeader({ id }: ControlConnection, { body }: Message): void {
+  #onLeader({ id }: ControlConnection, { body }: ChannelMessage): void {
     const leaderBefore = this.#membership.leaderId
     this.#membership.onLeader(id, readLeaderIndex(body))
     this.#tellLeader(leaderBefore)

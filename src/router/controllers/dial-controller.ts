@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 
 import { dialChannel } from '../../channel/dial.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import { readVersionLine } from '../../channel/hello.ts'
 import type { VersionLine } from '../../channel/hello.ts'
@@ -25,7 +25,7 @@ export interface DialControllerParts {
   /** Where other routers connect, as controllers are told; null: nowhere. */
   readonly linkListeners: Uint8Array | null
   readonly clock: Clock
-  readonly trace: ((peer: string, direction: 'in' | 'out', message: Message) => void) | null
+  readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
   /** Of the controllers that are known; null: the first one that answers says. */
   readonly trustDomain: () => string | null
 }
@@ -48,7 +48,7 @@ export async function dialController(
   parts: DialControllerParts,
   address: string,
   handlers: {
-    readonly onMessage: (message: Message) => void
+    readonly onMessage: (message: ChannelMessage) => void
     readonly onClose: (reason: string) => void
     readonly signal: AbortSignal
   },
@@ -103,7 +103,7 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
 }
 
 /** Why a controller that answered so cannot be spoken to; null: it can. */
-function answerFault({ headers }: Message, id: string): string | null {
+function answerFault({ headers }: ChannelMessage, id: string): string | null {
   const claimed = readText(headers, headerKey.id)
   if (claimed !== null && claimed !== id) {
     return `it says it is another controller than ${id}, which its certificate names`

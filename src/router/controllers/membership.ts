@@ -25,7 +25,7 @@ const nothing: MembersJudged = { isChanged: false, asksLeader: false }
  * Which controllers there are, by what each of them tells. A leader's list takes the place of the one that is known; that of
  * another can only add to it, as it may lag behind.
  */
-export class Membership {
+export class ControllerMembership {
   #controllers: readonly KnownController[]
   #index = 0n
   #leaderIndex = 0n

@@ -14,7 +14,7 @@ import {
 import type { Outgoing } from '../../channel/channel.ts'
 import { versionLine } from '../../channel/hello.ts'
 import type { VersionLine } from '../../channel/hello.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { isControllerId } from '../../lib/names.ts'
@@ -54,7 +54,7 @@ export function routerHello(
   routerId: string,
   version: VersionLine,
   linkListeners: Uint8Array | null,
-): Message {
+): ChannelMessage {
   return {
     contentType: contentType.hello,
     sequence: HELLO_SEQUENCE,

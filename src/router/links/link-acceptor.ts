@@ -2,7 +2,7 @@ import { createServer } from 'node:tls'
 import type { Server, TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { helloAccepted, helloRefused } from '../../channel/hello.ts'
 import type { ChannelLimits } from '../../channel/limits.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -121,7 +121,7 @@ export class LinkAcceptor {
     this.#open.add(channel)
   }
 
-  async #admit(channel: Channel, socket: TLSSocket, message: Message): Promise<Link | null> {
+  async #admit(channel: Channel, socket: TLSSocket, message: ChannelMessage): Promise<Link | null> {
     const { registry, log, identity } = this.#parts
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null

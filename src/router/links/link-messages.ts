@@ -8,7 +8,7 @@ import {
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { parseAddress } from '../config/value-types.ts'
@@ -81,7 +81,7 @@ export function linkHello(options: {
   readonly dialedId: string
   readonly dialedVersion: string
   readonly iteration: number
-}): Message {
+}): ChannelMessage {
   const { linkId, routerId, dialedId, dialedVersion, iteration } = options
   return {
     contentType: contentType.hello,
@@ -110,7 +110,11 @@ export interface LinkHello {
 const ID_CHARACTERS_MAX = 128
 
 /** Null when it is none. */
-export function readLinkHello({ contentType: type, headers, body }: Message): LinkHello | null {
+export function readLinkHello({
+  contentType: type,
+  headers,
+  body,
+}: ChannelMessage): LinkHello | null {
   if (type !== contentType.hello) return null
   const linkId = readText(headers, linkHeader.linkId) ?? Buffer.from(body).toString('utf8')
   const routerId = readText(headers, linkHeader.routerId)

@@ -5,7 +5,7 @@ import type { Inspected } from '../controllers/messages.ts'
 export type Inspectable = Readonly<Record<string, () => unknown>>
 
 /** Every value is JSON text; a name that is not known, or a value that cannot be made, is an error and hides no other. */
-export function inspect(names: readonly string[], inspectable: Inspectable): Inspected {
+export function inspectRouter(names: readonly string[], inspectable: Inspectable): Inspected {
   const errors: string[] = []
   const values: { name: string; value: string }[] = []
   const { inspectedValuesMax, inspectedCharactersMax } = routerProgramLimits

@@ -1,6 +1,6 @@
 import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
 
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import {
@@ -46,7 +46,7 @@ export class MessageTrace {
     }
   }
 
-  write(peer: string, direction: 'in' | 'out', message: Message): void {
+  write(peer: string, direction: 'in' | 'out', message: ChannelMessage): void {
     const line = `${JSON.stringify(lineOf(this.#clock.nowMs(), peer, direction, message))}\n`
     try {
       this.#bytes += writeSync(this.#file, line)
@@ -69,7 +69,7 @@ export class MessageTrace {
   }
 }
 
-function lineOf(nowMs: number, peer: string, direction: string, message: Message): object {
+function lineOf(nowMs: number, peer: string, direction: string, message: ChannelMessage): object {
   const { contentType: type, sequence, headers, body } = message
   return {
     at: new Date(nowMs).toISOString(),

@@ -1,7 +1,7 @@
 import type { Host, HostedService } from '../../ports/hosts.ts'
 import type { CircuitPath } from './path.ts'
 
-export interface Candidate {
+export interface HostCandidate {
   readonly host: Host
   readonly path: CircuitPath
 }
@@ -14,10 +14,10 @@ const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
  * @returns null when there is none.
  */
 export function chooseHost(
-  candidates: readonly Candidate[],
+  candidates: readonly HostCandidate[],
   strategy: HostedService['strategy'],
   drawn: number,
-): Candidate | null {
+): HostCandidate | null {
   const best = preferred(candidates)
   if (best.length === 0) return null
   const ordered = [...best].sort((a, b) => costOf(a) - costOf(b) || compareIds(a, b))
@@ -27,21 +27,21 @@ export function chooseHost(
 }
 
 /** Those of the best precedence that is there: a host that failed is dialed when there is no other. */
-function preferred(candidates: readonly Candidate[]): readonly Candidate[] {
+function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))
   return candidates.filter(({ host }) => PRECEDENCE_COST[host.precedence] === least)
 }
 
-function costOf({ host, path }: Candidate): number {
+function costOf({ host, path }: HostCandidate): number {
   return host.cost + path.cost
 }
 
-function compareIds(a: Candidate, b: Candidate): number {
+function compareIds(a: HostCandidate, b: HostCandidate): number {
   return a.host.terminatorId < b.host.terminatorId ? -1 : 1
 }
 
 /** The cheaper, the likelier: by what is left to the dearest. */
-function byWeight(ordered: readonly Candidate[], drawn: number): Candidate | null {
+function byWeight(ordered: readonly HostCandidate[], drawn: number): HostCandidate | null {
   const dearest = Math.max(...ordered.map(costOf))
   const weights = ordered.map((each) => dearest - costOf(each) + 1)
   let left = drawn * weights.reduce((sum, weight) => sum + weight, 0)

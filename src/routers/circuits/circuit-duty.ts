@@ -13,7 +13,7 @@ import {
   textMapValue,
 } from '../../channel/header-maps.ts'
 import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Hosts } from '../../ports/hosts.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
@@ -31,7 +31,7 @@ import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { chooseHost } from './choose-host.ts'
-import type { Candidate } from './choose-host.ts'
+import type { HostCandidate } from './choose-host.ts'
 import { circuitFact } from './circuit-table.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 import { cheapestPaths } from './path.ts'
@@ -128,7 +128,7 @@ export class CircuitDuty implements RouterDuty {
   }
 
   /** What a router says of a circuit that it can not go on with. */
-  onFault({ channel }: RouterConnection, { body }: Message): void {
+  onFault({ channel }: RouterConnection, { body }: ChannelMessage): void {
     const { subject, id } = fromBinary(FaultSchema, body)
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS)
       this.#circuits.remove(id)
@@ -147,7 +147,7 @@ export class CircuitDuty implements RouterDuty {
     }
   }
 
-  async #onRequest(connection: RouterConnection, message: Message): Promise<void> {
+  async #onRequest(connection: RouterConnection, message: ChannelMessage): Promise<void> {
     const { router, channel } = connection
     const waiting = this.#waiting.get(router.id) ?? 0
     if (waiting >= circuitsWaitingMax || this.#circuits.isFull) {
@@ -178,7 +178,7 @@ export class CircuitDuty implements RouterDuty {
     }
   }
 
-  #refuse({ router, channel }: RouterConnection, message: Message, error: unknown): void {
+  #refuse({ router, channel }: RouterConnection, message: ChannelMessage, error: unknown): void {
     const isKnown = error instanceof CircuitRefused
     if (!isKnown) {
       const reason = error instanceof Error ? error.message : String(error)
@@ -194,7 +194,7 @@ export class CircuitDuty implements RouterDuty {
   /** @throws {CircuitRefused} */
   async #make(
     { router }: RouterConnection,
-    { headers }: Message,
+    { headers }: ChannelMessage,
   ): Promise<{
     readonly circuit: Circuit & { readonly hostId: string }
     readonly peerData: ReadonlyMap<number, Uint8Array>
@@ -274,7 +274,7 @@ export class CircuitDuty implements RouterDuty {
     serviceId: string,
     instanceId: string,
     failed: ReadonlySet<string>,
-  ): Candidate | null {
+  ): HostCandidate | null {
     const { hosts, links, connection, draw } = this.#parts
     const service = hosts.service(serviceId)
     if (service === undefined) return null
@@ -286,7 +286,7 @@ export class CircuitDuty implements RouterDuty {
     const usable = fresh.length > 0 ? fresh : there
     const goals = new Set(usable.map(({ routerId }) => routerId))
     const paths = cheapestPaths(start, goals, links.list(), hosts)
-    const candidates = usable.flatMap((host): Candidate[] => {
+    const candidates = usable.flatMap((host): HostCandidate[] => {
       const path = paths.get(host.routerId)
       return path === undefined ? [] : [{ host, path }]
     })
@@ -295,7 +295,7 @@ export class CircuitDuty implements RouterDuty {
 
   async #attempt(
     ends: CircuitEnds,
-    { host, path }: Candidate,
+    { host, path }: HostCandidate,
     attempt: number,
     client: AdmittedClient,
     peerData: ReadonlyMap<number, Uint8Array>,
@@ -326,7 +326,7 @@ export class CircuitDuty implements RouterDuty {
     return { fault, peerData: made.peerData }
   }
 
-  #onRouteResult({ router, channel }: RouterConnection, { headers, body }: Message): void {
+  #onRouteResult({ router, channel }: RouterConnection, { headers, body }: ChannelMessage): void {
     const id = Buffer.from(body).toString('utf8')
     const number = readInt32(headers, result.attempt)
     if (number === REROUTE_ATTEMPT) return

@@ -9,7 +9,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { textValue } from '../../channel/headers.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterConnection } from '../connection.ts'
@@ -158,7 +158,7 @@ export class SessionDuty implements RouterDuty {
     }
   }
 
-  async #validate({ channel }: RouterConnection, { body }: Message): Promise<void> {
+  async #validate({ channel }: RouterConnection, { body }: ChannelMessage): Promise<void> {
     const { sessionTokens } = fromBinary(ValidateSessionsSchema, body)
     const tokens = await this.#parts.clients.goneSessions(
       sessionTokens.slice(0, sessionsValidatedMax),

@@ -19,7 +19,7 @@ import {
   UpdateTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { CreateTerminatorV2 } from '../../../proto/gen/router_pb.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import { Problem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
@@ -85,7 +85,7 @@ export class TerminatorDuty implements RouterDuty {
     ])
   }
 
-  async #create(connection: RouterConnection, message: Message): Promise<void> {
+  async #create(connection: RouterConnection, message: ChannelMessage): Promise<void> {
     const asked = fromBinary(CreateTerminatorV2Schema, message.body)
     const answer = await this.#created(connection, asked)
     const body = toBinary(
@@ -141,7 +141,7 @@ export class TerminatorDuty implements RouterDuty {
 
   async #remove(
     { router, channel }: RouterConnection,
-    message: Message,
+    message: ChannelMessage,
     ids: readonly string[],
   ): Promise<void> {
     const outcome = await this.#attempt(router.id, () =>
@@ -156,7 +156,7 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   #updating(schema: typeof UpdateTerminatorSchema | typeof UpdateEdgeTerminatorSchema) {
-    return (connection: RouterConnection, message: Message): Promise<void> => {
+    return (connection: RouterConnection, message: ChannelMessage): Promise<void> => {
       const { terminatorId, updateCost, updatePrecedence, cost, precedence } = fromBinary(
         schema as typeof UpdateTerminatorSchema,
         message.body,
@@ -171,7 +171,7 @@ export class TerminatorDuty implements RouterDuty {
 
   async #update(
     { router, channel }: RouterConnection,
-    message: Message,
+    message: ChannelMessage,
     fields: { readonly id: string; readonly cost?: number; readonly precedence?: string },
   ): Promise<void> {
     const outcome = await this.#attempt(router.id, () =>

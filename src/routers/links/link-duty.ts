@@ -12,7 +12,7 @@ import type { LinkConnState } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { LinkConnection, LiveLink } from '../../ports/live-links.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerMessage } from '../messages.ts'
@@ -28,7 +28,7 @@ export interface LinkDutyParts {
   /** A fault that is none of a link. */
   /** What a router tells of itself, but for what another controller makes known. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
-  readonly onOtherFault: (connection: RouterConnection, message: Message) => void
+  readonly onOtherFault: (connection: RouterConnection, message: ChannelMessage) => void
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router connects. Judged by the
    * records, so that any controller can answer for a router that is connected elsewhere.

@@ -9,7 +9,7 @@ import {
 import type { LinkListener, PeerStateChange } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { readMask } from '../../channel/headers.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
@@ -128,7 +128,7 @@ function changesMessage(changes: PeerStateChange[]): Outgoing {
 }
 
 /** Which key they have is told by the capabilities and never by what is there: older keys mean several things. */
-function listenersOfHello(headers: Message['headers']): readonly LinkListener[] {
+function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
   const isNewer = readMask(headers, capabilitiesHeader).has(MULTI_CHANNEL)
   const bytes = headers.get(isNewer ? listenersHeader : olderListenersHeader)
   if (bytes === undefined) return []

@@ -8,7 +8,7 @@ import {
 import type { ModelEvent as EncodedEvent } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { textValue, uint64Value } from '../../channel/headers.ts'
-import type { Message } from '../../channel/frame.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
 import type { RouterConnection } from '../connection.ts'
@@ -139,7 +139,7 @@ export class ModelDuty implements RouterDuty {
     return [...this.#parts.connections()].filter(({ router }) => router.isEdge)
   }
 
-  #onSubscribe(connection: RouterConnection, { body }: Message): void {
+  #onSubscribe(connection: RouterConnection, { body }: ChannelMessage): void {
     const { router } = connection
     if (!router.isEdge) return
     const asked = fromBinary(SubscribeToDataModelSchema, body)

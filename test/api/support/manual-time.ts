@@ -1,4 +1,4 @@
-import type { Scheduler } from '../../../src/api/parts.ts'
+import type { PeriodicScheduler } from '../../../src/api/parts.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 
 /** A clock that moves only when a test says so. */
@@ -21,7 +21,7 @@ export class ManualClock implements Clock {
 }
 
 /** Holds what was to run again and again, for a test to run: all that has one period together. */
-export class ManualScheduler implements Scheduler {
+export class ManualScheduler implements PeriodicScheduler {
   readonly #runs = new Map<number, Set<() => void>>()
 
   every(periodMs: number, run: () => void): () => void {

@@ -1,7 +1,7 @@
 import { LatencyHistogram } from '../../../src/lib/latency-histogram.ts'
 import type { NodeHealth } from '../../../src/ports/node-health.ts'
-import { NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/vitals.ts'
-import type { HostVitals } from '../../../src/ports/vitals.ts'
+import { NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/stats.ts'
+import type { HostStats } from '../../../src/ports/stats.ts'
 
 export const nodeHealthExample: NodeHealth = {
   id: 'ctrl1',
@@ -37,7 +37,7 @@ export const nodeHealthExample: NodeHealth = {
 const fsync = new LatencyHistogram()
 for (const ms of [0.2, 0.2]) fsync.record(ms, 1000)
 
-export const vitalsExample: HostVitals = {
+export const vitalsExample: HostStats = {
   ...NO_VITALS,
   disk: { ...NO_DISK_VITALS, fsync: fsync.counts(1000) },
   elections: 3,

@@ -10,7 +10,7 @@ import {
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Admission } from '../../../src/entities/admission.ts'
+import type { AdmissionFields } from '../../../src/entities/admission.ts'
 import type { JoinTicket } from '../../../src/entities/join-ticket.ts'
 import type { SharedSecret } from '../../../src/entities/shared-secret.ts'
 import type { State } from '../../../src/fsm/state.ts'
@@ -26,7 +26,7 @@ import { formedState, type LogWriter } from './log.ts'
 // What rooms without descriptors read is what the descriptors say.
 type Same<A, B extends A> = B
 export type Records = [
-  Same<AdmissionRecord, Admission>,
+  Same<AdmissionRecord, AdmissionFields>,
   Same<JoinTicketRecord, JoinTicket>,
   Same<SharedSecretRecord, SharedSecret>,
 ]
@@ -169,7 +169,7 @@ export class Joining {
     )
   }
 
-  admission(id: string): Admission | undefined {
-    return this.state.get<Admission>('admission', id)
+  admission(id: string): AdmissionFields | undefined {
+    return this.state.get<AdmissionFields>('admission', id)
   }
 }

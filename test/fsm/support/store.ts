@@ -1,6 +1,6 @@
 import type {
   StateStore,
-  StoreMark,
+  StorePosition,
   StoreReceiver,
   StoreRecord,
   StoreSnapshot,
@@ -9,7 +9,7 @@ import type { Schedule } from '../../../src/fsm/waiters.ts'
 
 interface Contents {
   records: Map<string, string>
-  mark: StoreMark | null
+  mark: StorePosition | null
   receivedIndex: number | null
 }
 
@@ -23,7 +23,7 @@ export class TestStore implements StateStore {
   inFlight = 0
   inFlightMost = 0
 
-  mark(): StoreMark | null {
+  mark(): StorePosition | null {
     return this.contents.mark
   }
 
@@ -39,7 +39,7 @@ export class TestStore implements StateStore {
     }
   }
 
-  async write(records: readonly StoreRecord[], mark: StoreMark): Promise<void> {
+  async write(records: readonly StoreRecord[], mark: StorePosition): Promise<void> {
     this.inFlight += 1
     this.inFlightMost = Math.max(this.inFlightMost, this.inFlight)
     await this.gate
@@ -71,7 +71,7 @@ export class TestStore implements StateStore {
     let text = ''
     const read = (): Contents => {
       const { mark, records } = JSON.parse(text) as {
-        mark: StoreMark
+        mark: StorePosition
         records: [string, string][]
       }
       return { mark, records: new Map(records), receivedIndex: mark.position.index }

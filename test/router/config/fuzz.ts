@@ -2,7 +2,7 @@ import { yamlText } from '../../../src/config/yaml-tree.ts'
 import { seededRandom } from '../../../src/lib/random.ts'
 import type { Random } from '../../../src/lib/random.ts'
 import { parseRouterConfig } from '../../../src/router/config/load.ts'
-import type { Fields, SchemaNode } from '../../../src/router/config/schema.ts'
+import type { RouterFields, SchemaNode } from '../../../src/router/config/schema.ts'
 import { routerFields } from '../../../src/router/config/table.ts'
 
 export interface FuzzResult {
@@ -148,7 +148,7 @@ function fileOf(random: Random): string {
   return random.next() < 0.3 ? spoilt(text, random) : text
 }
 
-function sectionOf(fields: Fields, random: Random, rate: number, depth: number): unknown {
+function sectionOf(fields: RouterFields, random: Random, rate: number, depth: number): unknown {
   const made: Record<string, unknown> = Object.create(null) as Record<string, unknown>
   for (const [name, node] of Object.entries(fields)) {
     const isNeeded = [

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 
 import { formatFault } from '../../../src/config/load.ts'
-import type { Environment } from '../../../src/router/config/environment.ts'
+import type { RouterEnvironment } from '../../../src/router/config/environment.ts'
 import { parseRouterConfig } from '../../../src/router/config/load.ts'
 import type { LoadedRouterConfig } from '../../../src/router/config/load.ts'
 import type { RouterConfig } from '../../../src/router/config/table.ts'
@@ -15,32 +15,32 @@ ctrl: {endpoint: "tls:ctrl1.test:6262"}
 csr: {sans: {dns: [r.test]}}
 `
 
-export function parse(text: string, environment: Environment = {}): LoadedRouterConfig {
+export function parse(text: string, environment: RouterEnvironment = {}): LoadedRouterConfig {
   return parseRouterConfig(FILE, text, environment)
 }
 
 /** The configuration of LEAST with more lines. */
-export function config(more = '', environment: Environment = {}): RouterConfig {
+export function config(more = '', environment: RouterEnvironment = {}): RouterConfig {
   return whole(LEAST + more, environment)
 }
 
-export function whole(text: string, environment: Environment = {}): RouterConfig {
+export function whole(text: string, environment: RouterEnvironment = {}): RouterConfig {
   const loaded = parse(text, environment)
   if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
   return loaded.config
 }
 
 /** Faults of LEAST with more lines, without the name of the file: `5: forwarder.x: …`. */
-export function faults(more: string, environment: Environment = {}): string[] {
+export function faults(more: string, environment: RouterEnvironment = {}): string[] {
   return faultsOf(LEAST + more, environment)
 }
 
-export function faultsOf(text: string, environment: Environment = {}): string[] {
+export function faultsOf(text: string, environment: RouterEnvironment = {}): string[] {
   const loaded = parse(text, environment)
   return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))
 }
 
-export function warnings(more: string, environment: Environment = {}): string[] {
+export function warnings(more: string, environment: RouterEnvironment = {}): string[] {
   const loaded = parse(LEAST + more, environment)
   return loaded.warnings.map((warning) => formatFault(warning).replace(`${FILE}:`, ''))
 }

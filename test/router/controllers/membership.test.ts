@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { Membership } from '../../../src/router/controllers/membership.ts'
+import { ControllerMembership } from '../../../src/router/controllers/membership.ts'
 import type { MembersTold } from '../../../src/router/controllers/membership.ts'
 
 const at = (id: string): string => `tls:${id}.test:6262`
@@ -17,7 +17,7 @@ function told(
   return { senderId, dialedAddress, index: BigInt(index), isLeader, controllers }
 }
 
-const idsOf = ({ controllers }: Membership): string =>
+const idsOf = ({ controllers }: ControllerMembership): string =>
   controllers
     .map(({ id }) => id)
     .sort()
@@ -25,7 +25,7 @@ const idsOf = ({ controllers }: Membership): string =>
 
 describe('The members that a router knows', () => {
   test('are those of the first list that it is told, whoever tells it', () => {
-    const members = new Membership([])
+    const members = new ControllerMembership([])
     expect(members.onMembers(told('a', 5, false, 'a b'))).toEqual({
       isChanged: true,
       asksLeader: false,
@@ -34,14 +34,14 @@ describe('The members that a router knows', () => {
   })
 
   test('are replaced by a newer list of the leader', () => {
-    const members = new Membership([member('a'), member('b')])
+    const members = new ControllerMembership([member('a'), member('b')])
     members.onMembers(told('a', 5, true, 'a b'))
     expect(members.onMembers(told('b', 6, true, 'b c')).isChanged).toBe(true)
     expect([idsOf(members), members.leaderId]).toEqual(['b c', 'b'])
   })
 
   test('are not changed by an older list, or by the same one again', () => {
-    const members = new Membership([])
+    const members = new ControllerMembership([])
     members.onMembers(told('a', 5, true, 'a b'))
     for (const other of [
       told('b', 4, true, 'b'),
@@ -54,7 +54,7 @@ describe('The members that a router knows', () => {
   })
 
   test('can only be added to by a controller that does not lead, and the leader is asked for those that it lacks', () => {
-    const members = new Membership([])
+    const members = new ControllerMembership([])
     members.onMembers(told('a', 5, true, 'a b c'))
     expect(members.onMembers(told('b', 6, false, 'a b d'))).toEqual({
       isChanged: true,
@@ -70,7 +70,7 @@ describe('The members that a router knows', () => {
   })
 
   test('hold the address that the sender was dialed at, until the leader says where it is', () => {
-    const members = new Membership([])
+    const members = new ControllerMembership([])
     const alias = 'tls:alias.test:1'
     expect(members.onMembers(told('a', 5, false, 'a', alias)).asksLeader).toBe(true)
     expect(members.controllers).toEqual([{ id: 'a', addresses: [at('a'), alias] }])
@@ -79,7 +79,7 @@ describe('The members that a router knows', () => {
   })
 
   test('are asked of the leader when a list is empty', () => {
-    const members = new Membership([member('a')])
+    const members = new ControllerMembership([member('a')])
     expect(members.onMembers(told('a', 9, false, ''))).toEqual({
       isChanged: false,
       asksLeader: true,
@@ -88,7 +88,7 @@ describe('The members that a router knows', () => {
   })
 
   test('have a leader that leads as of the greatest index, in a count of its own', () => {
-    const members = new Membership([])
+    const members = new ControllerMembership([])
     members.onMembers(told('a', 50, true, 'a b'))
     expect(members.onLeader('b', 3n)).toBe(true)
     expect(members.onLeader('a', 3n)).toBe(false)
@@ -103,7 +103,7 @@ describe('The members that a router knows', () => {
   })
 
   test('are no more than a cluster can have, whatever a list says', () => {
-    const members = new Membership([])
+    const members = new ControllerMembership([])
     const many = Array.from({ length: 1000 }, (_, number) => `c${number}`).join(' ')
     members.onMembers(told('c0', 5, true, many))
     expect(members.controllers).toHaveLength(64)

@@ -1,7 +1,7 @@
 import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
 import type { Identity } from '../../../entities/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/external-tokens.ts'
-import type { Call, Caller } from '../../call.ts'
+import type { RequestContext, Caller } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
 
@@ -23,7 +23,10 @@ export class TokenFactor {
    * token has to be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
-  tokenFor(call: Call, caller: Caller): VerifiedToken | null | Promise<VerifiedToken | null> {
+  tokenFor(
+    call: RequestContext,
+    caller: Caller,
+  ): VerifiedToken | null | Promise<VerifiedToken | null> {
     const signerId = signerAsked(caller)
     if (signerId === null) return null
     const unknown: string[] = []
@@ -36,7 +39,7 @@ export class TokenFactor {
   }
 
   async #verified(
-    call: Call,
+    call: RequestContext,
     texts: readonly string[],
     signerId: string,
     caller: Caller,

@@ -6,7 +6,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { FairShare } from '../../../lib/fair-share.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { sharerOf } from '../../records/sharer.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
@@ -35,7 +35,7 @@ export interface VerifiedToken {
 
 /** `expired`: good but for its time, which only its holder can know. */
 export type TokenFault = 'invalid' | 'expired'
-export type TokenFinding = VerifiedToken | TokenFault
+export type JwtFinding = VerifiedToken | TokenFault
 export type ClaimsFinding =
   { readonly verified: VerifiedToken; readonly claims: JsonObject } | TokenFault
 
@@ -83,7 +83,7 @@ export class TokenJudge {
   }
 
   /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, from there or in all. */
-  async judge(call: Call, text: string): Promise<TokenFinding> {
+  async judge(call: RequestContext, text: string): Promise<JwtFinding> {
     const known = this.recall(text)
     if (known !== null) return known
     const found = await this.judgeClaims(call, text)
@@ -91,7 +91,7 @@ export class TokenJudge {
   }
 
   /** With all claims of the token, always by its signature. @throws {Problem} SERVER_TOO_MANY_REQUESTS. */
-  async judgeClaims(call: Call, text: string): Promise<ClaimsFinding> {
+  async judgeClaims(call: RequestContext, text: string): Promise<ClaimsFinding> {
     const token = readToken(text)
     if (token === null) return 'invalid'
     const signer = this.signerOf(token)

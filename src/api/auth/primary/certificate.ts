@@ -1,9 +1,9 @@
 import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem } from '../../../lib/problems.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
-import type { Answer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { holderOf } from '../client-certificate.ts'
@@ -24,7 +24,7 @@ export class CertificateLogIn {
   }
 
   /** Every refusal is the same to the client: which certificates, CAs and identities there are is not told. */
-  async logIn(call: Call, given: LogInBody): Promise<Answer> {
+  async logIn(call: RequestContext, given: LogInBody): Promise<Reply> {
     const chain = call.peerChain()
     if (chain === null) throw new Problem('INVALID_AUTH')
     this.#services.tokens.requireKey()

@@ -4,9 +4,9 @@ import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { takesTokensOf } from '../../../fsm/external-tokens.ts'
 import { Problem } from '../../../lib/problems.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
-import type { Answer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
@@ -34,7 +34,7 @@ export class ExternalJwtLogIn {
    * A refusal tells of the token alone: whether an identity exists, is disabled, or may not log in that way looks the same as
    * a bad signature.
    */
-  async logIn(call: Call, given: LogInBody): Promise<Answer> {
+  async logIn(call: RequestContext, given: LogInBody): Promise<Reply> {
     this.#services.tokens.requireKey()
     const texts = call.bearers()
     if (texts.length === 0) return this.#refuse(call, 'missing')
@@ -61,7 +61,7 @@ export class ExternalJwtLogIn {
    * By the first token that is good for somebody who may log in by it. Where another one is good for somebody else the request
    * proves neither: a proxy may have gone by the one that is not taken here.
    */
-  async #prove(call: Call, texts: readonly string[]): Promise<Proof | Fault> {
+  async #prove(call: RequestContext, texts: readonly string[]): Promise<Proof | Fault> {
     let fault: Fault = 'invalid'
     let proof: Proof | null = null
     for (const text of texts) {
@@ -90,7 +90,7 @@ export class ExternalJwtLogIn {
     return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
   }
 
-  #refuse(call: Call, error: Fault): never {
+  #refuse(call: RequestContext, error: Fault): never {
     const { state } = this.#parts
     const signers = state.findAll<ExternalJwtSigner>('externalJwtSigner', 'enabled', 'true')
     call.challenge = { realm: 'openziti-primary-ext-jwt', error, signers }

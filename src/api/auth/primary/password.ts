@@ -3,9 +3,9 @@ import type { Identity } from '../../../entities/identity.ts'
 import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
-import type { Answer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
@@ -29,7 +29,7 @@ export class PasswordLogIn {
     this.#opener = new SessionOpener(parts, services)
   }
 
-  async logIn(call: Call, given: PasswordBody): Promise<Answer> {
+  async logIn(call: RequestContext, given: PasswordBody): Promise<Reply> {
     const { username, password } = given
     if (username === undefined) throw fieldProblem('username', 'username is required')
     if (password === undefined) throw fieldProblem('password', 'password is required')
@@ -48,7 +48,7 @@ export class PasswordLogIn {
   }
 
   /** Null for every reason to refuse, after the same work: an answer tells nothing about which names exist. */
-  async #prove(call: Call, username: string, password: string): Promise<Proof | null> {
+  async #prove(call: RequestContext, username: string, password: string): Promise<Proof | null> {
     const { state } = this.#parts
     const authenticator = state.find('authenticator', 'username', username) as
       Authenticator | undefined

@@ -14,7 +14,7 @@ import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/sealed-factor.ts'
 import { isSameCode, stepOf } from '../../../pki/totp.ts'
 import { systemActor } from '../../../ports/actor.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
 import type { ApiParts } from '../../parts.ts'
 import { judged } from '../../records/writes.ts'
@@ -54,7 +54,7 @@ export class SecondFactors {
   }
 
   /** @throws {Problem} MFA_EXISTS where the identity has a factor that it has verified. */
-  async begin(call: Call, identityId: string): Promise<void> {
+  async begin(call: RequestContext, identityId: string): Promise<void> {
     // A second one replaces the first, which nobody has verified.
     call.isRepeatable = false
     await judged(call, this.#parts.limits, async () => {
@@ -71,7 +71,7 @@ export class SecondFactors {
    * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many wrong ones.
    */
   async prove(
-    call: Call,
+    call: RequestContext,
     identityId: string,
     given: { readonly purpose: ProofPurpose; readonly code: string },
     require: (found: Mfa | undefined) => asserts found is Mfa,
@@ -106,7 +106,7 @@ export class SecondFactors {
     })
   }
 
-  async #use(call: Call, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
+  async #use(call: RequestContext, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
     await this.#writer.write(call, CommandKind.MFA_PROVE, payload)
   }

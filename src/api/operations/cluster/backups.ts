@@ -1,6 +1,6 @@
 import type { BackupRequest } from '../../../ports/backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../../answers/envelope.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { actorOf } from '../../records/writes.ts'
@@ -42,7 +42,7 @@ export function backupOperations({ backups }: ApiParts): Operation[] {
   ]
 }
 
-function wishOf({ body }: Call): BackupRequest {
+function wishOf({ body }: RequestContext): BackupRequest {
   const given = body as { readonly [K in keyof BackupRequest]?: BackupRequest[K] | null }
   return {
     recipientPem: given.recipientPem ?? null,

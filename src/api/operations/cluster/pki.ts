@@ -1,7 +1,7 @@
 import type { IssueRequest } from '../../../ports/pki-control.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
-import type { Answer } from '../../answers/envelope.ts'
-import type { Call } from '../../call.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { actorOf } from '../../records/writes.ts'
@@ -113,6 +113,6 @@ function signingOperations({ pki }: ApiParts): Operation[] {
   ]
 }
 
-function done(call: Call, { schema }: NamedSchema, data: unknown): Answer {
+function done(call: RequestContext, { schema }: NamedSchema, data: unknown): Reply {
   return detailAnswer(data, ignoredFieldsOf(schema, call.body))
 }

@@ -8,9 +8,9 @@ import { fieldProblem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
-import type { Answer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
 import { passwordFault } from '../../auth/password-rules.ts'
-import type { Call } from '../../call.ts'
+import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
@@ -48,8 +48,8 @@ export function adminRecoveryOperations(parts: ApiParts, services: ApiServices):
 async function recover(
   { state }: ApiParts,
   { passwords, writer }: ApiServices,
-  call: Call,
-): Promise<Answer> {
+  call: RequestContext,
+): Promise<Reply> {
   const { name = '', password } = call.body as { readonly name?: string; readonly password: string }
   checkPassword(state, name, password)
   const message = create(AdminRecoverSchema, {

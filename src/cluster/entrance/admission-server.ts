@@ -16,8 +16,8 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from '../membership/changer.ts'
 import { admissionOf } from '../membership/consensus.ts'
 import type { AdmissionState, Consensus } from '../membership/consensus.ts'
-import { entryRequestMessage, entryRequestOf, judgeEntry } from './entry.ts'
-import type { EntryCaller, EntryContext, EntryRequest, EntryVerdict } from './entry.ts'
+import { entryRequestMessage, entryRequestOf, judgeEntry } from './judge-admission.ts'
+import type { EntryCaller, EntryContext, EntryRequest, EntryVerdict } from './judge-admission.ts'
 import type { LeaderCalls } from '../membership/leader-calls.ts'
 import { membershipLimits } from '../membership/limits.ts'
 import { bytesOf, controllerId } from '../membership/messages.ts'
@@ -44,7 +44,7 @@ const ENTER_TIMEOUT_MS = 8_000
 const TURN_MS = 6_000
 
 /** Lets controllers in: any member takes the request, the leader judges it and changes the configuration. */
-export class EntryDesk {
+export class AdmissionServer {
   readonly #parts: EntryDeskParts
   /** Requests under way, by who asks. */
   readonly #entering: NodeId[] = []

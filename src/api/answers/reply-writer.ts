@@ -3,12 +3,12 @@ import { STATUS_CODES } from 'node:http'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { challengeText } from '../auth/gate.ts'
+import { challengeText } from '../auth/session-guard.ts'
 import { sourceOf } from '../auth/source.ts'
 import type { SessionTracker } from '../auth/session-tracker.ts'
-import type { Call } from '../call.ts'
+import type { RequestContext } from '../call.ts'
 import { corsHeaders } from './cors.ts'
-import type { Answer } from './envelope.ts'
+import type { Reply } from './envelope.ts'
 import { sendChunks } from '../transport/sent-chunks.ts'
 import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
 import { UnsentAnswers, byteLengthOf } from '../transport/unsent-answers.ts'
@@ -21,7 +21,7 @@ import type { ApiServices } from '../records/services.ts'
 type Headers = Record<string, string | number>
 
 /** The only place that writes an answer: one head, one body, the headers that every answer has. */
-export class Answerer {
+export class ReplyWriter {
   readonly #parts: ApiParts
   readonly #sessions: SessionTracker
   readonly #metrics: ApiMetrics
@@ -40,7 +40,7 @@ export class Answerer {
     this.#unsent = new UnsentAnswers(parts.limits)
   }
 
-  succeed(reply: FastifyReply, call: Call, answer: Answer): void {
+  succeed(reply: FastifyReply, call: RequestContext, answer: Reply): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
     if (answer.chunks !== undefined) {
@@ -57,14 +57,14 @@ export class Answerer {
   }
 
   /** Ends what an answer that is not sent would have been made of. */
-  drop({ chunks }: Answer): void {
+  drop({ chunks }: Reply): void {
     chunks?.[Symbol.asyncIterator]()
       .return?.()
       .catch(() => undefined)
   }
 
   /** Anything that was thrown on the way; what is neither a problem nor a known mistake of the caller is ours. */
-  fail(reply: FastifyReply, call: Call, error: unknown): void {
+  fail(reply: FastifyReply, call: RequestContext, error: unknown): void {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
     if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
@@ -79,7 +79,7 @@ export class Answerer {
 
   plain(
     reply: FastifyReply,
-    call: Call,
+    call: RequestContext,
     status: number,
     extra: Readonly<Record<string, string>>,
   ): void {
@@ -109,7 +109,7 @@ export class Answerer {
     })
   }
 
-  #headers(reply: FastifyReply, call: Call, contentType: string): Headers {
+  #headers(reply: FastifyReply, call: RequestContext, contentType: string): Headers {
     const { cluster, state, instanceId, limits } = this.#parts
     const index = call.index === 0 ? state.appliedIndex : call.index
     const headers: Headers = {
@@ -130,7 +130,13 @@ export class Answerer {
     return headers
   }
 
-  #send(reply: FastifyReply, call: Call, status: number, headers: Headers, body: Body): void {
+  #send(
+    reply: FastifyReply,
+    call: RequestContext,
+    status: number,
+    headers: Headers,
+    body: Body,
+  ): void {
     const { raw } = reply
     const length = byteLengthOf(body)
     const source = sourceOf(call.address)
@@ -162,7 +168,7 @@ export class Answerer {
     this.#unsent.send(raw, source, body, length, end)
   }
 
-  #record(call: Call, status: number): void {
+  #record(call: RequestContext, status: number): void {
     const { operation, startedAtMs } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
@@ -173,7 +179,7 @@ export class Answerer {
   /** What fails on the way ends the connection, so that the client never takes what it has for all of it. */
   #stream(
     reply: FastifyReply,
-    call: Call,
+    call: RequestContext,
     headers: Headers,
     chunks: AsyncIterable<Uint8Array>,
   ): void {
@@ -188,7 +194,7 @@ export class Answerer {
   }
 
   /** Traced for whoever has proven who it is: nobody else makes this controller write a line a request. */
-  #tell(call: Call, status: number, tookMs: number): void {
+  #tell(call: RequestContext, status: number, tookMs: number): void {
     const { method, operation, address, trace, caller } = call
     this.#parts.audit?.answered({
       ...{ method, operation: operation?.operationId ?? 'none', status, tookMs, address, trace },
@@ -196,7 +202,7 @@ export class Answerer {
     })
   }
 
-  #tellRefused(call: Call, { code }: Problem): void {
+  #tellRefused(call: RequestContext, { code }: Problem): void {
     const { caller, operation, address, trace } = call
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     if (operation?.operationId === 'authenticate') {
@@ -215,7 +221,7 @@ export class Answerer {
     })
   }
 
-  #problemOf(call: Call, error: unknown): Problem {
+  #problemOf(call: RequestContext, error: unknown): Problem {
     if (error instanceof Problem) return error
     const known = problemOfFramework(error)
     if (known !== null) return known
@@ -232,14 +238,14 @@ export class Answerer {
  * For who asked, not for what was asked: a caller that is known and may not, or somebody who could not prove who it is.
  * Whoever shows no good token at all could fill the log, and what was proposed is audited where it is applied.
  */
-function isRefusedWrite(call: Call, { code }: Problem): boolean {
+function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.hasProposed) return false
   if (code === 'INVALID_AUTH') return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
 }
 
 /** By a token of an identity provider: that is refused by the same code as a session that is not good. */
-function isRefusedLogIn({ challenge }: Call): boolean {
+function isRefusedLogIn({ challenge }: RequestContext): boolean {
   if (challenge === null || typeof challenge === 'string') return false
   return challenge.realm === 'openziti-primary-ext-jwt' && challenge.error !== 'missing'
 }

@@ -7,16 +7,16 @@ import type {
 } from '../../../proto/gen/membership_pb.ts'
 import { AddressClaimSchema, RosterSchema } from '../../../proto/gen/mesh_pb.ts'
 import type { ForwardFrame, Roster as RosterFrame } from '../../../proto/gen/mesh_pb.ts'
-import type { RosterRecord } from '../../ports/roster.ts'
+import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import { listsStore } from '../../raft/configuration.ts'
 import type { CoreStatus } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { AddressBook } from '../transport/addresses.ts'
 import type { HostEvent } from '../link.ts'
-import { LogThrottle } from '../log.ts'
-import type { Refusal } from './mesh-refusal.ts'
+import { LogThrottle } from '../logger.ts'
+import type { MeshRefusal } from './mesh-refusal.ts'
 import { integer } from '../message-codec.ts'
-import type { Witness } from './witness.ts'
+import type { RollbackDetector } from './rollback-detector.ts'
 
 export interface RosterKeeperParts {
   readonly selfId: NodeId
@@ -24,7 +24,7 @@ export interface RosterKeeperParts {
   readonly generation: number
   readonly book: AddressBook
   /** Whose marks are kept with it. */
-  readonly witness: Pick<Witness, 'marks' | 'takeChanged'>
+  readonly witness: Pick<RollbackDetector, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
   /** Who is let in and dialled may have changed. */
   readonly onView: (view: RosterView) => void
@@ -59,7 +59,7 @@ const SELF_REFUSED_MS = 1000
  * and let in those who were removed; so members tell each other the newest configuration that they know to be committed,
  * and until the own log has come as far, that one alone decides.
  */
-export class RosterKeeper {
+export class MembershipCache {
   readonly #parts: RosterKeeperParts
   readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
   #inForce: Known & { readonly isCommitted: boolean }
@@ -72,7 +72,7 @@ export class RosterKeeper {
   #postedMs = -Infinity
 
   /** @param heard what was kept from an earlier run, or given by those who let this member in. */
-  constructor(status: CoreStatus, heard: RosterRecord | null, parts: RosterKeeperParts) {
+  constructor(status: CoreStatus, heard: MembershipRecord | null, parts: RosterKeeperParts) {
     this.#parts = parts
     this.#heard = heard === null ? null : decode(heard.configuration, heard.index)
     this.#inForce = inForceOf(status)
@@ -132,7 +132,7 @@ export class RosterKeeper {
   }
 
   /** A peer whose key is pinned here does not let this member in. */
-  onRefused(by: NodeId, { reason, configurationIndex: index, generation }: Refusal): void {
+  onRefused(by: NodeId, { reason, configurationIndex: index, generation }: MeshRefusal): void {
     // Whatever the reason: the cluster was recovered without this member.
     if (generation > this.#parts.generation) {
       this.#tell(by, 'fenced', index, generation)

@@ -20,7 +20,7 @@ import type { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
-import { actorOf, changeOf, controllerId, planMessage, planOf } from './messages.ts'
+import { actorOfMessage, changeOf, controllerId, planMessage, planOf } from './messages.ts'
 import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
 import type { MembersNow } from './plan.ts'
 import { isAtRest, isJointRecord, membersNow } from './record.ts'
@@ -48,7 +48,7 @@ const TRANSFER_TIMEOUT_MS = 5_000
  * The operator's way to change members, on every controller. All is judged and done by the leader; a leader that is to
  * leave hands over first, and its successor does it.
  */
-export class MembershipDesk implements MembershipControl {
+export class MembershipService implements MembershipControl {
   readonly #parts: DeskParts
   /** On the leader: a request that comes again while it is carried out waits for the same result. */
   readonly #running = new Map<string, Promise<ChangePlan>>()
@@ -62,15 +62,20 @@ export class MembershipDesk implements MembershipControl {
     parts.calls.serve(peerMethods.change, async (request, timeoutMs) => {
       const { confirmation = null, by } = request
       const change = changeOf(request)
-      const plan = await this.#changeHere(change, confirmation, actorOf(by), timeoutMs)
+      const plan = await this.#changeHere(change, confirmation, actorOfMessage(by), timeoutMs)
       return { plan: planMessage(plan) }
     })
     parts.calls.serve(peerMethods.transfer, async (request) => {
       const target = request.target === undefined ? null : controllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
-      const leaderId = await recorded(parts.actions, wanted, actorOf(request.by), async () => {
-        return await this.#transferHere(target)
-      })
+      const leaderId = await recorded(
+        parts.actions,
+        wanted,
+        actorOfMessage(request.by),
+        async () => {
+          return await this.#transferHere(target)
+        },
+      )
       parts.onTransferred?.()
       return { leaderId }
     })

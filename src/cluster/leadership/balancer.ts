@@ -9,7 +9,7 @@ import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { chooseLeader } from './leadership.ts'
 import type { Candidate, HoldReason, LeadershipTiming } from './leadership.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 
 export interface LeadershipOptions extends LeadershipTiming {
   /** Of this controller, 0 to 100. */
@@ -23,7 +23,7 @@ export interface LeadershipParts {
   readonly cluster: ClusterView
   readonly soft: SoftState
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   /** How far each peer's log equals this leader's; null when this controller does not lead. */
   readonly matchIndex: (id: NodeId) => Index | null
   /** @throws {Problem} when it can not. */
@@ -47,7 +47,7 @@ const REASONS = ['manual', 'priority', 'slow'] as const
  * loop is slow. Runs on every controller and acts on the leader alone. What must outlast a change of leader, the times
  * in which nothing is to be moved, is soft state, told as time that is left.
  */
-export class LeadershipSteward {
+export class LeadershipBalancer {
   readonly #options: LeadershipOptions
   readonly #parts: LeadershipParts
   readonly #topic: OpenTopic<'leadership'>

@@ -31,7 +31,7 @@ export const NO_DISK_VITALS: DiskVitals = {
 }
 
 /** How consensus has been in this process. Counts run from its start. */
-export interface HostVitals {
+export interface HostStats {
   readonly disk: DiskVitals
   /** Of the thread that consensus and mesh live in. */
   readonly loopDelayP99Ms: number
@@ -51,7 +51,7 @@ export interface HostVitals {
   readonly queuedBytes: number
 }
 
-export const NO_VITALS: HostVitals = {
+export const NO_VITALS: HostStats = {
   disk: NO_DISK_VITALS,
   loopDelayP99Ms: 0,
   memory: NO_MEMORY,

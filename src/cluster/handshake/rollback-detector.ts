@@ -1,9 +1,9 @@
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
-import type { StoreMark, WitnessMark } from '../../ports/roster.ts'
+import type { DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
 
-type Mark = { -readonly [name in keyof StoreMark]: StoreMark[name] }
+type Mark = { -readonly [name in keyof DiskPromise]: DiskPromise[name] }
 
 /** One process on a store. */
 interface Life {
@@ -47,13 +47,13 @@ export type HistoryFault = 'rolled-back' | 'superseded'
  * against earlier lives, which ended before it was made. That holds as well for what an earlier process here was told: a
  * peer dials anew only after its streams to that one have ended.
  */
-export class Witness {
+export class RollbackDetector {
   readonly #generation: number
   readonly #peers = new Map<NodeId, Remembered>()
   #isChanged = false
 
   /** @param kept what an earlier process here was told. */
-  constructor(generation: number, kept: readonly WitnessMark[] = []) {
+  constructor(generation: number, kept: readonly PeerDiskRecord[] = []) {
     this.#generation = generation
     for (const { id, boot, startedAtMs, storeId, ...mark } of kept) {
       if (mark.generation !== generation) continue
@@ -64,7 +64,7 @@ export class Witness {
   }
 
   /** For the next process. */
-  marks(): WitnessMark[] {
+  marks(): PeerDiskRecord[] {
     return [...this.#peers].map(([id, { store, life, heard, answered, past }]) => ({
       id,
       generation: this.#generation,

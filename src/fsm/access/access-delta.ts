@@ -32,7 +32,7 @@ function policiesAfter({ from, move }: Group): ReadonlySet<string> {
  * checks exist, and these checks. Judged from the changed records outward, before the classes follow; nobody else's view is looked
  * at. What can be said of a group is said of all of it at once.
  */
-export class Movement {
+export class AccessDelta {
   readonly #state: State
   readonly #classes: AccessClasses
   readonly #sides: Sides

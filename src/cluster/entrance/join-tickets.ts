@@ -44,9 +44,9 @@ import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'
-import { problemOf } from '../secrets/secret-rotation.ts'
+import { rotationProblem } from '../secrets/secret-rotation.ts'
 import { wrapAll } from '../secrets/wrap-secrets.ts'
 
 export interface AdmissionParts {
@@ -55,7 +55,7 @@ export interface AdmissionParts {
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'issuing' | 'held' | 'refresh'>
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   readonly trustDomain: string
   /** The anchors in force. */
   readonly caPem: () => string
@@ -80,7 +80,7 @@ const STORE_ID_BYTES = 16
 const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*\.?$/
 
 /** Lets new controllers in, on any member: it checks, signs and wraps; the log decides. */
-export class AdmissionDesk implements Admission {
+export class JoinTickets implements Admission {
   readonly #parts: AdmissionParts
 
   constructor(parts: AdmissionParts) {
@@ -122,7 +122,7 @@ export class AdmissionDesk implements Admission {
     })
     const payload = toBinary(TicketCreateSchema, message)
     const { outcome } = await this.#propose(CommandKind.TICKET_CREATE, payload, by)
-    if (!outcome.ok) throw problemOf(outcome)
+    if (!outcome.ok) throw rotationProblem(outcome)
     return { ticket, id, expiresAtMs }
   }
 
@@ -140,7 +140,7 @@ export class AdmissionDesk implements Admission {
   async revoke(id: string, by: Actor): Promise<void> {
     const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
     const { outcome } = await this.#propose(CommandKind.TICKET_REVOKE, payload, by)
-    if (!outcome.ok) throw problemOf(outcome)
+    if (!outcome.ok) throw rotationProblem(outcome)
     this.#parts.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
@@ -178,7 +178,8 @@ export class AdmissionDesk implements Admission {
       const payload = await this.#redeem(request, ticket, digest, publicKeySpki)
       const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, SYSTEM_ACTOR)
       if (outcome.ok) break
-      if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw problemOf(outcome)
+      if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX)
+        throw rotationProblem(outcome)
     }
     log.info({ controller: request.id, ticketId: ticket.id }, 'admitted a controller')
     return await this.#answer(request.id)

@@ -1,9 +1,9 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
-import type { EntryAnswer } from '../../cluster/entrance/entry.ts'
+import type { EntryAnswer } from '../../cluster/entrance/judge-admission.ts'
 import type { Fence } from '../../store/fence-file.ts'
 
 /** What a controller does when its cluster no longer takes it as it is. */
-export type Fate =
+export type RemovalAction =
   /** It ends in peace: starting it again would change nothing. */
   | { readonly type: 'removed'; readonly sentence: string }
   /** The cluster goes on without it, in a newer generation, and that must outlive a restart. */
@@ -12,7 +12,7 @@ export type Fate =
   | { readonly type: 'rebuild'; readonly sentence: string }
 
 /** @returns null: it goes on, and keeps asking to be let in. */
-export function fateOfRefusal(selfId: string, refusal: SelfRefusal): Fate | null {
+export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {
     case 'removed':
@@ -40,7 +40,7 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): Fate | null
  * A refusal to enter may pass with time, but for what a removal leaves behind: the leader has confirmed that the key is
  * neither a member's nor admitted, and only a new ticket changes that.
  */
-export function fateOfAnswer(answer: EntryAnswer): Fate | null {
+export function fateOfAnswer(answer: EntryAnswer): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
   const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
   return isFinal ? { type: 'removed', sentence: answer.because } : null

@@ -1,6 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
-import type { Call, Caller, Challenge } from '../call.ts'
+import type { RequestContext, Caller, Challenge } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
@@ -18,7 +18,7 @@ type GateParts = Pick<ApiParts, 'state' | 'cluster' | 'limits' | 'clock' | 'keys
 const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
 /** Decides who calls, and whether that one may. */
-export class Gate {
+export class SessionGuard {
   readonly #parts: GateParts
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
@@ -44,7 +44,11 @@ export class Gate {
    * session may ask for and which has to be verified.
    * @throws {Problem} UNAUTHORIZED, with the challenge set on the call; CLUSTER_NO_LEADER when nobody can tell.
    */
-  admit(call: Call, token: string | undefined, permission: Permission): Promise<void> | null {
+  admit(
+    call: RequestContext,
+    token: string | undefined,
+    permission: Permission,
+  ): Promise<void> | null {
     if (token === undefined) return refuse(call, 'missing')
     const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
     if (finding === 'invalid') return refuse(call, 'invalid')
@@ -60,7 +64,7 @@ export class Gate {
    * be shown what came after.
    * @throws {Problem} UNAUTHORIZED.
    */
-  admitAgain(call: Call, token: string | undefined, permission: Permission): void {
+  admitAgain(call: RequestContext, token: string | undefined, permission: Permission): void {
     if (call.caller === null || token === undefined) return
     const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
     if (typeof finding === 'string') return refuse(call, 'invalid')
@@ -72,7 +76,7 @@ export class Gate {
    * Of a call that is answered for as long as its session stands: why it may go on no longer, or null. It counts as no use of
    * the session.
    */
-  endReason(call: Call, permission: Permission): string | null {
+  endReason(call: RequestContext, permission: Permission): string | null {
     const { caller } = call
     if (caller === null) return 'the session has ended'
     // The user of the host has no session that could end.
@@ -96,14 +100,14 @@ export class Gate {
     }
   }
 
-  async #confirm(call: Call, token: GoodToken, permission: Permission): Promise<void> {
+  async #confirm(call: RequestContext, token: GoodToken, permission: Permission): Promise<void> {
     const { state, cluster, limits } = this.#parts
     await reachLatest(cluster, state, limits.indexWaitMs)
     await this.#accept(call, this.#sessions.find(token.sessionId), token, permission)
   }
 
   /** The newest keys, then the judgement for good. */
-  async #learnKey(call: Call, token: string, permission: Permission): Promise<void> {
+  async #learnKey(call: RequestContext, token: string, permission: Permission): Promise<void> {
     if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }
@@ -122,7 +126,7 @@ export class Gate {
   }
 
   #accept(
-    call: Call,
+    call: RequestContext,
     found: SessionFinding,
     token: GoodToken,
     permission: Permission,
@@ -140,7 +144,7 @@ export class Gate {
   }
 
   #seat(
-    call: Call,
+    call: RequestContext,
     found: SessionFinding,
     token: GoodToken,
     permission: Permission,
@@ -160,7 +164,7 @@ export class Gate {
   }
 
   /** Tells a client which signer its request must bring a token of. */
-  #challengeFactor(call: Call, caller: Caller): void {
+  #challengeFactor(call: RequestContext, caller: Caller): void {
     const signerId = signerAsked(caller)
     if (signerId === null) return
     const signer = this.#parts.state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
@@ -190,7 +194,7 @@ function plainAddress(address: string): string {
   return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
 }
 
-function refuse(call: Call, challenge: Challenge): never {
+function refuse(call: RequestContext, challenge: Challenge): never {
   call.challenge = challenge
   throw new Problem('UNAUTHORIZED')
 }
@@ -202,7 +206,7 @@ const descriptions = {
 } as const
 
 /** WWW-Authenticate: attributes are separated by one blank, as the clients of this API family read them. */
-export function challengeText(challenge: NonNullable<Call['challenge']>): string {
+export function challengeText(challenge: NonNullable<RequestContext['challenge']>): string {
   if (typeof challenge !== 'string') return tokenChallengeText(challenge)
   return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
 }

@@ -22,7 +22,7 @@ export interface StewardView extends Pick<MembersNow, 'inContact' | 'lagEntries'
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
 
-export type Duty =
+export type ReconcileStep =
   /** What a removed member knew is taken back, and then the mention of it. */
   | { readonly type: 'settle'; readonly departure: Departure }
   /** All that are ready at once, so that there is no even number of voters in between. */
@@ -41,13 +41,13 @@ export type Duty =
 export function nextDuty(
   view: StewardView,
   joinTimeoutMs: number,
-  isHeld: (type: Duty['type']) => boolean = () => false,
-): Duty | null {
+  isHeld: (type: ReconcileStep['type']) => boolean = () => false,
+): ReconcileStep | null {
   return dutiesOf(view, joinTimeoutMs).find(({ type }) => !isHeld(type)) ?? null
 }
 
-function dutiesOf(view: StewardView, joinTimeoutMs: number): readonly Duty[] {
-  const duties: Duty[] = []
+function dutiesOf(view: StewardView, joinTimeoutMs: number): readonly ReconcileStep[] {
+  const duties: ReconcileStep[] = []
   const [departure] = view.record.departed
   if (departure !== undefined) duties.push({ type: 'settle', departure })
   if (view.isRotationDue) duties.push({ type: 'rotate' })

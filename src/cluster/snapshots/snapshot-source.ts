@@ -2,7 +2,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../../ports/state-store.ts'
 import { statePieces } from '../transfer/state-chunks.ts'
-import type { CatchUps } from './catch-up.ts'
+import type { SnapshotCatchUp } from './catch-up.ts'
 import type { HostEvent, MainLink } from '../link.ts'
 import type { StateGuard } from '../divergence/state-guard.ts'
 
@@ -67,10 +67,10 @@ type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'rest
  * Main's part in snapshots: reads the store for peers that fell behind, one chunk a credit, and writes what comes for
  * this member beside the live store. Apply goes on meanwhile.
  */
-export class SnapshotDesk {
+export class SnapshotSource {
   readonly #machine: SnapshotMachine
   readonly #link: MainLink
-  readonly #catchUps: CatchUps
+  readonly #catchUps: SnapshotCatchUp
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
   /** The one before is gone from the disk: they share a place. */
@@ -82,7 +82,7 @@ export class SnapshotDesk {
     machine: SnapshotMachine,
     link: MainLink,
     parts: {
-      readonly catchUps: CatchUps
+      readonly catchUps: SnapshotCatchUp
       readonly guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
     },
   ) {

@@ -11,15 +11,15 @@ import type { ActionRecorder } from '../../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { levelOfVoters } from '../feature-level.ts'
-import { LogThrottle } from '../log.ts'
-import type { Log } from '../log.ts'
+import { LogThrottle } from '../logger.ts'
+import type { Logger } from '../logger.ts'
 import { callPeer, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf } from './consensus.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
-import { candidates, nextDuty } from './duties.ts'
-import type { Duty, StewardView } from './duties.ts'
+import { candidates, nextDuty } from './reconcile.ts'
+import type { ReconcileStep, StewardView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
 import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
@@ -46,7 +46,7 @@ export interface StewardParts {
   readonly state: AdmissionState
   readonly changer: MemberChanger
   readonly clock: Clock
-  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
   readonly secrets: MemberSecrets
   readonly featureLevel: {
     /** The newest that this version knows. */
@@ -75,11 +75,11 @@ const NOTHING_TO_SHARE = [
  * What a cluster does for its members by itself, on whichever controller leads. Each duty is found anew from the
  * replicated state and is safe to repeat, so a leader may die at any point of one.
  */
-export class Steward {
+export class MembershipReconciler {
   readonly #parts: StewardParts
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 64 })
   readonly #lastContactMs = new Map<NodeId, number>()
-  readonly #heldUntilMs = new Map<Duty['type'], number>()
+  readonly #heldUntilMs = new Map<ReconcileStep['type'], number>()
   readonly #reachedBy = new Map<NodeId, ReadonlySet<NodeId>>()
   #timer: NodeJS.Timeout | null = null
   #isAtWork = false
@@ -185,7 +185,7 @@ export class Steward {
     }
   }
 
-  async #carryOut(duty: Duty): Promise<void> {
+  async #carryOut(duty: ReconcileStep): Promise<void> {
     const { clock, log } = this.#parts
     try {
       const done = await this.#do(duty)
@@ -204,7 +204,7 @@ export class Steward {
   }
 
   /** The other duties are commands, which the audit has by themselves. */
-  async #tell(duty: Duty): Promise<void> {
+  async #tell(duty: ReconcileStep): Promise<void> {
     const { actions } = this.#parts
     if (duty.type === 'promote') {
       const reason = 'it has caught up'
@@ -222,7 +222,7 @@ export class Steward {
   }
 
   /** @returns the line for the log. */
-  async #do(duty: Duty): Promise<string> {
+  async #do(duty: ReconcileStep): Promise<string> {
     switch (duty.type) {
       case 'settle':
         return await this.#settle(duty.departure)
@@ -302,7 +302,7 @@ function settled(record: ConfigurationRecord, departure: Departure): Configurati
   return target
 }
 
-function nameOf(duty: Duty): string {
+function nameOf(duty: ReconcileStep): string {
   switch (duty.type) {
     case 'settle':
       return `finishing the removal of ${duty.departure.id}`

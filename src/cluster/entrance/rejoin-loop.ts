@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Log } from '../log.ts'
+import type { Logger } from '../logger.ts'
 import type { Consensus } from '../membership/consensus.ts'
-import type { EntryAnswer } from './entry.ts'
+import type { EntryAnswer } from './judge-admission.ts'
 import { sameBytes } from '../membership/record.ts'
 
 export interface EntranceParts {
@@ -16,7 +16,7 @@ export interface EntranceParts {
   /** Told of each answer, the refusals too: what follows from one is for the caller to say. */
   readonly onAnswer: (answer: EntryAnswer) => void
   readonly clock: Clock
-  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly log: Pick<Logger, 'info' | 'warn'>
 }
 
 const TURN_MS = 250
@@ -31,7 +31,7 @@ const REFUSED_MS = 5_000
  * until both is mended. The own log may be wrong in both directions: what lists it need not be committed and may never be,
  * and what took it out may have come after it was stopped.
  */
-export class Entrance {
+export class RejoinLoop {
   readonly #parts: EntranceParts
   #timer: NodeJS.Timeout | null = null
   #isAsking = false

@@ -22,7 +22,7 @@ interface Service {
 type PeerEvent = Extract<HostEvent, { type: 'note' | 'called' | 'callAnswered' | 'link' }>
 
 /** Main's end of the {@link PeerChannel}; the frames are the host's. */
-export class PeerDesk implements PeerChannel {
+export class PeerRpc implements PeerChannel {
   readonly #post: MainLink['post']
   readonly #onUnhandled: (method: string, error: unknown) => void
   readonly #listeners = new Map<string, (from: NodeId, payload: Uint8Array) => void>()

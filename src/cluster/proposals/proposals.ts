@@ -11,8 +11,8 @@ import { actorFault, callerIdOf, systemActor } from '../../ports/actor.ts'
 import type { Actor, ClaimedActor } from '../../ports/actor.ts'
 import type { Applied, ProposalInput } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
-import { OutstandingProposals } from './outstanding.ts'
-import type { OutstandingProposal } from './outstanding.ts'
+import { OutstandingProposals } from './pending-proposals.ts'
+import type { OutstandingProposal } from './pending-proposals.ts'
 import { packProposals } from './proposal-codec.ts'
 
 export interface ProposalDeskOptions {
@@ -42,7 +42,7 @@ export interface ProposalDeskParts {
 }
 
 /** This controller's own writes, from the request to the outcome that its own apply gives. */
-export class ProposalDesk {
+export class Proposals {
   readonly #options: ProposalDeskOptions
   readonly #parts: ProposalDeskParts
   readonly #storeIdHex: string
