@@ -8,7 +8,7 @@ NODES ?= 3
 PORT ?= 1280
 ROUTERS ?= 1
 
-.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak package bench bench-raft clean
+.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak upgrade release-fixture deploy-check package bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -92,6 +92,18 @@ soak: $(INSTALLED)
 router-fleet: $(INSTALLED)
 	node test/chaos/router-fleet.ts --routers $(or $(FLEET),1000)
 
+# docs/upgrading.md typed against three controllers of the release before this one, under load.
+upgrade: $(INSTALLED)
+	node test/upgrade/main.ts
+
+# The package of a released version, as its tag builds it: TAG=v0.1.0 OUT=test/releases/flotilla-0.1.0.tgz.
+release-fixture: $(INSTALLED)
+	node tools/release-fixture.ts $(TAG) $(OUT)
+
+# All of deploy/ that the tools on this machine can judge; STRICT=1 fails when one is missing.
+deploy-check: $(INSTALLED)
+	deploy/check.sh $(if $(STRICT),--strict)
+
 # What is installed: .package/flotilla-VERSION.tgz (npm install --global), and the list of all that is in it (CycloneDX).
 package: $(INSTALLED)
 	@rm -rf .package && mkdir -p .package
@@ -118,6 +130,8 @@ bench: $(INSTALLED)
 	node bench/recovery.ts
 	node bench/snapshot.ts
 	node bench/backup.ts
+	node bench/join.ts
+	node bench/events.ts
 	node bench/linearizability.ts
 
 bench-raft: $(INSTALLED)
