@@ -81,7 +81,7 @@ function addConfig(command: Command): boolean {
 
 function useConfig(command: Command, isRequired: boolean): void {
   const option = optionOf(command, '--config')
-  if (option === undefined || isAnswered(command)) return
+  if (option === undefined || isAnswered(command) || isConfigArgumentGiven(command)) return
   const found = process.env[CONFIG_VARIABLE] || (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null)
   if (found !== null) {
     command.setOptionValueWithSource('config', found, 'env')
@@ -95,8 +95,14 @@ function useConfig(command: Command, isRequired: boolean): void {
 /** `[config]` of a verb that works on an existing one is found in the same places. */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  if (argument === undefined || argument.required) return
+  // A verb that has both means something else by the argument, and nothing is to stand for it.
+  if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG, CONFIG_PLACES)
+}
+
+function isConfigArgumentGiven(command: Command): boolean {
+  const at = command.registeredArguments.findIndex((one) => one.name() === 'config')
+  return at >= 0 && command.args[at] !== undefined
 }
 
 /** A configuration is named, or something that stands for it. */

@@ -146,18 +146,24 @@ Examples:
     })
   controller
     .command('formed')
-    .argument('<config>', 'its configuration, a YAML file')
-    .description(
-      'for scripts: exit 0 when it was formed or has joined, 1 when that is still to be done',
+    .argument('<config>', 'configuration file, YAML')
+    .description('exit 0 if the controller was formed or has joined, 1 if not')
+    .option('--json')
+    .addHelpText(
+      'after',
+      `
+For scripts that form or join a controller once.
+
+Examples:
+  flotilla controller formed /etc/flotilla/config.yml`,
     )
-    .action(async (config: string) => {
-      const { tellFormed } = await import('./controller/formed-command.ts')
-      tellFormed(config)
+    .action(async (config: string, { json }: { json?: boolean }) => {
+      const { requireFormed } = await import('./controller/formed-command.ts')
+      requireFormed(config, json === true)
     })
   controller
     .command('options')
     .description('print every option of the configuration, as Markdown')
-    .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .action(async () => {
       const { configurationDocument } = await import('../config/document.ts')

@@ -5,14 +5,16 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { allServices, pause, until } from '../process/support/client.ts'
 import { expectMembers, Fleet } from '../process/support/fleet.ts'
 import { ChaosClients } from './chaos-clients.ts'
+import { unpackRelease } from '../upgrade/releases.ts'
 import { ClusterEvents } from './cluster-events.ts'
 import { RecordedLoad, report } from './recorded-load.ts'
 
-// Real controllers under writing clients. Any or all of them are killed (-9) or frozen (SIGSTOP) at moments drawn by chance,
-// and come back; meanwhile members join, leave and are replaced, and leadership moves. The log keeps so little that most
-// of those who return need a snapshot. At the end nothing acknowledged may be missing, nothing may stand twice, and all
-// members must hold the same state; and what some of the clients wrote and read must be linearizable. When it is not, the
-// folders of the cluster stay, with the history in them.
+// Real controllers under writing clients. Any or all of them are killed (-9) or frozen (SIGSTOP) at moments drawn by
+// chance, and come back; meanwhile members join, leave and are replaced, leadership moves, and backups are restored. With
+// --from VERSION the cluster begins with that release, whose package is kept with the tests, and is upgraded under the
+// faults. The log keeps so little that most of those who return need a snapshot. At the end nothing acknowledged may be
+// missing, nothing may stand twice, and all members must hold the same state; and what some of the clients wrote and read
+// must be linearizable. When it is not, the folders of the cluster stay, with the history in them.
 
 const { values: options } = parseArgs({
   options: {
@@ -20,6 +22,7 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: `${Date.now() % 1_000_000}` },
     clients: { type: 'string', default: '24' },
     recorded: { type: 'string', default: '12' },
+    from: { type: 'string' },
   },
 })
 const random = seededRandom(Number(options.seed))
@@ -32,6 +35,10 @@ await using fleet = await Fleet.create(CONTROLLERS_MAX, {
   hasCalmElections: false,
   env: { FLOTILLA_LOG_RETAIN_ENTRIES: '500', FLOTILLA_LOG_RETAIN_BYTES: '131072' },
 })
+if (options.from !== undefined) {
+  const former = unpackRelease(options.from, fleet.dir)
+  for (const k of [1, 2, 3]) fleet.programs.set(k, former)
+}
 await fleet.init()
 await fleet.join(2, 1)
 await fleet.join(3, 2)
@@ -47,6 +54,7 @@ const acts: readonly (readonly [number, () => Promise<string>])[] = [
   [2, () => events.leave()],
   [1, () => events.replace()],
   [1, () => events.transfer()],
+  [1, () => events.restore(recorded)],
 ]
 const weights = acts.reduce((sum, [weight]) => sum + weight, 0)
 
@@ -65,6 +73,12 @@ const recorded = await RecordedLoad.start(clients.pool, {
 })
 clients.start(Number(options.clients))
 const end = performance.now() + Number(options.minutes) * 60_000
+if (options.from !== undefined) {
+  for (const before of [await events.strike(), await events.strike(), await events.upgrade()]) {
+    console.log(`${options.from}: ${before}; ${clients.fates.size} writes`)
+  }
+  clients.throwFailure()
+}
 for (let round = 1; performance.now() < end; round += 1) {
   await pause(random.integer(500, 2500))
   const done = await act()

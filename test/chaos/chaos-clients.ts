@@ -46,6 +46,11 @@ export class ChaosClients {
     this.#byNumber.delete(k)
   }
 
+  /** After a restore, which ends all sessions. */
+  async logInAgain(): Promise<void> {
+    await Promise.all(this.pool.map((client) => this.#fleet.logIn(client)))
+  }
+
   of(k: number): Client {
     const client = this.#byNumber.get(k)
     if (client === undefined) throw new Error(`no client of ctrl${k}`)

@@ -1,8 +1,10 @@
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Random } from '../../src/lib/random.ts'
-import { pause, until } from '../process/support/client.ts'
+import { createService, pause, until } from '../process/support/client.ts'
 import type { Fleet } from '../process/support/fleet.ts'
 import type { ChaosClients } from './chaos-clients.ts'
+import type { RecordedLoad } from './recorded-load.ts'
 
 /** A machine with much else to do takes half a minute to start three controllers. */
 const BACK_WITHIN_MS = 120_000
@@ -16,6 +18,7 @@ export class ClusterEvents {
   readonly #fleet: Fleet
   readonly #clients: ChaosClients
   readonly #random: Random
+  #restores = 0
 
   constructor(fleet: Fleet, clients: ChaosClients, random: Random) {
     this.#fleet = fleet
@@ -78,6 +81,73 @@ export class ClusterEvents {
     const to = this.#any()
     await this.#change(null, 'transfer-leadership', `ctrl${to}`)
     return `leadership transferred to ctrl${to}`
+  }
+
+  /**
+   * What was written after a backup goes with a restore of it. The clients rest meanwhile, so that all they know of was there
+   * before; two services that are written in between are to be gone, on every controller, and only they.
+   */
+  async restore(recorded: RecordedLoad): Promise<string> {
+    await Promise.all([this.#clients.pause(), recorded.pause()])
+    this.#restores += 1
+    const file = join(this.#fleet.dir, `${this.#restores}.backup`)
+    await this.#asked('a backup', (k) => [
+      ...['snapshot', 'save', file, '--config', this.#fleet.config(k), '--plaintext'],
+    ])
+    const doomed = [1, 2].map((n) => `doomed-${this.#restores}-${n}`)
+    for (const name of doomed) {
+      await createService(this.#clients.pool, 0, name, { hasRequestId: true })
+    }
+    const id = await this.#fleet.clusterId(this.#any())
+    await this.#disturbed(async () => {
+      await this.#asked('the restore', (k) => [
+        ...['snapshot', 'restore', file, '--config', this.#fleet.config(k), '--confirm', id],
+      ])
+    })
+    await this.#clients.logInAgain()
+    for (const k of this.members) await this.#expectGone(k, doomed)
+    rmSync(file)
+    this.#clients.resume()
+    recorded.resume()
+    return 'a backup was restored'
+  }
+
+  /** An operator who is told that a member is away, or that nobody leads, waits and types the same again. */
+  async #asked(what: string, words: (k: number) => readonly string[]): Promise<void> {
+    await until(
+      what,
+      async () => {
+        const { code, stderr } = await this.#fleet.cli(['cluster', ...words(this.#any())])
+        if (code !== 0 && !/already exists/.test(stderr)) throw new Error(stderr)
+        return true
+      },
+      CHANGED_WITHIN_MS,
+    )
+  }
+
+  async #expectGone(k: number, names: readonly string[]): Promise<void> {
+    const list = names.map((name) => `"${name}"`).join(',')
+    const filter = encodeURIComponent(`name in [${list}]`)
+    const path = `/edge/management/v1/services?consistency=linearizable&filter=${filter}`
+    await until(`ctrl${k} shows what was restored`, async () => {
+      const answer = await this.#clients.of(k).request('GET', path)
+      if (answer.status !== 200) throw new Error(answer.text)
+      const there = answer.body.data as readonly unknown[]
+      if (there.length > 0) throw new Error(`${answer.text} is there after the restore`)
+      return true
+    })
+  }
+
+  /** From the release before this one, one controller after the other, each of them disturbed. */
+  async upgrade(): Promise<string> {
+    for (const k of [...this.members]) {
+      await this.#fleet.stop(k)
+      this.#fleet.programs.delete(k)
+      this.#fleet.run(k)
+      await this.#allAnswer()
+      if (this.#random.next() < 0.5) await this.strike()
+    }
+    return 'every controller upgraded'
   }
 
   async #allAnswer(): Promise<void> {

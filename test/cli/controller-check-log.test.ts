@@ -56,7 +56,7 @@ test('a damaged log is told as what a start would repair, where there are others
 
 test('a lost vote is told as what a start would enter anew for', () => {
   for (const name of ['meta.0', 'meta.1']) spoil(name, 50)
-  expect(check().faults).toEqual([expect.stringContaining('are lost; nothing was changed on disk')])
+  expect(check().faults).toEqual([expect.stringContaining('are lost; nothing changed on disk')])
   knowVoters('ctrl1', 'ctrl2')
   expect(check().warnings).toEqual([
     expect.stringContaining('a start requests re-admission with an empty data folder'),

@@ -111,7 +111,7 @@ describe('Preflight', () => {
 
   test('names an address that is not of this host', async () => {
     const fault = await onlyFault({ FLOTILLA_CLUSTER_BIND: '192.0.2.1:1480' })
-    expect(fault).toContain('cluster.bind: 192.0.2.1:1480 is no address of this host')
+    expect(fault).toContain('cluster.bind: 192.0.2.1:1480 is not an address of this host')
   })
 
   test('names a key that others can read, and one that is missing', async () => {
@@ -159,7 +159,7 @@ describe('Preflight', () => {
     await installLeaf({ uris: [own, `${own}b`] })
     expect(await onlyFault()).toContain('exactly one SPIFFE id')
     await installLeaf({ uris: [`spiffe://${trustDomain}/identity/ctrl1`] })
-    expect(await onlyFault()).toContain('is no controller of')
+    expect(await onlyFault()).toContain('is not a controller of')
   })
 
   test('warns of a certificate that lacks the advertised host, as a running controller can mend that', async () => {
@@ -185,7 +185,7 @@ describe('Preflight', () => {
     const first = await preflight(config(environment), Date.now())
     expect(first.faults).toEqual([])
     expect(first.warnings.join('\n')).toMatch(
-      /backup\.recipient: .*does not exist; no backup is taken.*\nbackup\.hook: .*ENOENT/,
+      /backup\.recipient: .*does not exist; no backups are taken.*\nbackup\.hook: .*ENOENT/,
     )
     writeFileSync(recipient, issuer().privateKeyPem)
     const second = await preflight(config(environment), Date.now())
@@ -274,7 +274,7 @@ describe('flotilla controller check', () => {
     writeFileSync(path, 'id: 5\ncolour: blue\n')
     const done = await run(['controller', 'check', path])
     expect(done.code).toBe(2)
-    expect(done.stderr).toContain(`${path}:2: colour: is no known key`)
+    expect(done.stderr).toContain(`${path}:2: colour: unknown key`)
     expect(done.stderr).toContain(`${path}:1: id: expected`)
     const json = await run(['controller', 'check', path, '--json'])
     expect(json.code).toBe(2)

@@ -176,7 +176,7 @@ test('what stands in the way is said in one sentence, and nothing is changed', a
   expect(await refused('--if-index', '5')).toMatch(/records were written after index 5/)
   expect(await refused('--sha256', 'ab'.repeat(32))).toMatch(/use the file that was noted/)
   damaged.of.refused = 'NODE_QUARANTINED'
-  expect(await refused()).toMatch(/has stopped answering because its state/)
+  expect(await refused()).toMatch(/is quarantined because its state/)
   damaged.of.refused = null
   const whole = readFileSync(file)
   writeFileSync(file, whole.subarray(0, -40))

@@ -31,9 +31,7 @@ test('a voter of the former release holds the next level back, and is to be upgr
   const status = statusOf(1, present, present, old)
   expect(status).toMatchObject({ featureLevel: 1, nextFeatureLevel: 2, state: 'mixed' })
   expect(status.members.map(({ holdsBack }) => holdsBack)).toEqual([false, false, true])
-  expect(upgradeText(status)).toContain(
-    'feature level 1 is in force\nfeature level 2 waits for ctrl3;',
-  )
+  expect(upgradeText(status)).toContain('feature level: 1\nfeature level 2 waits for ctrl3;')
   expect(upgradeText(status)).toMatch(/^ctrl3 .* v0\.1\.0 .* upgrade it to v0\.2\.0$/m)
   expect(upgradeText(status)).toMatch(/^ctrl1 .* -$/m)
 })

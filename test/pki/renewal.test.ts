@@ -105,7 +105,7 @@ describe('The three alarm days', () => {
       'of controller ctrl1 expires within 7 days, at 2031-01-01T00:00:00Z',
     )
     expect(expirySentence(life, true)).toContain("'flotilla pki renew'")
-    expect(expirySentence(life, false)).toContain('let whoever issued it')
+    expect(expirySentence(life, false)).toContain('have its issuer renew it')
   })
 })
 

@@ -48,7 +48,7 @@ export async function upgradeLast(drill: UpgradeDrill): Promise<void> {
   await drill.raised(FEATURE_LEVEL)
   const told = await drill.type('After the last one', 1)
   match(told, new RegExp(`the upgrade is complete: every member runs ${present}`))
-  match(told, new RegExp(`feature level ${FEATURE_LEVEL} is in force`))
+  match(told, new RegExp(`feature level: ${FEATURE_LEVEL}`))
   await drill.load()
   await drill.quiet()
 }

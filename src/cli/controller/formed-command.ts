@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { IDENTITY_NAME } from '../../store/identity.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
-import { printLine } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 
 /** Beside a configuration while `cluster init`, or `cluster join`, has not ended. */
 const UNFINISHED = ['.forming', '.joining']
@@ -14,13 +14,14 @@ const UNFINISHED = ['.forming', '.joining']
  * disk: it is formed, as forming it again would make a second cluster.
  * @throws {CommandFailure} exit 1 when it is not, 2 when the configuration is wrong.
  */
-export function tellFormed(path: string): void {
-  const because = unformedBecause(path)
-  if (because !== null) throw new CommandFailure(EXIT_FAILED, because)
-  printLine(`${path} is of a controller that was formed or has joined`)
+export function requireFormed(path: string, isJson: boolean): void {
+  const reason = unformedReason(path)
+  if (reason !== null) throw new CommandFailure(EXIT_FAILED, reason)
+  if (isJson) printJson({ config: path, isFormed: true })
+  else printLine(`${path} is of a controller that was formed or has joined`)
 }
 
-function unformedBecause(path: string): string | null {
+function unformedReason(path: string): string | null {
   if (!existsSync(path)) return `${path} is not there: nothing was formed or joined`
   const { data, identity } = loadConfigOrFail(path)
   const folder = dirname(resolve(path))

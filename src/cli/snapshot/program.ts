@@ -137,10 +137,10 @@ function addRestore(snapshot: Command, withLayout: WithLayout): void {
 With --config, or --data without CONFIG, the records of the running cluster are replaced in one step on all controllers,
 after a preview that has to be confirmed. Members, keys, revocations and the audit log stay; all sessions end.
 
-With CONFIG, a new cluster is created on this host. An existing CONFIG is used as it is; a missing one is written from the
-options. The data folder must be empty. Identity files of the old controller that CONFIG names are reused; missing ones
-are created. The old cluster must be stopped permanently. Other controllers join with tickets: flotilla cluster invite,
-flotilla cluster join.
+With CONFIG, a new cluster is created on this host. An existing CONFIG is used as it is; a missing one is written from
+the options. The data folder must be empty. Identity files of the old controller that CONFIG names are reused; missing
+ones are created. The old cluster must be stopped permanently. Other controllers join with tickets: flotilla cluster
+invite, flotilla cluster join.
 
 Examples:
   flotilla cluster snapshot restore monday.backup --config /etc/flotilla/config.yml --key backup.key

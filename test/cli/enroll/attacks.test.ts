@@ -283,7 +283,7 @@ describe('whoever answers at the address of a token', () => {
     for (const [iss, sentence] of [
       [await portOf(plain), /speaks no TLS/],
       ['https://127.0.0.1:1', /refuses connections/],
-      ['https://nobody.invalid', /cannot resolve/],
+      ['https://nobody.invalid', /cannot be resolved/],
     ] as const) {
       await expect(
         EnrollmentServer.meet(readEnrollmentToken(await sign(leaf, { iss }))),

@@ -107,10 +107,10 @@ describe('one sentence with its line', () => {
     const done = await person.run('apply', '-f', path)
     expect(done.code).toBe(2)
     expect(done.stderr).toContain(
-      `${path}: line 3: external jwt signer idp: names auth policy by-token, and none of`,
+      `${path}: line 3: external jwt signer idp: references auth policy by-token in a cycle of`,
     )
     expect(done.stderr).toContain(
-      `${path}: line 10: auth policy by-token: names external jwt signer idp, and none of`,
+      `${path}: line 10: auth policy by-token: references external jwt signer idp in a cycle of`,
     )
   })
 

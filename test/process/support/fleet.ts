@@ -278,14 +278,29 @@ export class Fleet {
 
   async loggedIn(k: number): Promise<Client> {
     const client = this.client(k)
-    const account = { ...fleetAdmin, controllers: [], ca: '' }
-    await until(`log in on ctrl${k}`, async () => (await client.logIn(account)).status === 200)
+    await this.logIn(client)
     return client
+  }
+
+  async logIn(client: Client): Promise<void> {
+    const account = { ...fleetAdmin, controllers: [], ca: '' }
+    client.token = null
+    await until(
+      `log in at ${client.baseUrl}`,
+      async () => (await client.logIn(account)).status === 200,
+    )
   }
 
   async status(k: number): Promise<readonly MemberStatus[]> {
     const { members } = (await askController(this.data(k), requestOf('status'))) as ClusterStatus
     return members
+  }
+
+  async clusterId(k: number): Promise<string> {
+    const { clusterId } = JSON.parse(await this.cluster(k, 'status', '--json')) as {
+      readonly clusterId: string
+    }
+    return clusterId
   }
 
   /** Number of the leader as controller k sees it. */
