@@ -11,10 +11,10 @@ const ALL = [1, 2, 3] as const
 
 /** Words of the log by which a controller tells what it did about damage. */
 const DEEDS = {
-  'log repaired': /the log goes on after the state/g,
+  'log repaired': /log restarted after the applied state/g,
   'debt paid': /cleared: the log was damaged and may lack/g,
-  'state given up': /it is given up, and filled again/g,
-  'entered anew': /let in with an empty disk/g,
+  'state given up': /discarded; will be rebuilt from the log or peers/g,
+  'entered anew': /re-admitted with an empty data folder/g,
   'torn end cut': /truncated a torn write at the tail of the log/g,
 } as const
 

@@ -110,7 +110,7 @@ test('the drill of docs/backup.md works as it stands there: saved, put back, los
   await type(RESTORED, blocksOf('4').join('\n'))
   const restored = await fleet.loggedIn(RESTORED)
   expect(await names(restored)).toEqual(['wiki'])
-  expect(await type(RESTORED, blocksOf('5').join('\n'))).toContain('is the leader')
+  expect(await type(RESTORED, blocksOf('5').join('\n'))).toContain('leader: ')
 
   const [invite = '', join = '', ...more] = blocksOf('6')
   expect(more).toEqual([])

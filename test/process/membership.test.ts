@@ -70,7 +70,7 @@ test('1 → 3 → 5 → 3 under writing clients, then one joins, one dies and is
     await fleet.change(other, 'remove', `ctrl${k}`)
     await expectMembers(fleet, [...left])
     expect(await fleet.ended(k)).toBe(0)
-    expect(fleet.log(k)).toContain(`ctrl${k} was removed from the cluster`)
+    expect(fleet.log(k)).toContain(`ctrl${k} was removed in configuration`)
     await load.more(100)
   }
 

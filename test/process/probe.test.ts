@@ -284,7 +284,10 @@ test('every operation that is served has been called, and done', async () => {
   left.sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
   for (const operation of left) {
     const body = operation.body === null ? undefined : await maker.body(operation, 'minimal')
-    await ask(operation.method, await urlFor(operation), body)
+    // A stream would not end: it is asked for in a way that is refused. test/events/streams.test.ts holds what it sends.
+    const isStream = operation.path === '/events'
+    const url = isStream ? `${bases.fabric}/events?entityTypes=nobody` : await urlFor(operation)
+    await ask(operation.method, url, body)
   }
   const keys = operations.map(({ api, method, path }) => keyOf(api, method, path))
   expect(keys.filter((key) => !seen.has(key))).toEqual([])

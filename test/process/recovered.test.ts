@@ -50,7 +50,7 @@ test('two of three data folders are lost: the third serves again, and the lost o
   await fleet.stop(1, 'SIGKILL')
   const alive = await recover(1, '--confirm', 'without ctrl2 ctrl3')
   expect(alive.code).toBe(1)
-  expect(alive.stderr).toMatch(/ctrl[23] at 127\.0\.0\.1:\d+.* runs: stop it/)
+  expect(alive.stderr).toMatch(/ctrl[23] at 127\.0\.0\.1:\d+.* is running; stop it/)
   for (const k of [2, 3]) await fleet.stop(k, 'SIGKILL')
 
   const facts = join(fleet.dir, 'ctrl2.json')
@@ -85,7 +85,7 @@ test('two of three data folders are lost: the third serves again, and the lost o
   for (const k of [2, 3]) fleet.run(k)
   for (const k of [2, 3]) await expectFenced(k)
   const old = await recover(2, '--confirm', 'without ctrl1 ctrl3')
-  expect(old.stderr).toContain('was left behind by a recovery into generation 2')
+  expect(old.stderr).toContain('is fenced: the cluster was recovered without it into generation 2')
   await after.more(10)
 
   rmSync(fleet.folder(2), { recursive: true })

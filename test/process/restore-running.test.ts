@@ -157,6 +157,6 @@ test('a backup that was edited, and a wrong file, change nothing', async () => {
   const words = ['cluster', 'snapshot', 'restore', notes, '--config', fleet.config(1)]
   const refused = await fleet.cli([...words, '--confirm', await clusterId()])
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toMatch(/this is no backup of flotilla/)
+  expect(refused.stderr).toMatch(/not a backup of flotilla/)
   expect(await countOn(client)).toBe(count)
 })

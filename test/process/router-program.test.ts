@@ -166,7 +166,7 @@ test('is online on every controller within 5 s, and writes down exactly the memb
   expect(output).toContain('edge: checked, and carries no data in this version')
   const second = await fleet.cli(['router', 'run', path('router.yml')])
   expect(second.code).toBe(1)
-  expect(second.stderr).toMatch(/a router runs by .*router\.yml already/)
+  expect(second.stderr).toMatch(/a router with the configuration .*router\.yml is already running/)
 })
 
 test('answers the health-checks API', async () => {

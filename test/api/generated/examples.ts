@@ -141,6 +141,8 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /database/snapshot',
   'fabric POST /database',
   'fabric POST /database/snapshot',
+  // A stream that does not end by itself.
+  'fabric GET /events',
   // Gone with what it was opened for.
   'client DELETE /sessions/{id}',
   'management DELETE /sessions/{id}',
