@@ -72,9 +72,10 @@ traces: $(INSTALLED)
 	node test/tla/validate.ts --hosts $(if $(JAR),--jar $(JAR))
 	node test/tla/validate.ts --mutant all --seeds 400 --run-ms 8000 --events-max 8000 $(if $(JAR),--jar $(JAR))
 
-# Real controllers killed and frozen by chance under clients whose history must be linearizable; MINUTES=n SEED=n.
+# Real controllers killed, frozen, added, replaced and restored by chance under clients whose history must be linearizable;
+# MINUTES=n SEED=n, FROM=0.1.0 begins with that release and upgrades it.
 chaos: $(INSTALLED)
-	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED))
+	node test/chaos/campaign.ts --minutes $(or $(MINUTES),2) $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from $(FROM))
 
 # The leader killed in the middle of enrollments of every kind: each is nothing or whole, and the same request ends it; SEEDS=n.
 enrollment-kills: $(INSTALLED)
