@@ -102,7 +102,7 @@ async function measure(
   )
 }
 
-/** What controllers take while nobody asks anything, after their caches and compilers have come to rest. */
+/** Processor time of idle controllers, after their compilers have finished. */
 async function measureIdle(idleSeconds: number): Promise<void> {
   await sleep(5_000)
   const from = processorTimes()

@@ -4,7 +4,7 @@
 #   form FOLDER MARK [flags of cluster init]      the first controller of a new cluster
 #   join FOLDER TICKET [flags of cluster join]    a controller that joins with a ticket
 #   member FOLDER TICKETS ID FIRST [flags]        form for the controller FIRST ('': there is none), join for all others
-#   tickets FOLDER TICKETS ID...                  makes a ticket for each controller that is no member yet
+#   tickets FOLDER TICKETS ID...                  writes a ticket for each controller that is not a member
 #   router FOLDER NAME TOKEN HOST:PORT...         a router, enrolled by a token
 #   router-token FOLDER NAME TOKEN                makes the router and writes its token
 #   health FOLDER                                 exit 0: the controller, or router, of FOLDER answers
@@ -42,7 +42,7 @@ is_formed() {
   return "$code"
 }
 
-# Meanwhile the others are told that nothing is here: the one that forms the cluster waits for that.
+# Other pods are answered meanwhile that this one has no data: the pod that forms the cluster waits for these answers.
 wait_for_ticket() {
   [ ! -s "$1" ] || return 0
   waiter=
