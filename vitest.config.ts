@@ -1,7 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
-// `unit` runs in parallel and in one process tree; `mocked` has the files that put others in the place of modules, each with
-// modules of its own; `process` starts real controllers, which wait for each other half of the time: two files at once.
+// `unit` runs in parallel and in one process tree; `mocked` has the files that put others in the
+// place of modules, each with modules of its own; `process` starts real controllers. Each waits a
+// third of its time: two cores are used by three files at once.
 const mocked = 'test/**/*.mocked.test.ts'
 
 export default defineConfig({
@@ -19,7 +20,7 @@ export default defineConfig({
           setupFiles: ['./test/support/after-each.ts'],
           exclude: ['test/process/**', mocked],
           pool: 'forks',
-          maxWorkers: 2,
+          maxWorkers: 3,
           // Modules are loaded once a process, not once a file, which saves a third of the processor time: no file may leave
           // behind what another one could meet (test/support/after-each.ts puts back what the program itself changes).
           isolate: false,
@@ -32,7 +33,7 @@ export default defineConfig({
           include: [mocked],
           setupFiles: ['./test/support/after-each.ts'],
           pool: 'forks',
-          maxWorkers: 2,
+          maxWorkers: 3,
         },
       },
       {
@@ -41,7 +42,7 @@ export default defineConfig({
           name: 'process',
           include: ['test/process/**/*.test.ts'],
           pool: 'forks',
-          maxWorkers: 2,
+          maxWorkers: 3,
           testTimeout: 240_000,
           hookTimeout: 120_000,
         },

@@ -102,9 +102,12 @@ async function measure(
   )
 }
 
-/** Processor time of idle controllers, after their compilers have finished. */
+/**
+ * Processor time of idle controllers, after their compilers have finished and the heap of the start
+ * has been given back, which takes the collector half a minute.
+ */
 async function measureIdle(idleSeconds: number): Promise<void> {
-  await sleep(5_000)
+  await sleep(30_000)
   const from = processorTimes()
   await sleep(idleSeconds * 1000)
   console.log(

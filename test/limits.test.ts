@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { tokenLimits } from '../src/api/auth/external-jwt/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
 import { answerTimes } from '../src/api/operations/cluster/answer-times.ts'
-import { traceMsMax } from '../src/api/operations/identity-trace.ts'
+import { traceMsMax } from '../src/api/operations/network/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas/inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
@@ -87,7 +87,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/cluster/answer-times.ts': answerTimes,
-  'src/api/operations/identity-trace.ts': { traceMsMax },
+  'src/api/operations/network/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/dedupe.ts': {

@@ -35,6 +35,7 @@ const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
  */
 const innerArrows: Readonly<Record<string, readonly string[]>> = {
   cluster: [
+    'cluster/consensus',
     'cluster/divergence',
     'cluster/handshake',
     'cluster/health',
@@ -42,6 +43,13 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cluster/secrets',
     'cluster/snapshots',
     'cluster/soft-state',
+    'cluster/transport',
+  ],
+  'cluster/consensus': [
+    'cluster',
+    'cluster/handshake',
+    'cluster/proposals',
+    'cluster/snapshots',
     'cluster/transport',
   ],
   'cluster/divergence': [
@@ -72,6 +80,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   controller: [
     'controller/admin',
     'controller/backups',
+    'controller/certificates',
     'controller/membership',
     'controller/service',
     'controller/start',
@@ -79,6 +88,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'controller/recover': ['controller/start'],
   'controller/admin': [],
   'controller/backups': ['controller', 'controller/admin'],
+  'controller/certificates': ['controller', 'controller/admin', 'controller/start'],
   'controller/membership': ['controller', 'controller/start'],
   'controller/service': ['controller', 'controller/start'],
   'controller/start': ['controller'],
@@ -108,7 +118,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/init': ['cli', 'cli/cluster', 'cli/terminal'],
   'cli/join': ['cli', 'cli/cluster', 'cli/controller', 'cli/terminal'],
   'cli/network': ['cli/records', 'cli/session', 'cli/terminal'],
-  'cli/pki': ['cli/cluster', 'cli/terminal'],
+  'cli/pki': ['cli', 'cli/cluster', 'cli/terminal'],
   'cli/quickstart': [
     'cli',
     'cli/cluster',

@@ -18,11 +18,17 @@ export interface Caller {
   readonly isAdmin: boolean
   /** Second factors that its session lacks; none: it is a full session. */
   readonly pendingFactors: readonly PendingFactor[]
-  /** Version of the cluster key that its token is signed by; absent where the session was opened by this very call. */
+  /**
+   * Version of the cluster key that its token is signed by; absent where the session was opened by
+   * this very call.
+   */
   readonly keyVersion?: number
   /** Of an identity provider, which its request came with and its session asks for. */
   readonly token?: VerifiedToken
-  /** Of whoever asks at the admin socket without a session: as the log is to have it. Its records are nobody's. */
+  /**
+   * Of whoever asks at the admin socket without a session: as the log is to have it. Its records
+   * are nobody's.
+   */
   readonly system?: Actor
 }
 
@@ -46,9 +52,14 @@ export class RequestContext {
   readonly accept: string
   /** Told in log lines about it, and never part of what is written. */
   readonly trace: TraceContext
-  /** Gives back the room that a large body was read into; to be called once nothing holds the body any more. */
+  /**
+   * Gives back the room that a large body was read into; to be called once nothing holds the body
+   * any more.
+   */
   releaseBody: () => void = () => undefined
-  /** Called once the answer has left, or its client has: what it holds of the memory is free again. */
+  /**
+   * Called once the answer has left, or its client has: what it holds of the memory is free again.
+   */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = {}
   query: RequestQuery = {}
@@ -73,7 +84,10 @@ export class RequestContext {
   index = 0
   /** False where the request id is not kept: asking again would make a second one. */
   isRepeatable = true
-  /** Answered before it was proposed: its caller was told that it took too long, so it must not take effect any more. */
+  /**
+   * Answered before it was proposed: its caller was told that it took too long, so it must not take
+   * effect any more.
+   */
   isAbandoned = false
   /** Its operation has begun and not ended. */
   isAtWork = false

@@ -10,8 +10,9 @@ export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
 const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
 /**
- * `net-min-index: <generation>:<index>`: the least that an answer must reflect. An index of an older generation means
- * nothing any more (the cluster was restored from a snapshot since); one of a newer generation is not here yet.
+ * `net-min-index: <generation>:<index>`: the least that an answer must reflect. An index of an
+ * older generation means nothing any more (the cluster was restored from a snapshot since); one of
+ * a newer generation is not here yet.
  * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
  */
 export function parseMinIndex(text: string, generation: number): number {
@@ -43,7 +44,10 @@ export function parseNetRequestId(text: string): Uint8Array {
   return bytes
 }
 
-/** Waits until this controller reflects `index`. @throws {Problem} INDEX_NOT_REACHED when the limit passes first. */
+/**
+ * Waits until this controller reflects `index`.
+ * @throws {Problem} INDEX_NOT_REACHED when the limit passes first.
+ */
 export async function reachIndex(log: AppliedLog, index: number, timeoutMs: number): Promise<void> {
   if (log.appliedIndex >= index) return
   if (await log.waitForApplied(index, timeoutMs)) return
@@ -54,8 +58,8 @@ export async function reachIndex(log: AppliedLog, index: number, timeoutMs: numb
 }
 
 /**
- * Brings this controller to a point at or after everything acknowledged before the call, on any controller (Raft
- * dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
+ * Brings this controller to a point at or after everything acknowledged before the call, on any
+ * controller (Raft dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
  * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it.
  */
 export async function reachLatest(
@@ -66,7 +70,10 @@ export async function reachLatest(
   await reachIndex(log, await cluster.readIndex(), timeoutMs)
 }
 
-/** What is not here may have been made on another controller a moment ago. @throws {Problem} CLUSTER_NO_LEADER. */
+/**
+ * What is not here may have been made on another controller a moment ago.
+ * @throws {Problem} CLUSTER_NO_LEADER.
+ */
 export async function latest<T>(
   { cluster, state, limits }: Pick<ApiParts, 'cluster' | 'state' | 'limits'>,
   read: () => T | undefined,

@@ -1,6 +1,6 @@
 /**
- * Every limit of the HTTP side in one table. What is beyond a limit is refused with the code named here, never queued
- * without end and never cut off silently.
+ * Every limit of the HTTP side in one table. What is beyond a limit is refused with the code named
+ * here, never queued without end and never cut off silently.
  */
 export interface ApiLimits {
   /** Request body, declared or chunked; beyond: 413 REQUEST_ENTITY_TOO_LARGE. */
@@ -27,67 +27,103 @@ export interface ApiLimits {
   readonly handshakeTimeoutMs: number
   /** Timeouts of headers, requests and idle connections are enforced at this period. */
   readonly timeoutCheckMs: number
-  /** Requests of one connection that wait for the answer to an earlier one; beyond: the connection is closed. */
+  /**
+   * Requests of one connection that wait for the answer to an earlier one; beyond: the connection
+   * is closed.
+   */
   readonly pipelinedRequestsMax: number
-  /** A larger answer is sent in pieces of this size, each when the client has read the one before. */
+  /**
+   * A larger answer is sent in pieces of this size, each when the client has read the one before.
+   */
   readonly answerPieceBytes: number
   /** A client that reads nothing of an answer for this long loses its connection ... */
   readonly answerStallMs: number
   /** ... and so does one that reads a whole answer at a lower rate. */
   readonly answerBytesPerSecondMin: number
-  /** Answers that clients have not read yet, shared by sources; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Answers that clients have not read yet, shared by sources; beyond: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   readonly unsentBytesMax: number
-  /** After an early answer so much of the request is read and dropped before the connection closes ... */
+  /**
+   * After an early answer so much of the request is read and dropped before the connection closes
+   * ...
+   */
   readonly lingerBytesMax: number
   /** ... for at most this long. */
   readonly lingerMs: number
   /**
-   * Requests that wait for something (a write, an index, a hash), shared by identities and, without one, by sources;
-   * beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS.
+   * Requests that wait for something (a write, an index, a hash), shared by identities and, without
+   * one, by sources; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS.
    */
   readonly waitingRequestsMax: number
-  /** A caller that has used more of the main thread lately waits for its turn: it gets a quarter of it without waiting ... */
+  /**
+   * A caller that has used more of the main thread lately waits for its turn: it gets a quarter of
+   * it without waiting ...
+   */
   readonly processorBurstMs: number
   /** ... and what waits is worked on for this long between two turns of the event loop. */
   readonly processorSliceMs: number
   /** Callers whose use of the processor is remembered. */
   readonly processorCallersMax: number
-  /** From the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was handed over. */
+  /**
+   * From the end of the headers to the answer; beyond: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write
+   * was handed over.
+   */
   readonly handlerTimeoutMs: number
   /** Until all headers are there. */
   readonly headersTimeoutMs: number
   /** Until the whole request is there. */
   readonly requestTimeoutMs: number
   readonly keepAliveTimeoutMs: number
-  /** A controller that stops waits so long for requests over connections that stand, before it ends the idle ones. */
+  /**
+   * A controller that stops waits so long for requests over connections that stand, before it ends
+   * the idle ones.
+   */
   readonly drainIdleMs: number
   /** `net-min-index` and confirmations of something unknown; beyond: 503 INDEX_NOT_REACHED. */
   readonly indexWaitMs: number
-  /** Password hashes at work at a time, a program's default by its cores: libuv's pool of four also serves the store. */
+  /**
+   * Password hashes at work at a time, a program's default by its cores: libuv's pool of four also
+   * serves the store.
+   */
   readonly passwordHashesMax: number
   /** Log-ins that wait for a hash; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly passwordHashesWaitingMax: number
-  /** One judgement of a schema that a user brought, or of data by it; beyond: 400 with the field. */
+  /**
+   * One judgement of a schema that a user brought, or of data by it; beyond: 400 with the field.
+   */
   readonly schemaMsMax: number
   /** Waiting for such a judgement; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly schemaWaitMsMax: number
-  /** Judgements that wait, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Judgements that wait, shared by callers; beyond, or beyond its part: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   readonly schemasWaitingMax: number
   /** One certificate being issued; beyond: 503 TIMEOUT. */
   readonly certificateMsMax: number
   /** Waiting for it; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly certificateWaitMsMax: number
-  /** Certificates to be issued, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Certificates to be issued, shared by callers; beyond, or beyond its part: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   readonly certificatesWaitingMax: number
   /** Lifetime of certificates of identities and routers, unless their issuer ends before ... */
   readonly enrolledCertificateMs: number
   /** ... and of those that an identity has for one API session. */
   readonly sessionCertificateMs: number
-  /** How often a write is judged again when what it was judged on has moved; beyond: 409 REVISION_MOVED. */
+  /**
+   * How often a write is judged again when what it was judged on has moved; beyond: 409
+   * REVISION_MOVED.
+   */
   readonly judgementsMax: number
   /** Pairs in one request for configs of services; beyond: 400 COULD_NOT_VALIDATE. */
   readonly serviceConfigsMax: number
-  /** Log-ins under way, shared by sources; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Log-ins under way, shared by sources; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   readonly logInsMax: number
   /** Consecutive failures of one (user name, source) before it must pause. */
   readonly logInFailuresMax: number
@@ -95,17 +131,29 @@ export interface ApiLimits {
   readonly logInPauseMsMax: number
   /** (user name, source) pairs remembered; the longest quiet one is forgotten first. */
   readonly logInSourcesMax: number
-  /** By how much the clock of an identity provider may differ, for the beginning, the end and the issue of its tokens. */
+  /**
+   * By how much the clock of an identity provider may differ, for the beginning, the end and the
+   * issue of its tokens.
+   */
   readonly tokenClockSkewMs: number
-  /** Tokens that are verified at a time, shared by callers; beyond, or beyond its part: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Tokens that are verified at a time, shared by callers; beyond, or beyond its part: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   readonly tokenChecksMax: number
-  /** Tokens that are known to be good, so that the next request with one costs no signature check ... */
+  /**
+   * Tokens that are known to be good, so that the next request with one costs no signature check
+   * ...
+   */
   readonly verifiedTokensMax: number
   /** ... each for this long at most. */
   readonly verifiedTokenMsMax: number
   /** Fetching the keys of a signer, from the look-up of the name to the end of the answer. */
   readonly keyFetchMsMax: number
-  /** Names that are looked up for that at a time, on one thread of libuv each; beyond: the keys known stay. */
+  /**
+   * Names that are looked up for that at a time, on one thread of libuv each; beyond: the keys
+   * known stay.
+   */
   readonly keyLookupsMax: number
   /** Between two fetches for one signer, whatever its tokens name. */
   readonly keyFetchMsMin: number
@@ -127,7 +175,10 @@ export interface ApiLimits {
   readonly routerEnrollmentMs: number
   /** A session not used for this long is refused, and removed by the leader. */
   readonly sessionTimeoutMs: number
-  /** A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may be among them. */
+  /**
+   * A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may
+   * be among them.
+   */
   readonly staleSessionMsMax: number
   /** Activity is kept in memory and told to the other controllers this often ... */
   readonly activityFlushMs: number
@@ -139,16 +190,27 @@ export interface ApiLimits {
   readonly activityBatchMax: number
   /** Sessions whose activity is kept in memory. */
   readonly activitySessionsMax: number
-  /** The leader looks for expired sessions this often and removes at most `sweepBatchMax` a time. */
+  /**
+   * The leader looks for expired sessions this often and removes at most `sweepBatchMax` a time.
+   */
   readonly sweepMs: number
   readonly sweepBatchMax: number
-  /** Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no longer passes ... */
+  /**
+   * Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no
+   * longer passes ...
+   */
   readonly postureLooksMax: number
   /** ... ends at most so many in one command ... */
   readonly postureEndsMax: number
-  /** ... and leaves this long after it began to lead, or after what a client told went, to tell it again. */
+  /**
+   * ... and leaves this long after it began to lead, or after what a client told went, to tell it
+   * again.
+   */
   readonly postureGraceMs: number
-  /** What machines told is looked at for so many identities each `sweepMs`, and dropped where it is about nobody. */
+  /**
+   * What machines told is looked at for so many identities each `sweepMs`, and dropped where it is
+   * about nobody.
+   */
   readonly posturePrunesMax: number
   /** Answers in one bulk posture response; beyond: 400 COULD_NOT_VALIDATE. */
   readonly postureResponsesMax: number
@@ -164,7 +226,9 @@ export interface ApiLimits {
   readonly longListBytesMin: number
   /** ... so many of them at a time, shared by callers; beyond: 429 SERVER_TOO_MANY_REQUESTS. */
   readonly longListsMax: number
-  /** What such a list may take for an administrator; beyond: 400 COULD_NOT_VALIDATE on `limit` ... */
+  /**
+   * What such a list may take for an administrator; beyond: 400 COULD_NOT_VALIDATE on `limit` ...
+   */
   readonly longListBytesMax: number
   /** ... and for everybody else. */
   readonly longListBytesOfOthersMax: number
@@ -259,12 +323,15 @@ export const defaultLimits: ApiLimits = {
   longListBytesOfOthersMax: 4 * 1024 * 1024,
 }
 
-/** The shortest inactivity timeout; a shorter one would end sessions faster than their activity spreads. */
+/**
+ * The shortest inactivity timeout; a shorter one would end sessions faster than their activity
+ * spreads.
+ */
 export const SESSION_TIMEOUT_MS_MIN = MINUTE
 
 /**
- * Defaults with what the configuration says. A session timeout below a minute falls back to the default, and activity
- * spreads often enough for a short timeout.
+ * Defaults with what the configuration says. A session timeout below a minute falls back to the
+ * default, and activity spreads often enough for a short timeout.
  */
 export function limitsWith(changes: Partial<ApiLimits>): ApiLimits {
   const limits = { ...defaultLimits, ...changes }

@@ -8,9 +8,10 @@ import type { Reply } from './answers/envelope.ts'
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'
 
 /**
- * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session, also while that lacks a
- * second factor. `session`: any identity with a full session. `admin`: an identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the
- * whole API family.
+ * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session,
+ * also while that lacks a second factor. `session`: any identity with a full session. `admin`: an
+ * identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it
+ * (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API family.
  */
 export type Permission = 'public' | SessionPermission
 
@@ -28,19 +29,24 @@ export interface QueryParameter {
 }
 
 /**
- * What a success holds. `detail`: `{data, meta}`; `list`: the same with rows and pagination; `bare`: no envelope, the schema
- * is that of the whole body.
+ * What a success holds. `detail`: `{data, meta}`; `list`: the same with rows and pagination;
+ * `bare`: no envelope, the schema is that of the whole body.
  */
 export interface ResponseShape {
   readonly kind: 'detail' | 'list' | 'bare'
   readonly schema: NamedSchema
   /** JSON when not said. The first one is the default. */
   readonly types?: readonly string[]
-  /** A download that there is only one form of comes whatever Accept says, as in the whole API family. */
+  /**
+   * A download that there is only one form of comes whatever Accept says, as in the whole API
+   * family.
+   */
   readonly ignoresAccept?: boolean
 }
 
-/** One operation of one or several APIs, whether it was made from a descriptor or written by hand. */
+/**
+ * One operation of one or several APIs, whether it was made from a descriptor or written by hand.
+ */
 export interface Operation {
   readonly operationId: string
   readonly summary: string
@@ -70,20 +76,29 @@ export interface Operation {
   readonly response: ResponseShape
   /** Another status that comes with the shape of a success. */
   readonly alsoAnswers?: number
-  /** Statuses of refusals beside those that every operation has; each comes in the error envelope. */
+  /**
+   * Statuses of refusals beside those that every operation has; each comes in the error envelope.
+   */
   readonly refusals: readonly number[]
-  /** Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is refused. */
+  /**
+   * Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is
+   * refused.
+   */
   readonly hasEtag?: boolean
   /** True for the liveness answer, which must come even when nothing else does. */
   readonly isAlwaysServed?: boolean
   /**
-   * About this controller and the members rather than about records: at the admin socket it is answered also while the
-   * state is not to be answered from, so that an operator can look and act just then.
+   * About this controller and the members rather than about records: at the admin socket it is
+   * answered also while the state is not to be answered from, so that an operator can look and act
+   * just then.
    */
   readonly needsNoState?: boolean
   /** Where an answer takes longer than the limit of the listener. */
   readonly answerMsMax?: number
-  /** A read that a monitoring system may do by its certificate, without a session; alone on a listener for metrics. */
+  /**
+   * A read that a monitoring system may do by its certificate, without a session; alone on a
+   * listener for metrics.
+   */
   readonly isForMonitors?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */
   readonly handle: (call: RequestContext) => Reply | Promise<Reply>

@@ -120,7 +120,10 @@ export interface ApiParts {
   readonly events: EventStreams
   /** Of refused log-ins. */
   readonly tell: TellFact
-  /** What is served, on whichever listener: binding to base URLs (`https://host:port`), the first one preferred. */
+  /**
+   * What is served, on whichever listener: binding to base URLs (`https://host:port`), the first
+   * one preferred.
+   */
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
   /** A cheap look at this process; called for each health request. */
   readonly health: () => HealthReport

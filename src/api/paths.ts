@@ -9,12 +9,15 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 }
 
 const CLIENT_ALIAS = '/edge/v1'
-/** Paths that are served as they are; every other one is taken for the client API's, which is the default. */
+/**
+ * Paths that are served as they are; every other one is taken for the client API's, which is the
+ * default.
+ */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
 /**
- * The path a request means: repeated slashes count as one, `/edge/v1` is the client API, and so is a path under no known
- * root. The query is untouched.
+ * The path a request means: repeated slashes count as one, `/edge/v1` is the client API, and so is
+ * a path under no known root. The query is untouched.
  */
 export function canonicalUrl(url: string): string {
   const at = url.indexOf('?')

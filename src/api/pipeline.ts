@@ -26,8 +26,8 @@ const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
 
 /**
- * The way of every request, in the order of judgement: size, route, session, permission, accepted types, body, schema;
- * then the point of the log it must reflect; then its operation, bounded in time and number.
+ * Judges every request in this order: size, route, session, permission, accepted types, body and
+ * schema, the point of the log it must reflect; then runs its operation, bounded in time and count.
  */
 export class Pipeline {
   readonly #parts: ApiParts
@@ -51,7 +51,7 @@ export class Pipeline {
     this.#waiting = new FairShare(parts.limits.waitingRequestsMax)
   }
 
-  /** The first hook: everything that needs no body. A path that does not exist goes on to its own handler. */
+  /** The first hook: all that needs no body. An unknown path goes on to its own handler. */
   readonly judge = (
     request: FastifyRequest,
     reply: FastifyReply,
@@ -219,7 +219,7 @@ export class Pipeline {
     const { permission, elevatedPermission: moreFor } = operation
     const isOpen = permission === 'public' && moreFor === undefined
     const token = tokenOf(request)
-    // A session is honoured as everywhere, so that whoever forwards requests to the socket lends them no right.
+    // A session counts here too, so that a proxy to the socket lends its callers no right.
     if (token === undefined && !isOpen) {
       call.caller = systemCallerAt(this.#socketCaller, request.raw, operation)
     }
@@ -325,8 +325,8 @@ export class Pipeline {
   }
 
   /**
-   * After a wait: what was judged, read or written meanwhile may rest on a state that has been found wrong since, and
-   * nothing of it is told then, neither an answer nor a refusal.
+   * After a wait, what was judged, read or written may rest on a state that was found wrong since:
+   * then neither an answer nor a refusal of it is sent.
    */
   #fail(reply: FastifyReply, call: RequestContext, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)

@@ -19,9 +19,10 @@ interface Use {
 }
 
 /**
- * Shares the processor time of the main thread between callers. A caller that has used little lately is served at once. The
- * work of one that has used more waits in its own line; the lines take turns, and between slices the event loop serves
- * everybody else. Long work is made of steps, so that it takes turns with itself.
+ * Shares the processor time of the main thread between callers. A caller that has used little
+ * lately is served at once. The work of one that has used more waits in its own line; the lines
+ * take turns, and between slices the event loop serves everybody else. Long work is made of steps,
+ * so that it takes turns with itself.
  */
 export class ProcessorShare {
   readonly #limits: ShareLimits
@@ -40,7 +41,8 @@ export class ProcessorShare {
   /**
    * Runs the task now, or when it is its caller's turn.
    * @returns whether it had to wait.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too much of the caller's, or of all, waits already.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too much of the caller's, or of all, waits
+   * already.
    */
   run(caller: string, task: () => void): boolean {
     if (!this.#mustWait(caller)) {
@@ -52,8 +54,8 @@ export class ProcessorShare {
   }
 
   /**
-   * Takes the steps to their end: what fits into a slice at once, the rest in the caller's turns. Each step should take well
-   * below a millisecond.
+   * Takes the steps to their end: what fits into a slice at once, the rest in the caller's turns.
+   * Each step should take well below a millisecond.
    * @throws what a step throws; SERVER_TOO_MANY_REQUESTS when too much waits already.
    */
   finish<T>(caller: string, steps: Iterator<void, T>): T | Promise<T> {
@@ -81,7 +83,10 @@ export class ProcessorShare {
     }
   }
 
-  /** Also behind what waits already: the requests of one caller are begun in the order in which they came. */
+  /**
+   * Also behind what waits already: the requests of one caller are begun in the order in which they
+   * came.
+   */
   #mustWait(caller: string): boolean {
     if (this.#waitingCounts.has(caller)) return true
     const use = this.#uses.get(caller)

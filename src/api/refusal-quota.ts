@@ -1,6 +1,9 @@
 import type { Clock } from '../lib/clock.ts'
 
-/** Lines about refused writes in one minute: what is refused costs its caller nothing, and must not fill a disk. */
+/**
+ * Lines about refused writes in one minute: what is refused costs its caller nothing, and must not
+ * fill a disk.
+ */
 export const refusalLimits = {
   linesOfOneMax: 30,
   linesMax: 600,

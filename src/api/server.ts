@@ -1,9 +1,9 @@
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer } from '../lib/node-http.ts'
 import type { RequestListener, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { createServer as createHttpsServer } from 'node:https'
 import fastify from 'fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
 import { Problem } from '../lib/problems.ts'
@@ -16,7 +16,7 @@ import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { createServices } from './records/services.ts'
 import type { ApiServices } from './records/services.ts'
 import { isPermission } from './operation.ts'
-import type { ApiName, Method, Operation } from './operation.ts'
+import type { ApiName, Operation } from './operation.ts'
 import { allOperations } from './operations/all.ts'
 import type { LargeBodies } from './answers/large-bodies.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
@@ -24,6 +24,7 @@ import { ApiRouterClients } from './duties/router-clients.ts'
 import type { ClientRecords } from './duties/router-clients.ts'
 import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
+import { ServedPaths } from './served-paths.ts'
 import { Pipeline } from './pipeline.ts'
 import { boundConnections } from './transport/connections.ts'
 import { askForBody, deferContinue } from './transport/continue.ts'
@@ -37,7 +38,7 @@ declare module 'fastify' {
     call: RequestContext | null
   }
   interface FastifyContextConfig {
-    operation?: Operation | null
+    operation?: Operation
     api?: ApiName
   }
 }
@@ -45,15 +46,24 @@ declare module 'fastify' {
 export interface ListenerOptions {
   /** Which APIs this listener serves; version, health and metrics stand at its root. */
   readonly apis: readonly ApiName[]
-  /** Metrics and health without a log-in, read-only: for an address that only monitoring systems reach. */
+  /**
+   * Metrics and health without a log-in, read-only: for an address that only monitoring systems
+   * reach.
+   */
   readonly hasOpenMetrics?: boolean
   /** null: plain HTTP, for tests. */
   readonly https: ServerOptions | null
-  /** The admin socket alone: who asks there without a session. A listener that others can reach must not have it. */
+  /**
+   * The admin socket alone: who asks there without a session. A listener that others can reach must
+   * not have it.
+   */
   readonly socketCaller?: SocketCaller
   /** @returns true when it has answered what is no HTTP in its own way. */
   readonly onClientError?: (error: Error, socket: Socket) => boolean
-  /** Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and an IPv6 address. */
+  /**
+   * Told of every HTTPS server it makes: there are two for a name that stands for both an IPv4 and
+   * an IPv6 address.
+   */
   readonly onHttpsServer?: (server: HttpsServer) => void
 }
 
@@ -103,7 +113,6 @@ function buildListener(
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
     const operation = route.config?.operation
-    if (operation === null) return
     assert(
       isPermission(operation?.permission),
       `${String(route.method)} ${route.url} declares no permission: a route without one does not start`,
@@ -114,15 +123,20 @@ function buildListener(
   app.setErrorHandler((error, request, reply) => {
     answerer.fail(reply, pipeline.callOf(request), error)
   })
+  const served = new ServedPaths()
   app.setNotFoundHandler((request, reply) => {
-    const detail = `path ${request.raw.url?.split('?')[0] ?? ''} was not found`
-    answerer.fail(reply, pipeline.callOf(request), new Problem('NOT_FOUND', { detail }))
+    answerer.fail(reply, pipeline.callOf(request), unmatched(request.raw.url ?? '/', served))
   })
-  for (const api of options.apis) addRoutes(app, api, operations, pipeline, answerer)
+  for (const api of options.apis) addRoutes(app, api, operations, pipeline, served)
   if (options.hasOpenMetrics === true) {
-    addRoutes(app, 'host', openForMonitors(operations), pipeline, answerer)
+    addRoutes(app, 'host', openForMonitors(operations), pipeline, served)
   }
   return app
+}
+
+function unmatched(url: string, served: ServedPaths): Problem {
+  if (served.has(url)) return new Problem('METHOD_NOT_ALLOWED')
+  return new Problem('NOT_FOUND', { detail: `path ${url.split('?')[0] ?? ''} was not found` })
 }
 
 function newApp(
@@ -152,7 +166,8 @@ function newApp(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     exposeHeadRoutes: false,
-    // A controller that is going away finishes what it was asked; the load is not shed on its last requests.
+    // A controller that is going away finishes what it was asked; the load is not shed on its last
+    // requests.
     return503OnClosing: false,
     forceCloseConnections: false,
     genReqId: () => '',
@@ -172,7 +187,9 @@ function newApp(
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       boundConnections(server, https !== null, limits)
       deferContinue(server, listener)
-      if (options.apis.includes('fabric')) takeEventSockets(server, parts, services)
+      if (options.apis.includes('fabric')) {
+        takeEventSockets(server, parts, services, options.socketCaller ?? null)
+      }
       return server
     },
   })
@@ -195,8 +212,8 @@ function newServer(
 }
 
 /**
- * Only where the operation takes a body, and of its type alone: nothing of another request is looked at. `application/json` with
- * an empty body means that there is none.
+ * Only where the operation takes a body, and of its type alone: nothing of another request is
+ * looked at. `application/json` with an empty body means that there is none.
  */
 function addBodyParser(
   app: FastifyInstance,
@@ -232,36 +249,22 @@ function addBodyParser(
   })
 }
 
-const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-
 function addRoutes(
   app: FastifyInstance,
   api: ApiName,
   operations: readonly Operation[],
   pipeline: Pipeline,
-  answerer: ReplyWriter,
+  served: ServedPaths,
 ): void {
-  const methodsByUrl = new Map<string, Set<string>>()
   for (const operation of operations) {
     if (!operation.apis.includes(api)) continue
-    const url = basePaths[api] + (operation.path === '/' ? '' : routerPath(operation.path))
+    const path = basePaths[api] + (operation.path === '/' ? '' : operation.path)
     app.route({
       method: operation.method,
-      url,
+      url: routerPath(path),
       config: { operation, api },
       handler: pipeline.handlerOf(operation),
     })
-    const methods = methodsByUrl.get(url) ?? new Set()
-    methodsByUrl.set(url, methods.add(operation.method))
-  }
-  for (const [url, methods] of methodsByUrl) {
-    app.route({
-      method: [...METHODS, 'HEAD'].filter((method) => !methods.has(method)),
-      url,
-      config: { operation: null, api },
-      handler: (request: FastifyRequest, reply: FastifyReply) => {
-        answerer.fail(reply, pipeline.callOf(request), new Problem('METHOD_NOT_ALLOWED'))
-      },
-    })
+    served.add(path)
   }
 }

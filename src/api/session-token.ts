@@ -30,8 +30,8 @@ export async function signSessionToken(
 }
 
 /**
- * The service session that a token of a member speaks of, as long as it is one of this API session for this service. Whether
- * the session is still there is another question.
+ * The service session that a token of a member speaks of, as long as it is one of this API session
+ * for this service. Whether the session is still there is another question.
  * @returns its id; null for any other token.
  */
 export async function verifiedSessionId(

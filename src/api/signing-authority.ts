@@ -3,7 +3,10 @@ import type { Authenticator } from '../entities/authenticator.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { StateView } from '../ports/state-view.ts'
 
-/** Id of the registered CA that a certificate of an identity comes from; null for one of the network's own. */
+/**
+ * Id of the registered CA that a certificate of an identity comes from; null for one of the
+ * network's own.
+ */
 export function signingAuthority(
   state: Pick<StateView, 'count' | 'list'>,
   { certPem, isIssuedByNetwork }: Pick<Authenticator, 'certPem' | 'isIssuedByNetwork'>,

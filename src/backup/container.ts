@@ -1,9 +1,12 @@
 /**
- * A backup file, format 1; little endian. Every part has a checksum of its own, and the last 32 bytes are one of all before.
+ * A backup file, format 1; little endian. Every part has a checksum of its own, and the last 32
+ * bytes are one of all before.
  *
  *     magic "FLOTBKP1" · u32 bytes of the manifest · manifest (JSON) · SHA-256 of the manifest
- *     per frame: u32 bytes of the body (not 0) · body · SHA-256 of (u32 number of the frame, from 0 · body)
- *     u32 0 · u32 bytes of the summary · summary (JSON) · SHA-256 of the summary · u32 bytes of the summary
+ *     per frame: u32 bytes of the body (not 0) · body ·
+ *     SHA-256 of (u32 number of the frame, from 0 · body)
+ *     u32 0 · u32 bytes of the summary · summary (JSON) · SHA-256 of the summary ·
+ *     u32 bytes of the summary
  *     SHA-256 of all bytes before it
  *
  * The bodies, decrypted where the manifest says so, are the content (content.ts).
@@ -94,7 +97,10 @@ export class ContainerWriter {
 type Step =
   'magic' | 'manifestHead' | 'manifest' | 'frameHead' | 'frame' | 'tailHead' | 'tail' | 'done'
 
-/** Takes the bytes of a backup as they come, and gives the bodies of its frames back. Holds at most one part and one chunk. */
+/**
+ * Takes the bytes of a backup as they come, and gives the bodies of its frames back. Holds at most
+ * one part and one chunk.
+ */
 export class ContainerReader {
   readonly #all: Hash = createHash('sha256')
   #pieces: Uint8Array[] = []
@@ -213,7 +219,10 @@ export class ContainerReader {
   }
 }
 
-/** The summary at the end of a file, from its last bytes. @throws {BackupFault} where they are not the end of a backup. */
+/**
+ * The summary at the end of a file, from its last bytes.
+ * @throws {BackupFault} where they are not the end of a backup.
+ */
 export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
   const last = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   if (last.length < TAIL_BYTES) throw cutOff(last.length)

@@ -18,12 +18,16 @@ export interface BackupRecipient {
   readonly publicKeySpki: Uint8Array
 }
 
-/** @param pem a public key, or a certificate with it. @throws {CertificateError} for one that is none or not allowed. */
+/**
+ * @param pem a public key, or a certificate with it.
+ * @throws {CertificateError} for one that is none or not allowed.
+ */
 export function parseRecipient(pem: string): BackupRecipient {
   if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
-  // A private key in its place would be turned into its public half without a word, and stay where backups are made.
+  // A private key in its place would be turned into its public half without a word, and stay where
+  // backups are made.
   if (pem.includes('PRIVATE KEY')) {
     throw new CertificateError(
       'unreadable',
@@ -78,7 +82,10 @@ function contextOf({
   return { clusterId, name: 'backup', version: 1, nodeId: controllerId }
 }
 
-/** Encrypts the frames of one backup, or opens them: bound to their place and to the manifest before them. */
+/**
+ * Encrypts the frames of one backup, or opens them: bound to their place and to the manifest before
+ * them.
+ */
 export class FrameCipher {
   readonly #key: Uint8Array
   readonly #manifestSha256: Uint8Array

@@ -51,7 +51,8 @@ export function partialBackupName(name: string): string {
 }
 
 /**
- * Writes a new file of mode 0600 that has its name once it is whole and durable. No file is written over.
+ * Writes a new file of mode 0600 that has its name once it is whole and durable. No file is written
+ * over.
  * @param path absolute.
  * @param onSynced called after each piece that was synced: what it throws ends the file.
  * @throws what the bytes throw, or the file system's error (EEXIST); nothing is left then.

@@ -9,6 +9,9 @@ export const backupLimits = {
   secretsBytesMax: MIB,
   /** Of a recipient's key or certificate. */
   recipientCharactersMax: 64 * 1024,
-  /** Written between two syncs: a large one at the end would hold up those of a log on the same disk. */
+  /**
+   * Written between two syncs: a large one at the end would hold up those of a log on the same
+   * disk.
+   */
   unsyncedBytesMax: 8 * MIB,
 } as const

@@ -22,7 +22,8 @@ export interface LoadedBackup extends ReadBackup {
 }
 
 /**
- * Brings the state of a backup into an empty store, and all of it into memory: every checksum, record and digest is judged.
+ * Brings the state of a backup into an empty store, and all of it into memory: every checksum,
+ * record and digest is judged.
  * @throws {BackupFault} and what the store throws of itself.
  */
 export async function loadBackup(
@@ -51,7 +52,10 @@ export interface CheckedBackup extends ReadBackup {
   readonly findings: readonly Finding[]
 }
 
-/** As `loadBackup`, in memory alone, and holds every reference to its record. @throws {BackupFault} */
+/**
+ * As `loadBackup`, in memory alone, and holds every reference to its record.
+ * @throws {BackupFault}
+ */
 export async function checkWholeBackup(
   bytes: AsyncIterable<Uint8Array>,
   parts: LoadingParts,
@@ -85,7 +89,9 @@ function requireCounts(state: State, { summary }: ReadBackup): void {
   throw damaged('the end of the backup does not belong to the state in it')
 }
 
-/** What is wrong with the bytes is a fault of the backup, not of the store that they were meant for. */
+/**
+ * What is wrong with the bytes is a fault of the backup, not of the store that they were meant for.
+ */
 async function judged<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step()

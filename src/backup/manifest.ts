@@ -4,7 +4,9 @@ import { BackupFault, damaged } from './fault.ts'
 
 export const BACKUP_FORMAT = 1
 
-/** At the head of a backup, readable without a key: what it is of, and what is needed to restore it. */
+/**
+ * At the head of a backup, readable without a key: what it is of, and what is needed to restore it.
+ */
 export interface BackupManifest {
   readonly format: number
   readonly clusterId: string

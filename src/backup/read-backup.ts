@@ -76,7 +76,10 @@ async function open(
   return { cipher: key === null ? null : new FrameCipher(key, container.manifestSha256) }
 }
 
-/** A level that is not known here brings records that could not be read. @throws {BackupFault} NEWER_LEVEL. */
+/**
+ * A level that is not known here brings records that could not be read.
+ * @throws {BackupFault} NEWER_LEVEL.
+ */
 function requireKnownLevel({ featureLevel, version }: BackupManifest): void {
   if (featureLevel <= FEATURE_LEVEL) return
   throw new BackupFault(

@@ -32,8 +32,8 @@ export interface FirstController extends DataIdentity {
 }
 
 /**
- * Fills a folder that is to become a data folder (`formFilledFolder`) with the state of a backup, as the beginning of a new
- * cluster of one controller.
+ * Fills a folder that is to become a data folder (`formFilledFolder`) with the state of a backup,
+ * as the beginning of a new cluster of one controller.
  * @throws {BackupFault} and what the store throws.
  */
 export async function fillFromBackup(

@@ -22,8 +22,9 @@ export function openedFactor({ state, secrets }: FactorSource, mfa: Mfa): Factor
 }
 
 /**
- * Encrypts second factors anew for the cluster that a backup becomes: its id is part of what each is authenticated with, so that
- * no controller could decrypt them as they are. One that nobody can decrypt stays as it is.
+ * Encrypts second factors anew for the cluster that a backup becomes: its id is part of what each
+ * is authenticated with, so that no controller could decrypt them as they are. One that nobody can
+ * decrypt stays as it is.
  */
 export function sealForCluster(source: FactorSource, clusterId: string): void {
   for (const mfa of factorsOf(source.state)) {

@@ -35,8 +35,8 @@ export function issuingAuthorityOf(
 }
 
 /**
- * The shared secrets for the new cluster. The cluster key is a new one: tokens of sessions are derived from it, and those of
- * the backup are not to be honoured again.
+ * The shared secrets for the new cluster. The cluster key is a new one: tokens of sessions are
+ * derived from it, and those of the backup are not to be honoured again.
  * @throws {BackupFault} NO_SECRETS: a second factor could never be read again.
  */
 export async function restoredSecrets(
@@ -58,7 +58,10 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
   return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
 }
 
-/** Numbered after those that were in force, so that a token of an earlier one is refused for its number alone. */
+/**
+ * Numbered after those that were in force, so that a token of an earlier one is refused for its
+ * number alone.
+ */
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1
   return {

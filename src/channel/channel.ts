@@ -20,13 +20,20 @@ export interface ChannelParts {
   readonly socket: Duplex
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /** Sent at once, on the side of the dialer; the first message that comes is the answer to it then. */
+  /**
+   * Sent at once, on the side of the dialer; the first message that comes is the answer to it then.
+   */
   readonly hello?: ChannelMessage
   /** Shown every message as it comes and goes, for who traces a channel. */
   readonly onFrame?: (direction: 'in' | 'out', message: ChannelMessage) => void
-  /** Called for the first message, which is to be the hello or its answer; the channel is not open before `open`. */
+  /**
+   * Called for the first message, which is to be the hello or its answer; the channel is not open
+   * before `open`.
+   */
   readonly onHello: (message: ChannelMessage) => void
-  /** Called for each later message but heartbeats, replies that are waited for and latency probes. */
+  /**
+   * Called for each later message but heartbeats, replies that are waited for and latency probes.
+   */
   readonly onMessage: (message: ChannelMessage) => void
   /** Called once. */
   readonly onClose: (reason: string) => void
@@ -48,8 +55,8 @@ const STRETCH_MESSAGES = 256
 const LINGER_MS = 1000
 
 /**
- * One channel over one socket, on either side of it: frames, sequence numbers, replies, heartbeats, and bounds on
- * all of it. It knows nothing of who speaks over it.
+ * One channel over one socket, on either side of it: frames, sequence numbers, replies, heartbeats,
+ * and bounds on all of it. It knows nothing of who speaks over it.
  */
 export class Channel {
   readonly #parts: ChannelParts
@@ -137,7 +144,9 @@ export class Channel {
     return this.reply(to, { contentType: contentType.result, headers, body: textValue(text) })
   }
 
-  /** @throws {Error} when the channel closes, the time is over, or too many replies are waited for. */
+  /**
+   * @throws {Error} when the channel closes, the time is over, or too many replies are waited for.
+   */
   request(
     outgoing: Outgoing,
     timeoutMs = this.#parts.limits.replyTimeoutMs,
@@ -242,7 +251,10 @@ export class Channel {
     this.#goOn(messages.length < allowed)
   }
 
-  /** What may be handled now: one message until the hello is answered, and nothing while the peer reads nothing. */
+  /**
+   * What may be handled now: one message until the hello is answered, and nothing while the peer
+   * reads nothing.
+   */
   #messagesAllowed(): number {
     const { socket, limits, clock } = this.#parts
     if (this.#heartbeats === null) return this.#hasHello ? 0 : 1

@@ -20,7 +20,10 @@ export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' 
   readonly localAddress?: string
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
-  /** Judges who has answered once TLS has verified it: why it is not the one; null: it is. Nothing is sent before. */
+  /**
+   * Judges who has answered once TLS has verified it: why it is not the one; null: it is. Nothing
+   * is sent before.
+   */
   readonly judge: (socket: TLSSocket) => string | null
   readonly hello: ChannelMessage
   readonly limits: ChannelLimits
@@ -37,8 +40,8 @@ export interface Dialed {
 }
 
 /**
- * Dials a channel: TLS with the name of the host verified, then hello and its answer. `onClose` is called only for a channel
- * that was dialed.
+ * Dials a channel: TLS with the name of the host verified, then hello and its answer. `onClose` is
+ * called only for a channel that was dialed.
  * @throws {Error} one clause.
  */
 export async function dialChannel(options: DialOptions): Promise<Dialed> {

@@ -1,6 +1,6 @@
 /**
- * One frame of the channel protocol, version 2. All integers are little-endian: magic, content type, sequence, bytes of
- * headers, bytes of body, then both.
+ * One frame of the channel protocol, version 2. All integers are little-endian: magic, content
+ * type, sequence, bytes of headers, bytes of body, then both.
  */
 export interface ChannelMessage {
   readonly contentType: number
@@ -50,8 +50,9 @@ export function encodeFrame({ contentType, sequence, headers, body }: ChannelMes
 }
 
 /**
- * Cuts a stream of bytes into messages. It never throws, and holds no more than one frame within the limits and the last
- * chunk: sizes are judged before room is made for what they announce, and room grows with the bytes that have come.
+ * Cuts a stream of bytes into messages. It never throws, and holds no more than one frame within
+ * the limits and the last chunk: sizes are judged before room is made for what they announce, and
+ * room grows with the bytes that have come.
  */
 export class FrameDecoder {
   #limits: FrameLimits

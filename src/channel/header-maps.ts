@@ -1,6 +1,9 @@
 import type { ChannelMessage } from './frame.ts'
 
-/** Headers of several values; a reader gives null for one that is malformed, and what is empty for one that is missing. */
+/**
+ * Headers of several values; a reader gives null for one that is malformed, and what is empty for
+ * one that is missing.
+ */
 
 const ENTRIES_MAX = 128
 const ENTRY_BYTES_MAX = 8192

@@ -1,6 +1,9 @@
 import type { ChannelMessage } from './frame.ts'
 
-/** Values of headers, as they stand on the wire; a reader gives null for a value that is missing or of another size. */
+/**
+ * Values of headers, as they stand on the wire; a reader gives null for a value that is missing or
+ * of another size.
+ */
 
 type Headers = ChannelMessage['headers']
 
@@ -30,7 +33,10 @@ export function uint64Value(value: bigint): Uint8Array {
   return bytes
 }
 
-/** A set of bits as a big-endian integer of the fewest bytes: capability masks, unlike all other integers. */
+/**
+ * A set of bits as a big-endian integer of the fewest bytes: capability masks, unlike all other
+ * integers.
+ */
 export function maskValue(bits: readonly number[]): Uint8Array {
   const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
   const hex = mask.toString(16)

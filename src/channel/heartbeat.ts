@@ -15,8 +15,8 @@ export interface HeartbeatTiming {
 const NANOSECONDS = 1_000_000n
 
 /**
- * Stamps that go out and come back with other messages. A stamp is the clock of who sends it, and the peer gives it back
- * as it is, so no two clocks are compared.
+ * Stamps that go out and come back with other messages. A stamp is the clock of who sends it, and
+ * the peer gives it back as it is, so no two clocks are compared.
  */
 export class Heartbeats {
   readonly #timing: HeartbeatTiming

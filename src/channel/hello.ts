@@ -73,8 +73,8 @@ export function versionLine({ version, revision, buildDate, os, arch }: VersionL
 }
 
 /**
- * The answer that opens the channel. A dialer that announces a group gives up without a secret in it, even where there is
- * to be one socket only.
+ * The answer that opens the channel. A dialer that announces a group gives up without a secret in
+ * it, even where there is to be one socket only.
  * @param listenerId who answers.
  * @param roleHeaders what the protocol over the channel has its listener say.
  */
@@ -109,7 +109,10 @@ export type HelloRejectClass = 'busy' | 'notPermitted'
 
 const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, notPermitted: 2 }
 
-/** The answer before the socket is closed: newer dialers log the reason, older ones see the socket close. */
+/**
+ * The answer before the socket is closed: newer dialers log the reason, older ones see the socket
+ * close.
+ */
 export function helloRefused(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {
     contentType: contentType.result,

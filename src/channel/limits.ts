@@ -1,4 +1,7 @@
-/** Everything of one channel that could grow. What is beyond a limit closes it, but for the two rates. */
+/**
+ * Everything of one channel that could grow. What is beyond a limit closes it, but for the two
+ * rates.
+ */
 export const channelLimits = {
   /** Of a hello, headers and body: nothing is known yet of who sends it. */
   helloHeadersBytesMax: 16_384,
@@ -7,7 +10,10 @@ export const channelLimits = {
   frameHeadersBytesMax: 64 * 1024,
   frameHeadersMax: 128,
   frameBodyBytesMax: 16 * 1024 * 1024,
-  /** What was sent and the peer has not read; it is not read from meanwhile, once the socket asks for a pause. */
+  /**
+   * What was sent and the peer has not read; it is not read from meanwhile, once the socket asks
+   * for a pause.
+   */
   unsentBytesMax: 8 * 1024 * 1024,
   /** Requests that wait for their reply; the next one fails. */
   repliesWaitingMax: 256,

@@ -1,4 +1,6 @@
-/** Content types of the channel itself; those above belong to the protocols that are spoken over it. */
+/**
+ * Content types of the channel itself; those above belong to the protocols that are spoken over it.
+ */
 export const contentType = {
   hello: 0,
   ping: 1,

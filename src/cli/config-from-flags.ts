@@ -33,9 +33,11 @@ const DEFAULT_BINDS = { api: '0.0.0.0:1280', router: '0.0.0.0:1380', cluster: '0
 const EVERY_HOST = new Set(['0.0.0.0', '::'])
 
 /**
- * The configuration at `path` when there is one, else one composed from flags; nothing is written yet.
+ * The configuration at `path` when there is one, else one composed from flags; nothing is written
+ * yet.
  * @param trustDomain of one that is composed, or null when the file must say it.
- * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that the file contradicts.
+ * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that the file
+ * contradicts.
  */
 export function planConfig(path: string, flags: ConfigFlags, trustDomain: string): PlannedConfig {
   const file = resolve(path)
@@ -55,7 +57,10 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
 
-/** DNS names and IP addresses that peers and clients use for this controller: what its certificate must name. */
+/**
+ * DNS names and IP addresses that peers and clients use for this controller: what its certificate
+ * must name.
+ */
 export function advertisedHosts(config: ControllerConfig): string[] {
   const addresses = [config.cluster.advertise, ...config.web.map(({ advertise }) => advertise)]
   const hosts = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
@@ -86,7 +91,10 @@ function settingsOf(
   }
 }
 
-/** The host given, else the one bound, else this host's name: an address that means "every one" tells a peer nothing. */
+/**
+ * The host given, else the one bound, else this host's name: an address that means "every one"
+ * tells a peer nothing.
+ */
 function advertiseOf(
   bind: { readonly host: string; readonly port: number },
   flags: ConfigFlags,

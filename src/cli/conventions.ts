@@ -4,6 +4,7 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+import { unknownCommand } from './command-names.ts'
 import { addHelp } from './help.ts'
 import { outputFormats, useOutputFormat } from './terminal/output.ts'
 import type { OutputFormat } from './terminal/output.ts'
@@ -18,15 +19,19 @@ const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}`
 const insteadOfConfig = ['url', 'data'] as const
 
 /**
- * Gives every verb what all have in common, in one place: `-o`, with `--json` as its alias; where the configuration is found;
- * `help` with several words. Called once, when all verbs are there.
+ * Gives every verb what all have in common, in one place: `-o`, with `--json` as its alias; where
+ * the configuration is found; `help` with several words. Called once, when all verbs are there.
  */
 export function applyConventions(program: Command): void {
   const commands = allCommands(program)
   const withFormats = new Set(commands.filter(addOutput))
   const required = new Set(commands.filter(addConfig))
   for (const command of commands) addConfigArgument(command)
-  for (const group of [program, ...commands.filter(isGroup)]) addHelp(group, program)
+  for (const group of [program, ...commands.filter(isGroup)]) {
+    addHelp(group, program)
+    refuseUnknown(group)
+  }
+  for (const command of commands) showUsageAfterError(command)
   program.hook('preAction', (_, command) => {
     useOutput(command, withFormats.has(command))
     useConfig(command, required.has(command))
@@ -42,15 +47,34 @@ function isGroup(command: Command): boolean {
   return command.commands.length > 0
 }
 
+/** Commander looks for a similar word in one group only, and most commands are below another. */
+function refuseUnknown(group: Command): void {
+  group.on('command:*', ([word = '']: string[]) => {
+    throw unknownCommand(group, word)
+  })
+}
+
+/** A missing argument is easier to see in the whole line than by its name. */
+function showUsageAfterError(command: Command): void {
+  if (isGroup(command)) return
+  const usage = command.createHelp().commandUsage(command)
+  command.showHelpAfterError(`usage: ${usage}; --help explains it`)
+}
+
 function optionOf(command: Command, long: string): Option | undefined {
   return command.options.find((option) => option.long === long)
 }
 
-/** A verb that can print JSON prints YAML as well. @returns false: it has none of it, or formats of its own. */
+/**
+ * A verb that can print JSON prints YAML as well.
+ * @returns false: it has none of it, or formats of its own.
+ */
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
   if (json === undefined) return false
+  // An alias that scripts rely on; a second line for it in each help says nothing new.
   json.description = 'same as -o json'
+  json.hidden = true
   if (optionOf(command, '--output') !== undefined) return false
   command.addOption(
     new Option('-o, --output <format>', 'output format')

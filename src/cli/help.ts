@@ -1,7 +1,7 @@
 import { Help } from 'commander'
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 
-import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+import { fullNameOf, unknownCommand } from './command-names.ts'
 
 /** Wide enough for a verb a line, where no terminal says otherwise. */
 const WIDTH = 100
@@ -16,6 +16,11 @@ export const verbsFirst = {
     if (options < 0 || verbs < options) return text
     return `${text.slice(0, options)}${text.slice(verbs).trimEnd()}\n\n${text.slice(options, verbs).trimEnd()}\n`
   },
+  /** Commander shows the empty list that an option which may be repeated starts with. */
+  optionDescription: (option: Option): string => {
+    const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0
+    return isEmpty ? option.description : Help.prototype.optionDescription.call(null, option)
+  },
   /** Without `[options]`, which says nothing of a verb and costs its line. */
   subcommandTerm: (command: Command): string => {
     const names = command.registeredArguments.map((argument) => {
@@ -26,14 +31,17 @@ export const verbsFirst = {
   },
 }
 
-/** `help`, also of a verb within verbs: `help cluster status` shows what `cluster status --help` does. */
+/**
+ * `help`, also of a verb within verbs: `help cluster status` shows what `cluster status --help`
+ * does.
+ */
 export function addHelp(group: Command, root: Command): void {
   group.helpCommand(false)
   group
     .command('help', { hidden: group !== root })
-    .argument('[command...]', 'words of a command, such as: cluster status')
+    .argument('[command...]', 'command, such as: cluster status')
     .description('show the help of a command')
-    .addHelpText('after', `\nExamples:\n  ${namesOf(group)} help`)
+    .addHelpText('after', `\nExamples:\n  ${fullNameOf(group)} help`)
     .action((words: string[]) => {
       commandNamed(group, words).outputHelp()
     })
@@ -43,18 +51,8 @@ function commandNamed(group: Command, words: readonly string[]): Command {
   let command = group
   for (const word of words) {
     const inner = command.commands.find((one) => one.name() === word)
-    if (inner === undefined) {
-      const message = `there is no command '${namesOf(command)} ${word}'; '${namesOf(command)} --help' lists them`
-      throw new CommandFailure(EXIT_USAGE, message)
-    }
+    if (inner === undefined) throw unknownCommand(command, word)
     command = inner
   }
   return command
-}
-
-/** `flotilla cluster status`. */
-function namesOf(command: Command): string {
-  const names = [command.name()]
-  for (let at = command.parent; at !== null; at = at.parent) names.unshift(at.name())
-  return names.join(' ')
 }

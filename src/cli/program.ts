@@ -37,16 +37,18 @@ export async function run(argv: readonly string[]): Promise<void> {
  */
 export function buildProgram(isJson = false): Command {
   const program = new Command('flotilla')
-    .description('The control plane of a zero-trust overlay network, run as a cluster of equals.')
+    .description(
+      'The control plane of a zero-trust overlay network, run as a cluster of equal controllers.',
+    )
     .exitOverride()
     .configureHelp(verbsFirst)
-    .version(versionLine(), '--version', 'print the version')
-    .showHelpAfterError('(--help lists options and arguments)')
+    .version(versionLine(), '-v, --version', 'print the version')
+    .showHelpAfterError('--help lists commands and options')
     .addHelpText(
       'after',
       `
 A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}.
-Verbs that print data take -o json or -o yaml; with -o json, errors are JSON on stderr as well.
+Commands that print data take -o json (or --json) and -o yaml; with -o json, errors on stderr are JSON as well.
 Exit code: 0 done, 1 failed, 2 wrong usage or configuration.
 
 Examples:
@@ -134,8 +136,8 @@ function addController(program: Command): void {
     .addHelpText(
       'after',
       `
-Starts nothing. Exit code 2 lists every fault of the configuration with its line; exit code 1 lists every other obstacle
-with its remedy.
+Starts nothing. Exit code 2: the configuration is invalid, every fault is printed with its line. Exit code 1: something
+else keeps the controller from starting; every obstacle is printed with its remedy.
 
 Examples:
   flotilla controller check /etc/flotilla/config.yml`,
@@ -147,12 +149,12 @@ Examples:
   controller
     .command('formed')
     .argument('<config>', 'configuration file, YAML')
-    .description('exit 0 if the controller was formed or has joined, 1 if not')
+    .description('exit 0 if the controller is part of a cluster (init or join is done), 1 if not')
     .option('--json')
     .addHelpText(
       'after',
       `
-For scripts that form or join a controller once.
+For scripts that run cluster init or cluster join only once.
 
 Examples:
   flotilla controller formed /etc/flotilla/config.yml`,

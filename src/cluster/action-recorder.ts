@@ -35,15 +35,15 @@ export class ActionLog implements ActionRecorder {
       const { target } = action
       this.#log.warn(
         { ...action, actor: actorName(by), code },
-        `cannot record ${action.action} ${target ?? ''} (${action.outcome}) in the audit log: ${code}`,
+        `cannot write to the audit log (${code}): ${action.action} ${target ?? ''}, outcome ${action.outcome}`,
       )
     }
   }
 }
 
 /**
- * What has been done is remembered whether or not whoever asked for it may still ask: the cluster records it on their behalf,
- * for a session that ended meanwhile would be refused.
+ * What has been done is remembered whether or not whoever asked for it may still ask: the cluster
+ * records it on their behalf, for a session that ended meanwhile would be refused.
  */
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by
@@ -52,8 +52,8 @@ function outlasting(by: Actor): Actor {
 }
 
 /**
- * Carries something out between two lines of the audit: that it is wanted, without which nothing is done, and what came
- * of it.
+ * Carries something out between two lines of the audit: that it is wanted, without which nothing is
+ * done, and what came of it.
  */
 export async function recorded<T>(
   recorder: ActionRecorder,

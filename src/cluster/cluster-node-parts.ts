@@ -53,7 +53,9 @@ export interface ClusterNodeParts {
   readonly memory?: MemberMemory
   /** Resolves once what was derived from the state before is derived from the one in its place. */
   readonly onStateReplaced?: () => Promise<void>
-  /** Absent: a state that was found wrong is compared anew after a restart, and answers until then. */
+  /**
+   * Absent: a state that was found wrong is compared anew after a restart, and answers until then.
+   */
   readonly quarantineMark?: QuarantineMark
   readonly loopDelay?: LoopDelayGauge
   /** Absent: nothing is told of writes. */

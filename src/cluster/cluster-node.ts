@@ -16,7 +16,7 @@ import type {
 import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
-import { ConsensusRequests } from './consensus-requests.ts'
+import { ConsensusRequests } from './consensus/consensus-requests.ts'
 import { isOut } from './link.ts'
 import type { HostEvent, HostStatus, PeerReport } from './link.ts'
 import { Proposals } from './proposals/proposals.ts'
@@ -29,9 +29,9 @@ import { PeerRpc } from './transport/peer-rpc.ts'
 const SWEEP_MS = 100
 
 /**
- * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to whichever controller
- * leads, again when that one is lost, and is answered by what this controller itself applies. Created stopped;
- * `start` lets the consensus thread speak.
+ * Main's door to the cluster. A write becomes a Command with this controller's origin, goes to the
+ * leader, again when that one is lost, and is answered by what this controller itself applies.
+ * Created stopped; `start` lets the consensus thread speak.
  */
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
@@ -115,7 +115,7 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#follower.guard.isOut
   }
 
-  /** @returns the port the mesh listens on. Never settles when the consensus thread fails: that is told through `onFatal`. */
+  /** @returns the mesh port. Never settles when the consensus thread fails: see `onFatal`. */
   async start(): Promise<number> {
     this.#sweep = setInterval(() => this.#onSweep(), SWEEP_MS)
     this.#soft.start()
@@ -126,15 +126,15 @@ export class ClusterNode implements Proposer, ClusterView {
     })
   }
 
-  /** Before a planned stop: tells the others that this controller is no longer one to lead or to write through. */
+  /** Before a planned stop: tells the others not to elect or write through this controller. */
   announceLeave(): void {
     this.#isLeaving = true
     this.#observer.announce()
   }
 
   /**
-   * Before a planned stop: a leader hands over, and what is outstanding gets a little time to be answered through the
-   * next one. Resolves in bounded time, whether or not it went well.
+   * Before a planned stop: a leader hands over, and outstanding writes get a little time to be
+   * answered through the next one. Resolves in bounded time, whether or not it went well.
    */
   async handOver(): Promise<void> {
     const hasHeir = this.#observer.status.peers.some(({ isConnected }) => isConnected)
@@ -150,7 +150,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Ends the consensus thread; what is outstanding is given up. Resolves when it has let go of its disk. The machine stays open.
+   * Ends the consensus thread and gives up outstanding writes. Resolves when its disk is released;
+   * the state machine stays open.
    */
   async stop(): Promise<void> {
     const stopped = new Promise<void>((resolve) => {
@@ -215,8 +216,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Hands leadership to `target`, or to whichever voter is furthest. Resolves when the leader has begun; rejects with
-   * TRANSFER_LEADERSHIP_ERROR otherwise. Only the leader's own controller can.
+   * Transfers leadership to `target`, or to the most up-to-date voter. Resolves when the leader has
+   * begun, rejects with TRANSFER_LEADERSHIP_ERROR otherwise. Only the leader's own controller can.
    */
   async transferLeadership(target: NodeId | null): Promise<void> {
     const because = await this.#requests.transferLeadership(target)
@@ -224,8 +225,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Asks for other members: those wanted in the end, without outgoing voters. Only the leader's own controller can.
-   * @param basedOn index of the configuration that it was derived from: refused when that is no longer in force.
+   * Asks for the members wanted in the end, without outgoing voters, of the leader's controller.
+   * @param basedOn index of the configuration it was derived from: refused when no longer in force.
    * @returns null when it was logged, or why it was not.
    * @throws {Problem} NODE_QUARANTINED.
    */
@@ -319,7 +320,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#parts.log.info(
       { term: status.term, leader: status.leader, role: status.role },
       status.leader === null
-        ? `no leader in term ${status.term}`
+        ? `no leader (term ${status.term})`
         : `new leader ${status.leader} (term ${status.term})`,
     )
     if (status.leader === null) return
@@ -351,9 +352,9 @@ export class ClusterNode implements Proposer, ClusterView {
       observer: () => this.#observer,
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),
-      // An entry of ours may be inside the snapshot, and its outcome will not come by: a second time tells.
+      // An entry of ours may be inside the snapshot, which has no outcome: another proposal does.
       onRestored: () => this.#proposals.proposeAgain(),
-      // What a wrong state made of the writes that are outstanding is not told to those who wait for them.
+      // Outcomes that a wrong state gave to outstanding writes are not sent to their callers.
       onQuarantine: () => this.#proposals.giveUp(),
       handOver: () => void this.#requests.transferLeadership(null),
       onFatal: (error) => this.#fail(error),

@@ -47,8 +47,8 @@ export interface ClusterObserverParts {
 }
 
 /**
- * What this controller knows of the cluster: what its consensus thread said last, and what the members, this one among them,
- * say of themselves.
+ * What this controller knows of the cluster: what its consensus thread said last, and what the
+ * members, this one among them, say of themselves.
  */
 export class ClusterObserver {
   readonly #parts: ClusterObserverParts
@@ -101,7 +101,10 @@ export class ClusterObserver {
     return { ...this.#parts.machine.progress(), ...this.#parts.guard().ownDigest }
   }
 
-  /** The commit index of the member that is furthest behind among those that are connected; Infinity without any. */
+  /**
+   * The commit index of the member that is furthest behind among those that are connected; Infinity
+   * without any.
+   */
   get slowestCommit(): Index {
     const live = this.#status.peers.filter(({ isConnected }) => isConnected)
     return Math.min(...live.map(({ id }) => this.presenceOf(id)?.presence.commit ?? 0))

@@ -28,16 +28,27 @@ export interface ConsensusOptions {
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
-  /** Where the state stands, the log time there, and the membership.v1.Configuration in force there, encoded. */
+  /**
+   * Where the state stands, the log time there, and the membership.v1.Configuration in force there,
+   * encoded.
+   */
   readonly applied: Position
   readonly appliedTimeMs: number
   /** Empty while nothing is applied: a formed log then begins with it. */
   readonly configuration: Uint8Array
-  /** What was kept beside them, or given by those who let this member in; what a log and a state that are empty start from. */
+  /**
+   * What was kept beside them, or given by those who let this member in; what a log and a state
+   * that are empty start from.
+   */
   readonly roster?: MembershipRecord | null
-  /** host:port each; a name may stand for many addresses, and each is asked who is there while members are missing. */
+  /**
+   * host:port each; a name may stand for many addresses, and each is asked who is there while
+   * members are missing.
+   */
   readonly seeds?: readonly string[]
-  /** address:port of the DNS servers that names of peers are asked of; the system's way when empty. */
+  /**
+   * address:port of the DNS servers that names of peers are asked of; the system's way when empty.
+   */
   readonly resolvers?: readonly string[]
   /** Of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array

@@ -16,8 +16,8 @@ export interface KnownLevels {
 }
 
 /**
- * The highest feature level that every voter knows. 0 while a voter is not connected: it may come back with an older
- * version, which the raise would stop.
+ * The highest feature level that every voter knows. 0 while a voter is not connected: it may come
+ * back with an older version, which the raise would stop.
  */
 export function levelOfVoters(voters: readonly NodeId[], known: KnownLevels): number {
   const peers = new Map(known.peers.map((peer) => [peer.id, peer]))

@@ -7,8 +7,9 @@ import { NO_VITALS } from '../ports/stats.ts'
 import type { HostStats } from '../ports/stats.ts'
 
 /**
- * What main and the Raft host say to each other. All values are plain and cloneable, so the host may live in the same
- * thread or in a worker; what is large crosses as one packed Uint8Array a batch, whose buffer is handed over.
+ * What main and the Raft host say to each other. All values are plain and cloneable, so the host
+ * may live in the same thread or in a worker; what is large crosses as one packed Uint8Array a
+ * batch, whose buffer is handed over.
  */
 
 export type RefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
@@ -164,11 +165,11 @@ export type HostEvent =
   | { readonly type: 'stopped' }
 
 /**
- * This member is not, or no longer, one of the cluster as it is. removed, other-store: a committed configuration that came
- * after the one that listed this disk lists this member not at all, or with another disk. rolled-back: the disk is older
- * than it was. not-yet-a-member: the peer knows of no admission (it may merely lag). fenced: the peer is of a newer generation,
- * begun without this member. Repeated while it goes on, by each
- * peer at most once a second.
+ * This member is not, or no longer, one of the cluster as it is. removed, other-store: a committed
+ * configuration that came after the one that listed this disk lists this member not at all, or with
+ * another disk. rolled-back: the disk is older than it was. not-yet-a-member: the peer knows of no
+ * admission (it may merely lag). fenced: the peer is of a newer generation, begun without this
+ * member. Repeated while it goes on, by each peer at most once a second.
  */
 export interface SelfRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
@@ -240,7 +241,10 @@ export interface PeerReport {
   readonly matchIndex: Index | null
 }
 
-/** One end of a duplex message link. Messages arrive in order, in a later turn than they were posted in. */
+/**
+ * One end of a duplex message link. Messages arrive in order, in a later turn than they were posted
+ * in.
+ */
 export interface ThreadLink<In, Out> {
   /** Set before the first message can arrive. */
   onMessage: (message: In) => void

@@ -3,7 +3,9 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 /** What the room writes: one sentence a line, with fields beside it. The shape is pino's. */
 export type Logger = Readonly<Record<LogLevel, (fields: object, message: string) => void>>
 
-/** Lets one line a key through per window, so a peer that knocks in vain every second fills no disk. */
+/**
+ * Lets one line a key through per window, so a peer that knocks in vain every second fills no disk.
+ */
 export class LogThrottle {
   readonly #windowMs: number
   readonly #keysMax: number

@@ -20,7 +20,10 @@ import { integer } from '../lib/safe-integer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
-/** What a Raft stream carries beside its Hello. A frame of a kind this release does not know is `unknown`. */
+/**
+ * What a Raft stream carries beside its Hello. A frame of a kind this release does not know is
+ * `unknown`.
+ */
 export type RaftContent =
   | { readonly kind: 'hello'; readonly hello: Hello }
   | { readonly kind: 'message'; readonly message: Message }
@@ -34,8 +37,9 @@ type WireBody = RaftMessage['body']
 type AppendRequest = Extract<Message, { readonly type: 'appendRequest' }>
 
 /**
- * Encodes outgoing Raft messages. Followers are mostly sent the same entries, so the last packing is kept: an entry is
- * what its index and term say (log matching), hence first index, last index and last term name the bytes.
+ * Encodes outgoing Raft messages. Followers are mostly sent the same entries, so the last packing
+ * is kept: an entry is what its index and term say (log matching), hence first index, last index
+ * and last term name the bytes.
  */
 export class MessageEncoder {
   #first = 0
@@ -117,7 +121,10 @@ type BodyInit<C extends WireBody['case']> = C extends string
   ? Omit<Extract<WireBody, { case: C }>['value'], '$typeName' | '$unknown'>
   : never
 
-/** Plain fields become the message's own by `create` of the whole; the cast joins case and value again. */
+/**
+ * Plain fields become the message's own by `create` of the whole; the cast joins case and value
+ * again.
+ */
 function wire<C extends NonNullable<WireBody['case']>>(kind: C, value: BodyInit<C>): WireBody {
   return { case: kind, value } as unknown as WireBody
 }
@@ -163,7 +170,8 @@ export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
 }
 
 /**
- * @param from the peer that the stream was proven to belong to: a message cannot claim another sender.
+ * @param from the peer that the stream was proven to belong to: a message cannot claim another
+ * sender.
  * @throws when the bytes are no such frame or a number in it is beyond a safe integer.
  */
 export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftContent {

@@ -15,7 +15,10 @@ import type { RetentionOptions } from './snapshots/log-retention.ts'
 import { SnapshotSource } from './snapshots/snapshot-source.ts'
 import type { SnapshotEvent } from './snapshots/snapshot-source.ts'
 
-/** The consensus thread is told how far apply is this often, or after so many entries: it only bounds a lag that is far longer. */
+/**
+ * The consensus thread is told how far apply is this often, or after so many entries: it only
+ * bounds a lag that is far longer.
+ */
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
 
@@ -43,8 +46,9 @@ export interface StateFollowerParts {
 }
 
 /**
- * How the state follows the log: entries are applied in order, the log is cut behind what is persisted, a snapshot takes the
- * place of a state that fell behind, and one that differs from the other members' is set right.
+ * How the state follows the log: entries are applied in order, the log is cut behind what is
+ * persisted, a snapshot takes the place of a state that fell behind, and one that differs from the
+ * other members' is set right.
  */
 export class StateFollower {
   readonly #parts: StateFollowerParts

@@ -17,7 +17,10 @@ export interface ComposedConfig {
   readonly seeds: readonly string[]
 }
 
-/** The text of a configuration in which everything else keeps its default; certificate and key stand beside it. */
+/**
+ * The text of a configuration in which everything else keeps its default; certificate and key stand
+ * beside it.
+ */
 export function composeConfig(composed: ComposedConfig): string {
   const { seeds, meshBind, meshAdvertise } = composed
   const values = {
@@ -38,7 +41,8 @@ export function composeConfig(composed: ComposedConfig): string {
 }
 
 /**
- * The same configuration with these seeds; comments, order and everything else stay as the operator wrote them.
+ * The same configuration with these seeds; comments, order and everything else stay as the operator
+ * wrote them.
  * @param text a configuration that loads without faults.
  */
 export function withSeeds(text: string, seeds: readonly string[]): string {

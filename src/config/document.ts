@@ -1,6 +1,6 @@
 import { environmentName } from './load.ts'
 import { required } from './option.ts'
-import type { Fields, Node, Option } from './option.ts'
+import type { Fields, List, Node, Option } from './option.ts'
 import { controllerOptions } from './options.ts'
 
 /** docs/configuration.md: the options table as prose. A test holds the file equal to this. */
@@ -11,7 +11,7 @@ A YAML file, checked as a whole before anything is started: \`flotilla controlle
 Unknown keys are faults. Relative paths start at the folder of the file.
 
 Each option can be set by an environment variable, which wins over the file; its relative paths start at the working folder. Lists are
-written with commas between, items of \`web\` by their number (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
+written with commas between, items of \`web\` and \`serverCertificates\` by their number (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
 
 ${tablesOf(controllerOptions)}
 ## Rules between options
@@ -20,6 +20,7 @@ ${tablesOf(controllerOptions)}
 - \`raft.electionTimeoutMs\` is at least 4 times \`raft.heartbeatMs\`; \`raft.electionTimeoutMaxMs\` exceeds it by 2 ticks or more.
 - \`limits.writeTimeoutMs\` is below \`api.requestTimeoutMs\`.
 - No two listeners take the same address.
+- No two of \`identity\` and \`serverCertificates\` name the same \`cert\`.
 - \`identity.signer\` has both \`cert\` and \`key\`, or neither.
 - \`logFile.path\` is outside of \`data\`.
 - \`backup.folder\` needs \`backup.recipient\` beside it, and is outside of \`data\`.
@@ -42,7 +43,7 @@ function tablesOf(fields: Fields): string {
 /** With its own options first, then the sections in it. */
 function sectionOf(key: string, node: Exclude<Node, Option<unknown>>): string {
   const prefix = node.kind === 'list' ? `${key}[].` : `${key}.`
-  const title = node.kind === 'list' ? `${key} (a list of 1 to ${node.itemsMax})` : key
+  const title = node.kind === 'list' ? `${key} (a list of ${countOf(node)})` : key
   const rows: [string, Node][] = []
   let inner = ''
   for (const [name, member] of Object.entries(node.fields)) {
@@ -50,6 +51,10 @@ function sectionOf(key: string, node: Exclude<Node, Option<unknown>>): string {
     else inner += sectionOf(prefix + name, member)
   }
   return `## ${title}\n\n${node.why}\n\n${tableOf(rows)}\n${inner}`
+}
+
+function countOf({ itemsMin, itemsMax }: List<Fields>): string {
+  return itemsMin === 0 ? `up to ${itemsMax}` : `${itemsMin} to ${itemsMax}`
 }
 
 function tableOf(rows: readonly [string, Node][]): string {

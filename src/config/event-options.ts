@@ -15,62 +15,59 @@ const MINUTE_MS = 60 * 1000
 const HOUR_MS = 60 * MINUTE_MS
 
 /** Where events are written to; streams over HTTP say themselves what they want. */
-export const eventOptions = section(
-  'What happens in the network, as a stream of events; see events.md.',
-  {
-    file: section('A file of events, a line of JSON each.', {
-      path: option(optionalPath(), {
-        default: null,
-        scope: 'node',
-        why: 'File that they are written to, mode 0600, outside of data. null: none is written.',
-      }),
-      namespaces: option(choices(EVENT_NAMESPACES), {
-        default: EVENT_NAMESPACES.filter((one) => one !== 'metrics'),
-        scope: 'node',
-        why: 'What is written.',
-      }),
-      bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
-        default: 64 * MIB,
-        scope: 'node',
-        why: 'A file that would grow beyond is renamed to path.1, the one of before to path.2, and so on.',
-      }),
-      keep: option(integer(1, 100), {
-        default: 5,
-        scope: 'node',
-        why: 'So many earlier files are kept.',
-      }),
-      fsync: option(boolean(), {
-        default: false,
-        scope: 'node',
-        why: 'Whether each batch is on the disk before the next is written. false: the system decides, and a crash of the host may take the last seconds along.',
-      }),
-    }),
-    stdout: section('Events on the standard output, between the lines of the log.', {
-      namespaces: option(choicesOrNone(EVENT_NAMESPACES), {
-        default: [],
-        scope: 'node',
-        why: 'What is written there; none by default.',
-      }),
-    }),
-    metricsIntervalMs: option(integer(1000, HOUR_MS), {
-      default: MINUTE_MS,
+export const eventOptions = section('Stream of events of the network; see events.md.', {
+  file: section('File of events, one line of JSON each.', {
+    path: option(optionalPath(), {
+      default: null,
       scope: 'node',
-      why: 'How often this controller emits its own metrics, while somebody reads them.',
+      why: 'Path of the event file, mode 0600, outside of data. null: none.',
     }),
-    entityCountIntervalMs: option(integer(1000, 24 * HOUR_MS), {
-      default: 5 * MINUTE_MS,
+    namespaces: option(choices(EVENT_NAMESPACES), {
+      default: EVENT_NAMESPACES.filter((one) => one !== 'metrics'),
       scope: 'node',
-      why: 'How often the leader counts the records of each kind, while somebody reads that.',
+      why: 'Namespaces written to the file.',
     }),
-    metricFilter: option(pattern(), {
-      default: '',
+    bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
+      default: 64 * MIB,
       scope: 'node',
-      why: 'Which metrics go to file and standard output, by their names.',
+      why: 'Size at which the file is rotated to path.1, path.1 to path.2, and so on.',
     }),
-    sourceFilter: option(pattern(), {
-      default: '',
+    keep: option(integer(1, 100), {
+      default: 5,
       scope: 'node',
-      why: 'The same by the id of the controller or router that they are of.',
+      why: 'Number of rotated files kept.',
     }),
-  },
-)
+    fsync: option(boolean(), {
+      default: false,
+      scope: 'node',
+      why: 'Syncs each batch to disk before the next one. false: a crash of the host may lose the last seconds.',
+    }),
+  }),
+  stdout: section('Events on standard output, between the log lines.', {
+    namespaces: option(choicesOrNone(EVENT_NAMESPACES), {
+      default: [],
+      scope: 'node',
+      why: 'Namespaces written to standard output; none by default.',
+    }),
+  }),
+  metricsIntervalMs: option(integer(1000, HOUR_MS), {
+    default: MINUTE_MS,
+    scope: 'node',
+    why: 'Interval of the metrics of this controller, while anyone reads them.',
+  }),
+  entityCountIntervalMs: option(integer(1000, 24 * HOUR_MS), {
+    default: 5 * MINUTE_MS,
+    scope: 'node',
+    why: 'Interval at which the leader counts the records of each kind, while anyone reads that.',
+  }),
+  metricFilter: option(pattern(), {
+    default: '',
+    scope: 'node',
+    why: 'Metrics written to file and standard output, by name.',
+  }),
+  sourceFilter: option(pattern(), {
+    default: '',
+    scope: 'node',
+    why: 'The same, by the id of their controller or router.',
+  }),
+})

@@ -5,7 +5,10 @@ import type { Fields } from './option.ts'
 import { controllerOptions } from './options.ts'
 import type { ControllerConfig } from './options.ts'
 
-/** SHA-256 over the options of scope `cluster`, by name and value: peers compare it when they connect. */
+/**
+ * SHA-256 over the options of scope `cluster`, by name and value: peers compare it when they
+ * connect.
+ */
 export function sharedOptionsSha256(config: ControllerConfig): Uint8Array {
   const shared: Record<string, unknown> = {}
   collect(controllerOptions, config, '', shared)

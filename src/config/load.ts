@@ -11,6 +11,7 @@ import { controllerOptions } from './options.ts'
 import type { ControllerConfig } from './options.ts'
 import { relationFaults } from './relations.ts'
 import { nearest } from './suggest.ts'
+import { syntaxFaults } from './yaml-syntax.ts'
 
 export const CONFIG_BYTES_MAX = 1024 * 1024
 const SHOWN_LENGTH_MAX = 60
@@ -40,7 +41,8 @@ export function formatFault({ source, line, key, problem }: ConfigFault): string
 
 /**
  * Reads a controller's configuration: the YAML file, then environment variables over it
- * (`raft.tickMs` is FLOTILLA_RAFT_TICK_MS). Every fault is found in one go; nothing is thrown for a bad file.
+ * (`raft.tickMs` is FLOTILLA_RAFT_TICK_MS). Every fault is found in one go; nothing is thrown for a
+ * bad file.
  */
 export function loadControllerConfig(path: string, environment: Environment): LoadedConfig {
   const file = resolve(path)
@@ -49,7 +51,9 @@ export function loadControllerConfig(path: string, environment: Environment): Lo
   return parseControllerConfig(file, read.text, environment)
 }
 
-/** As `loadControllerConfig`, for text already read; relative paths start at the folder of `file`. */
+/**
+ * As `loadControllerConfig`, for text already read; relative paths start at the folder of `file`.
+ */
 export function parseControllerConfig(
   file: string,
   text: string,
@@ -58,13 +62,8 @@ export function parseControllerConfig(
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines })
   if (document.errors.length > 0) {
-    const faults = document.errors.map(({ message, pos }) => ({
-      source: file,
-      line: lines.linePos(pos[0]).line,
-      key: '',
-      problem: message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? 'no YAML',
-    }))
-    return { ok: false, faults }
+    const faults = syntaxFaults(document.errors, lines)
+    return { ok: false, faults: faults.map((fault) => ({ source: file, key: '', ...fault })) }
   }
   const reader = new Reader(file, document, lines, environment)
   const config = reader.read(controllerOptions)
@@ -110,7 +109,9 @@ function readConfigFile(file: string): FileText {
     if (statSync(file).size > CONFIG_BYTES_MAX) {
       return { ok: false, problem: `is larger than ${CONFIG_BYTES_MAX} bytes` }
     }
-    return { ok: true, text: readFileSync(file, 'utf8') }
+    const text = readFileSync(file, 'utf8')
+    if (text.includes('\0')) return { ok: false, problem: 'is not a text file' }
+    return { ok: true, text }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
     if (code === 'ENOENT') return { ok: false, problem: 'file not found' }
@@ -131,6 +132,8 @@ class Reader {
   readonly #document: Document
   readonly #lines: LineCounter
   readonly #environment: Environment
+  /** Keys that a misspelled one was probably meant to be: that they are missing is said already. */
+  readonly #meant: string[] = []
   /** Where each key was found, for the faults found later. */
   readonly #places = new Map<string, Pick<ConfigFault, 'source' | 'line'>>()
 
@@ -203,7 +206,7 @@ class Reader {
       if (value === undefined) this.#addUnexpected(member, key, this.#show(found))
       return value
     }
-    if (member.default === required) {
+    if (member.default === required && !this.#isMeant(key)) {
       this.addFault(key, `is missing; expected ${member.type.expected}`)
     }
     return member.default
@@ -211,7 +214,8 @@ class Reader {
 
   #readList(member: List<Fields>, node: unknown, isGiven: boolean, key: string): unknown[] {
     const found = this.#resolve(node)
-    if (!isGiven || !isSeq(found) || found.items.length === 0) {
+    if (!isGiven && (member.itemsMin === 0 || this.#isMeant(key))) return []
+    if (!isGiven || !isSeq(found) || found.items.length < member.itemsMin) {
       const problem = isGiven ? `found ${this.#show(found)}` : 'is missing'
       const keys = Object.keys(member.fields).join(', ')
       this.addFault(key, `${problem}; expected a list of sections with the keys ${keys}`)
@@ -232,18 +236,24 @@ class Reader {
     this.addFault(key, `expected ${member.type.expected}, found ${found}`)
   }
 
+  #isMeant(key: string): boolean {
+    return this.#meant.some((meant) => key === meant || key.startsWith(`${meant}.`))
+  }
+
   #addUnknown(fields: Fields, name: string, prefix: string): void {
     const suggestion = nearest(name, Object.keys(fields))
+    if (suggestion !== null) this.#meant.push(prefix + suggestion)
     const hint =
       suggestion === null
-        ? `known here are ${Object.keys(fields).join(', ')}`
+        ? `known keys: ${Object.keys(fields).join(', ')}`
         : `did you mean ${prefix}${suggestion}?`
     this.addFault(prefix + shorten(name), `unknown key; ${hint}`)
   }
 
   /**
-   * A variable that is nearly one of ours is a typo that would otherwise go unnoticed. Others are left alone: a
-   * Kubernetes service named flotilla, say, sets FLOTILLA_PORT and FLOTILLA_SERVICE_HOST in every pod.
+   * A variable that is nearly one of ours is a typo that would otherwise go unnoticed. Others are
+   * left alone: a Kubernetes service named flotilla, say, sets FLOTILLA_PORT and
+   * FLOTILLA_SERVICE_HOST in every pod.
    */
   #checkEnvironmentNames(): void {
     const known = new Set([...this.#places.keys()].map(environmentName))

@@ -7,11 +7,16 @@ import { isControllerId, isTrustDomain, parseHostPort } from '../lib/names.ts'
 /** `cluster`: equal on every controller, and part of the fingerprint that peers compare. */
 export type Scope = 'node' | 'cluster'
 
-/** How one value is read. `read` gets what YAML gave, or the text of an environment variable through `fromText`. */
+/**
+ * How one value is read. `read` gets what YAML gave, or the text of an environment variable through
+ * `fromText`.
+ */
 export interface ValueType<T> {
   /** Completes the sentence "expected …". */
   readonly expected: string
-  /** @param folder relative paths start there. @returns undefined when the value is not acceptable. */
+  /**
+   * @param folder relative paths start there. @returns undefined when the value is not acceptable.
+   */
   read(raw: unknown, folder: string): T | undefined
   /** An environment variable's text as the YAML value it stands for. */
   fromText(text: string): unknown
@@ -35,10 +40,14 @@ export interface Section<F> {
   readonly why: string
 }
 
-/** A list of like sections; required, as there is no sensible one to fall back on. */
+/**
+ * A list of like sections; required unless it may be empty, as there is no sensible one to fall
+ * back on.
+ */
 export interface List<F> {
   readonly kind: 'list'
   readonly fields: F
+  readonly itemsMin: 0 | 1
   readonly itemsMax: number
   readonly why: string
 }
@@ -75,7 +84,12 @@ export function section<F>(why: string, fields: F): Section<F> {
 }
 
 export function list<F>(itemsMax: number, why: string, fields: F): List<F> {
-  return { kind: 'list', fields, itemsMax, why }
+  return { kind: 'list', fields, itemsMin: 1, itemsMax, why }
+}
+
+/** None or more; none where it is left out. */
+export function optionalList<F>(itemsMax: number, why: string, fields: F): List<F> {
+  return { ...list(itemsMax, why, fields), itemsMin: 0 }
 }
 
 const asIs = (text: string): unknown => text
@@ -223,7 +237,10 @@ function isNetwork(value: unknown): value is string {
 
 const WORD_LENGTH_MAX = 4096
 
-/** A command with its arguments, none of them seen by a shell; an empty list: no command. As text: a JSON list. */
+/**
+ * A command with its arguments, none of them seen by a shell; an empty list: no command. As text: a
+ * JSON list.
+ */
 export function command(wordsMax: number): ValueType<readonly string[]> {
   return {
     expected: `a list of up to ${wordsMax} words, the first of them the absolute path of a program`,
@@ -247,7 +264,9 @@ function isWord(value: unknown): value is string {
 
 const PATH_LENGTH_MAX = 4096
 
-/** Relative to the folder of the configuration file; from the environment, to the working folder. */
+/**
+ * Relative to the folder of the configuration file; from the environment, to the working folder.
+ */
 export function path(): ValueType<string> {
   return {
     expected: 'a path',

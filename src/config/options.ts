@@ -19,6 +19,7 @@ import {
   trustDomain,
 } from './option.ts'
 import type { ValuesOf } from './option.ts'
+import { identityOptions, renewal, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
 
 const MIB = 1024 * 1024
@@ -33,7 +34,9 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 const node = 'node'
 const cluster = 'cluster'
 
-/** Every option of a controller: the one place that says what may be configured, and why one would. */
+/**
+ * Every option of a controller: the one place that says what may be configured, and why one would.
+ */
 export const controllerOptions = {
   id: option(controllerId(), {
     default: required,
@@ -50,78 +53,47 @@ export const controllerOptions = {
     scope: cluster,
     why: 'Trust domain of the SPIFFE ids of this cluster: spiffe://<trustDomain>/controller/<id>.',
   }),
-  identity: section('Certificate and key of this controller, for peers and clients.', {
-    cert: option(path(), {
-      default: required,
-      scope: node,
-      why: 'PEM: its own certificate, then the intermediates.',
-    }),
-    key: option(path(), {
-      default: required,
-      scope: node,
-      why: 'PEM private key of the certificate, mode 0600.',
-    }),
-    ca: option(path(), {
-      default: required,
-      scope: node,
-      why: 'PEM: the CA certificates that peers are verified against.',
-    }),
-    signer: section(
-      'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
-      {
-        cert: option(optionalPath(), {
-          default: null,
-          scope: node,
-          why: 'PEM: its CA certificate, then those above it that identity.ca does not hold.',
-        }),
-        key: option(optionalPath(), {
-          default: null,
-          scope: node,
-          why: 'PEM private key of it, mode 0600. Take it away once the cluster is formed.',
-        }),
-      },
-    ),
-  }),
+  identity: identityOptions,
   cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
     bind: option(hostPort(), {
       default: required,
       scope: node,
-      why: 'Where this controller listens for its peers.',
+      why: 'Listen address for peers.',
     }),
     advertise: option(hostPort(), {
       default: required,
       scope: node,
-      why: 'Under which address its peers reach it.',
+      why: 'Address that peers connect to.',
     }),
     seeds: option(hostPorts(32), {
       default: [],
       scope: node,
-      why: 'Addresses to find moved peers; a name may resolve to several addresses. Peers are verified by certificate.',
+      why: 'Addresses to find peers that have moved; a name may resolve to several. Peers are verified by certificate.',
     }),
     resolvers: option(addressPorts(8), {
       default: [],
       scope: node,
-      why: "DNS servers that the names of peers and in seeds are asked of first, as address:port; the host's own when empty.",
+      why: 'DNS servers asked first for the names of peers and seeds, as address:port; empty: those of the host.',
     }),
     priority: option(integer(0, 100), {
       default: 50,
       scope: node,
-      why: 'The connected voter with the highest one is to lead, once it was healthy for 30 s; equal ones leave leadership where it is.',
+      why: 'The voter with the highest priority becomes leader after 30 s of good health. Among equal priorities leadership stays.',
     }),
     slowFsyncMs: option(integer(10, 60_000), {
       default: 250,
       scope: node,
-      why: 'A leader whose 99th percentile of log syncs stays beyond it hands over to a member that is well below.',
+      why: 'A leader whose 99th percentile of log fsync stays above this transfers leadership to a faster voter.',
     }),
     slowLoopMs: option(integer(10, 60_000), {
       default: 200,
       scope: node,
-      why: 'The same for the delay of its event loops.',
+      why: 'The same for event loop delay.',
     }),
     snapshotBytesPerSecond: option(integer(MIB, 64 * 1024 * MIB), {
       default: 64 * MIB,
       scope: node,
-      why: 'Most bytes of snapshots that this controller sends in a second, to all controllers together.',
+      why: 'Maximum bytes of snapshots sent per second, to all controllers together.',
     }),
   }),
   routers: section('The listener that routers connect to.', {
@@ -132,72 +104,74 @@ export const controllerOptions = {
     }),
   }),
   web: list(16, 'HTTPS listeners. One that serves every API is the usual case.', {
-    bind: option(hostPort(), { default: required, scope: node, why: 'Where it listens.' }),
+    bind: option(hostPort(), { default: required, scope: node, why: 'Listen address.' }),
     advertise: option(hostPort(), {
       default: required,
       scope: node,
-      why: 'Under which address clients reach it; the certificate must name this host.',
+      why: 'Address that clients connect to; the certificate must contain this host.',
     }),
     apis: option(choices(WEB_API_NAMES), {
       default: API_NAMES,
       scope: node,
-      why: 'Which APIs it serves. metrics: nothing but metrics and health, without any log-in, on a private address of its own.',
+      why: 'APIs served. metrics: only metrics and health checks, without log-in; needs a private address of its own.',
     }),
   }),
-  raft: section('Timing of the consensus. Equal on every controller.', {
+  serverCertificates,
+  renewal,
+  raft: section('Raft timing; must be equal on every controller.', {
     tickMs: option(integer(5, 1000), {
       default: 50,
       scope: cluster,
-      why: 'Step of the clock that all other times here are multiples of.',
+      why: 'Raft clock tick; the other times of this section are multiples of it.',
     }),
     heartbeatMs: option(integer(5, 10_000), {
       default: 100,
       scope: cluster,
-      why: 'How often a leader is heard. Longer than a round trip between controllers.',
+      why: 'Interval of leader heartbeats. Must be longer than a round trip between controllers.',
     }),
     electionTimeoutMs: option(integer(50, 60_000), {
       default: 600,
       scope: cluster,
-      why: 'Silence after which another leader is sought: shorter recovers sooner, longer survives slow disks and networks.',
+      why: 'Minimum time without a heartbeat before an election. Shorter: faster failover; longer: tolerates slow disks and networks.',
     }),
     electionTimeoutMaxMs: option(integer(50, 120_000), {
       default: 1200,
       scope: cluster,
-      why: 'Upper end of the random timeout; the wider the span, the rarer are split votes.',
+      why: 'Maximum of the randomized election timeout; a wider range makes split votes rarer.',
     }),
   }),
   log: section('The write-ahead log.', {
     retainEntries: option(integer(100, 10_000_000), {
       default: 20_000,
       scope: node,
-      why: 'Entries kept for controllers that lag behind; further behind, they are sent a snapshot.',
+      why: 'Log entries kept for lagging controllers; a controller that is further behind gets a snapshot.',
     }),
     retainBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 8 * MIB,
       scope: node,
-      why: 'Most bytes of such entries, also kept in memory.',
+      why: 'Maximum bytes of these entries, which are also kept in memory.',
     }),
     catchUpBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
       scope: node,
-      why: 'The same on a leader while it sends a snapshot, of the entries that come after it; with more, another snapshot must follow.',
+      why: 'Maximum bytes of entries kept while a snapshot is sent; with more, the receiver needs another snapshot.',
     }),
     segmentBytes: option(integer(MIB, 1024 * MIB), {
       default: 16 * MIB,
       scope: node,
-      why: 'Size of one log file, allocated ahead.',
+      why: 'Size of a log segment, preallocated.',
     }),
     lowSpaceBytes: option(integer(0, 1024 * 1024 * MIB), {
       default: 64 * MIB,
       scope: node,
-      why: 'Free space below which writes are refused, while there is still room to recover in.',
+      why: 'Free disk space below which the controller stops, so that there is room left for recovery.',
     }),
   }),
   audit: section('Audit log.', {
     log: option(boolean(), {
       default: true,
       scope: node,
-      why: 'A line in the log of this controller for each write that it received, whatever `logLevel` says.',
+      why: 'Log line for each write that this controller received, independent of `logLevel`.',
     }),
   }),
   api: section('HTTP APIs.', {
@@ -229,7 +203,7 @@ export const controllerOptions = {
     refusedSignerNetworks: option(networks(64), {
       default: [],
       scope: node,
-      why: 'Further networks that keys of external JWT signers are not fetched from: your own, where all providers are outside.',
+      why: 'Further networks that keys of external JWT signers are never fetched from, such as your internal ones.',
     }),
     httpSignerKeys: option(boolean(), {
       default: false,
@@ -242,7 +216,7 @@ export const controllerOptions = {
       why: 'PEM: CA certificates that providers of such keys are verified against, beside those of the system. Read at the start.',
     }),
   }),
-  enrollment: section('One-time tokens that identities and routers enroll by.', {
+  enrollment: section('One-time enrollment tokens of identities and routers.', {
     identityMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
       scope: node,
@@ -251,34 +225,34 @@ export const controllerOptions = {
     routerMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
       scope: node,
-      why: 'The same for a router that is made, or that is to enroll again.',
+      why: 'The same for a router that is created or enrolls again.',
     }),
     certificateDays: option(integer(1, 10 * 365), {
       default: 365,
       scope: node,
-      why: 'Lifetime of the certificates that identities and routers are issued; none outlives the issuing authority.',
+      why: 'Lifetime of the certificates issued to identities and routers; limited by that of the issuing authority.',
     }),
     sessionCertificateMinutes: option(integer(5, 7 * 24 * 60), {
       default: 12 * 60,
       scope: node,
-      why: 'The same for the certificate that an identity is issued for one API session.',
+      why: 'The same for the certificate of one API session.',
     }),
   }),
   limits: section('Limits of one controller.', {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,
       scope: node,
-      why: 'Concurrent writes through this controller; beyond it, and beyond the share of one caller, 429.',
+      why: 'Concurrent writes through this controller; more, in total or of one caller, are refused with 429.',
     }),
     waitingRequestsMax: option(integer(16, 65_536), {
       default: 4096,
       scope: node,
-      why: 'Requests that wait for a write, an index or a password hash; shared by callers in the same way.',
+      why: 'Requests waiting for a write, an index or a password hash; limited in the same way.',
     }),
     logInsMax: option(integer(2, 4096), {
       default: 64,
       scope: node,
-      why: 'Concurrent log-ins, shared among source addresses; beyond it 429.',
+      why: 'Concurrent log-ins, shared among source addresses; more are refused with 429.',
     }),
     writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
       default: 8000,
@@ -299,23 +273,23 @@ export const controllerOptions = {
   logLevel: option(choice(LOG_LEVELS), {
     default: 'info',
     scope: node,
-    why: 'Least severe lines that are written.',
+    why: 'Minimum severity of log lines.',
   }),
-  logFile: section('Where lines are written, when not to the standard output.', {
+  logFile: section('Log file, instead of standard output.', {
     path: option(optionalPath(), {
       default: null,
       scope: node,
-      why: 'File of the lines, mode 0600, outside of data. null: the standard output, for a service manager to keep.',
+      why: 'Path of the log file, mode 0600, outside of data. null: standard output, for the service manager.',
     }),
     bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 64 * MIB,
       scope: node,
-      why: 'A file that would grow beyond is renamed to path.1, the one of before to path.2, and so on.',
+      why: 'Size at which the file is rotated to path.1, path.1 to path.2, and so on.',
     }),
     keep: option(integer(1, 100), {
       default: 5,
       scope: node,
-      why: 'So many earlier files are kept.',
+      why: 'Number of rotated files kept.',
     }),
   }),
   backup: section('Scheduled backups of this controller; see backup.md.', {
@@ -327,23 +301,23 @@ export const controllerOptions = {
     recipient: option(optionalPath(), {
       default: null,
       scope: node,
-      why: 'PEM: public key or certificate that they are encrypted for; needed with backup.folder. Keep the private half away from controllers.',
+      why: 'PEM: public key or certificate to encrypt backups for; required with backup.folder. Keep the private key away from controllers.',
     }),
     everyMs: option(integer(MINUTE_MS, 31 * 24 * HOUR_MS), {
       default: 24 * HOUR_MS,
       scope: node,
-      why: 'From one to the next; a restart changes nothing of it. One that failed is tried again after 5 minutes at the latest.',
+      why: 'Interval between backups, also across restarts. A failed backup is retried within 5 minutes.',
     }),
     keep: option(integer(1, 1000), {
       default: 7,
       scope: node,
-      why: 'So many of the newest are kept of those that this controller has written; older ones go once a new one is durable.',
+      why: 'Number of backups of this controller that are kept; older ones are deleted once a new one is durable.',
     }),
     hook: option(command(32), {
       default: [],
       scope: node,
       isSecret: true,
-      why: 'Program with arguments that is run after each, with the path of the backup as its last argument: to bring it elsewhere. Run without a shell.',
+      why: 'Program and arguments run after each backup, with its path as the last argument, to copy it elsewhere. Run without a shell.',
     }),
     hookTimeoutMs: option(integer(1000, 24 * HOUR_MS), {
       default: 10 * MINUTE_MS,
@@ -355,7 +329,7 @@ export const controllerOptions = {
   threads: option(boolean(), {
     default: true,
     scope: node,
-    why: 'Consensus and disk in threads of their own, so that requests never delay heartbeats. false: all in one, to debug.',
+    why: 'Runs consensus and disk in separate threads, so that requests never delay heartbeats. false: one thread, for debugging.',
   }),
 } as const
 

@@ -15,6 +15,7 @@ export function relationFaults(config: ControllerConfig): RelationFault[] {
     ...portFaults(config),
     ...openFaults(config),
     ...signerFaults(config),
+    ...certificateFaults(config),
     ...logFileFaults(config),
     ...eventFileFaults(config),
     ...backupFaults(config),
@@ -31,7 +32,8 @@ function timingFaults({ raft }: ControllerConfig): RelationFault[] {
       })
     }
   }
-  // With fewer than four heartbeats to a timeout, one lost frame and one slow disk write cost a leader its office.
+  // With fewer than four heartbeats to a timeout, one lost frame and one slow disk write cost a
+  // leader its office.
   if (raft.electionTimeoutMs < 4 * raft.heartbeatMs) {
     faults.push({
       key: 'raft.electionTimeoutMs',
@@ -72,16 +74,18 @@ function eventFileFaults({ data, events, logFile }: ControllerConfig): RelationF
     return [{ key, problem: `must be outside of data (${data})` }]
   }
   if (path !== logFile.path) return []
-  return [{ key, problem: `is the file of the log (${path}): give events one of their own` }]
+  return [{ key, problem: `is also the log file (${path}); choose another file for events` }]
 }
 
-/** What holds the secrets of the cluster is never written for everybody; the data folder is lost with what is in it. */
+/**
+ * What holds the secrets of the cluster is never written for everybody; the data folder is lost
+ * with what is in it.
+ */
 function backupFaults({ data, backup: { folder, recipient } }: ControllerConfig): RelationFault[] {
   if (folder === null) return []
   const faults: RelationFault[] = []
   if (recipient === null) {
-    const problem =
-      'needs backup.recipient beside it, the public key that backups are encrypted for'
+    const problem = 'requires backup.recipient, the public key that backups are encrypted for'
     faults.push({ key: 'backup.folder', problem })
   }
   if (`${folder}/`.startsWith(`${data}/`)) {
@@ -96,9 +100,19 @@ function signerFaults({ identity: { signer } }: ControllerConfig): RelationFault
   return [
     {
       key: `identity.signer.${given}`,
-      problem: `needs identity.signer.${missing} beside it; give both or neither`,
+      problem: `requires identity.signer.${missing}; set both or neither`,
     },
   ]
+}
+
+/** Each is renewed by itself: two that share a file would undo each other. */
+function certificateFaults({ identity, serverCertificates }: ControllerConfig): RelationFault[] {
+  const certs = [identity.cert, ...serverCertificates.map(({ cert }) => cert)]
+  return serverCertificates.flatMap(({ cert }, at): RelationFault[] => {
+    if (certs.indexOf(cert) === at + 1) return []
+    const problem = `is named more than once (${cert}); give each certificate a file of its own`
+    return [{ key: `serverCertificates[${at}].cert`, problem }]
+  })
 }
 
 function portFaults(config: ControllerConfig): RelationFault[] {
@@ -117,12 +131,15 @@ function portFaults(config: ControllerConfig): RelationFault[] {
   return faults
 }
 
-/** What is open to whoever reaches it stands alone, and where somebody has chosen who reaches it. */
+/**
+ * What is open to whoever reaches it stands alone, and where somebody has chosen who reaches it.
+ */
 function openFaults({ web }: ControllerConfig): RelationFault[] {
   return web.flatMap(({ bind, apis }, at): RelationFault[] => {
     if (!apis.includes('metrics')) return []
     if (apis.length > 1) {
-      const problem = 'metrics needs no log-in: give it a listener of its own, on a private address'
+      const problem =
+        'metrics needs no log-in; move it to a listener of its own, on a private address'
       return [{ key: `web[${at}].apis`, problem }]
     }
     if (!EVERY_HOST.has(parseHostPort(bind)?.host ?? '')) return []

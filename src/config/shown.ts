@@ -2,9 +2,11 @@ import type { Fields, Node } from './option.ts'
 import { controllerOptions } from './options.ts'
 import type { ControllerConfig } from './options.ts'
 
-export const STRUCK_OUT = '(struck out)'
+export const STRUCK_OUT = '(redacted)'
 
-/** The values in force, fit to be given away: what the options table calls a secret is struck out. */
+/**
+ * The values in force, fit to be given away: what the options table calls a secret is struck out.
+ */
 export function shownConfig(config: ControllerConfig): unknown {
   return shownFields(controllerOptions, config)
 }

@@ -1,7 +1,11 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml'
 import type { Document, Node } from 'yaml'
 
-/** Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size. */
+import { syntaxFaults } from './yaml-syntax.ts'
+
+/**
+ * Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size.
+ */
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
 export interface YamlTreeLimits {
@@ -38,11 +42,7 @@ export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLim
   try {
     const document = parseDocument(text, { lineCounter: lines })
     if (document.errors.length > 0) {
-      const faults = document.errors.map(({ message, pos }) => ({
-        line: lines.linePos(pos[0]).line,
-        problem: message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '') ?? 'no YAML',
-      }))
-      return { ok: false, faults }
+      return { ok: false, faults: syntaxFaults(document.errors, lines) }
     }
     return {
       ok: true,

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { ControllerConfig } from '../config/options.ts'
 import type { EventLines } from '../events/sinks/stream-sink.ts'
 import type { AuditTrail } from '../ports/audit.ts'
-import type { Credentials } from './start/check.ts'
+import type { Credentials } from './start/check-certificates.ts'
 import type { RemovalAction } from './start/removal-action.ts'
 
 /** What a controller is started with. */
@@ -19,6 +19,9 @@ export interface ControllerParts {
   readonly onFatal: (error: Error) => void
   /** Of the process, UTC ms. */
   readonly startedAtMs?: number
-  /** The cluster no longer takes this controller as it is; with the meshes of the members known then. May be repeated. */
+  /**
+   * The cluster no longer takes this controller as it is; with the meshes of the members known
+   * then. May be repeated.
+   */
   readonly onOusted?: (fate: RemovalAction, addresses: readonly string[]) => void
 }

@@ -5,7 +5,6 @@ import type { JoinTickets } from '../cluster/entrance/join-tickets.ts'
 import { isOut } from '../cluster/link.ts'
 import type { SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
-import type { CertificateRenewer } from '../cluster/secrets/certificate-renewer.ts'
 import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
 import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
@@ -13,7 +12,6 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import type { PkiControl } from '../ports/pki-control.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -26,7 +24,7 @@ import { openApi } from './service/api.ts'
 import { openEvents, startEvents } from './service/events.ts'
 import type { Events } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
-import { renewCertificates } from './certificates.ts'
+import { Certificates } from './certificates/open-certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
 import type { ControllerParts } from './controller-parts.ts'
 import { sentenceOf } from './failure.ts'
@@ -34,6 +32,7 @@ import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
 import { networkAuthoritiesOf, openIssuer } from './service/issuing.ts'
 import { Listeners } from './service/listeners.ts'
+import type { CertificatesByName } from './service/listeners.ts'
 import { openAdmission, startMembership } from './membership/members.ts'
 import type { MembershipParts } from './membership/members.ts'
 import { Releases } from './releases.ts'
@@ -68,7 +67,7 @@ export class Controller {
   readonly #inForce: IdentityInForce
   #clusterNode: ClusterNode | null = null
   #membership: ReturnType<typeof startMembership> | null = null
-  #certificates: CertificateRenewer | null = null
+  #certificates: Certificates | null = null
   #secrets: Keyring | null = null
   /** As it stood beside the log at the start. */
   #roster: MembershipRecord | null = null
@@ -101,7 +100,10 @@ export class Controller {
     return present(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /** Reads certificate, key and CA files again; a set that is not good is told to the log, and the one in force stays so. */
+  /**
+   * Reads certificate, key and CA files again; a set that is not good is told to the log, and the
+   * one in force stays so.
+   */
   async reloadCertificates(): Promise<void> {
     try {
       await this.#certificates?.reload()
@@ -114,8 +116,8 @@ export class Controller {
   }
 
   /**
-   * Hands leadership over while it still serves, answers what is under way, and lets go of the data folder.
-   * Requests in these moments find the next leader, so a planned stop fails none.
+   * Hands leadership over while it still serves, answers what is under way, and lets go of the data
+   * folder. Requests in these moments find the next leader, so a planned stop fails none.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()
@@ -201,7 +203,10 @@ export class Controller {
     this.#parts.onOusted?.(fate, addresses)
   }
 
-  /** What is in it can be learned again from any peer that is still where the log says, so damage to it is no reason to stop. */
+  /**
+   * What is in it can be learned again from any peer that is still where the log says, so damage to
+   * it is no reason to stop.
+   */
   #readRoster(): MembershipRecord | null {
     try {
       return readRosterFile(this.#parts.config.data)
@@ -228,7 +233,7 @@ export class Controller {
       ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
     })
     const renewals: ((identity: MeshIdentity) => void)[] = []
-    const pki = this.#certify(opened, renewals)
+    const certificates = this.#certify(opened, renewals)
     const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
@@ -238,12 +243,15 @@ export class Controller {
         ...openLiveParts({ config, clusterNode, machine, routers, log }),
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
-        ...{ pki, backups: backups.control, restores: backups.restores },
+        ...{ pki: certificates.control, backups: backups.control, restores: backups.restores },
         ...{ events: events.streams, tell: events.tell },
       },
     })
     api.start()
-    const listeners = await Listeners.open(api, config, credentials)
+    const { servers } = certificates
+    const byName: CertificatesByName | null =
+      servers.all.length === 0 ? null : (name) => servers.contextFor(name)
+    const listeners = await Listeners.open(api, config, credentials, byName)
     this.#releases.push(async () => {
       events.closeStreams()
       await listeners.close()
@@ -256,7 +264,7 @@ export class Controller {
     this.#releases.push(() => snapshots.close())
     renewals.push((identity) => listeners.renew(identity))
     renewals.push((identity) => routers.renew(identity))
-    this.#certificates?.start()
+    certificates.start()
     const admin = await AdminSocket.open(api, config.data, `v${programVersion()}`)
     this.#releases.push(() => admin.close())
     backups.start()
@@ -278,13 +286,16 @@ export class Controller {
     return { management, admission: openAdmission(parts, this.#inForce) }
   }
 
-  /** Looks after the certificates of mesh and listeners, once it is started. @param renewals told of each renewal. */
-  #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): PkiControl {
+  /**
+   * Looks after the certificates of mesh and listeners, once it is started. @param renewals told of
+   * each renewal.
+   */
+  #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#parts
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
-    const { renewer, control } = renewCertificates({
+    const certificates = new Certificates({
       actions: new ActionLog(clusterNode, log),
       ...{ config, credentials, log, alarms: clusterNode.alarms },
       authority: {
@@ -300,13 +311,15 @@ export class Controller {
         clusterNode.configuration().record.members.find((member) => member.id === id)
           ?.publicKeySha256 ?? null,
     })
-    this.#certificates = renewer
-    secrets.onChange(() => void renewer.look())
-    this.#releases.push(() => renewer.stop())
-    return control
+    this.#certificates = certificates
+    secrets.onChange(() => certificates.look())
+    this.#releases.push(() => certificates.stop())
+    return certificates
   }
 
-  /** The shared secrets, opened with the key of this controller; in force before the first request. */
+  /**
+   * The shared secrets, opened with the key of this controller; in force before the first request.
+   */
   async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#parts
     const keyring = new Keyring({

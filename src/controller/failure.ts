@@ -21,7 +21,9 @@ export function sentenceOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What an operator can act on becomes one line; the rest is a mistake of ours and keeps its stack. */
+/**
+ * What an operator can act on becomes one line; the rest is a mistake of ours and keeps its stack.
+ */
 export function operatorFailure(error: unknown): unknown {
   if (error instanceof StoreError) return new CommandFailure(EXIT_FAILED, error.message, error)
   const isSystemError = error instanceof Error && 'syscall' in error
@@ -39,8 +41,14 @@ const remedies: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
+/** Of a path that is only looked at, nothing was to be created. */
+function isReading(error: Error & { readonly code?: unknown }): boolean {
+  const { syscall } = error as { readonly syscall?: unknown }
+  return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))
+}
+
 /** `EACCES: permission denied, mkdir '/x'`, and what to do about it. */
 function systemSentence(error: Error & { readonly code?: unknown }): string {
-  const remedy = remedies[String(error.code)]
+  const remedy = isReading(error) ? 'check the path' : remedies[String(error.code)]
   return remedy === undefined ? error.message : `${error.message}; ${remedy}`
 }

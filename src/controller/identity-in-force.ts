@@ -1,6 +1,6 @@
 import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import type { Credentials } from './start/check.ts'
+import type { Credentials } from './start/check-certificates.ts'
 
 /** The certificates in force; they change when they are renewed or read again. */
 export class IdentityInForce {

@@ -37,7 +37,8 @@ export class LogLevelSwitch implements LogLevelControl {
     // Beside both levels, so that a switch to `error` is logged as well.
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
-    // Not waited for: without a quorum, which is when details are needed most, it takes until the time limit of a write.
+    // Not waited for: without a quorum, which is when details are needed most, it takes until the
+    // time limit of a write.
     void this.#actions.note(
       { action: 'set-log-level', target: this.#id, outcome: 'done', reason: `${from} to ${level}` },
       by,

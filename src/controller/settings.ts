@@ -26,7 +26,9 @@ const apiNames: Readonly<Record<ConfiguredApi, ApiName>> = {
   'health-checks': 'host',
 }
 
-/** Where each API stands below its listener's base URL; controllers tell each other whole addresses. */
+/**
+ * Where each API stands below its listener's base URL; controllers tell each other whole addresses.
+ */
 const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'edge-client': '/edge/client/v1',
   'edge-management': '/edge/management/v1',
@@ -68,7 +70,9 @@ export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
   return routerAddress === null ? ofApis : [...ofApis, ofRouters]
 }
 
-/** `tls:host:port`: the host that peers reach this controller by is one that its certificate names. */
+/**
+ * `tls:host:port`: the host that peers reach this controller by is one that its certificate names.
+ */
 function routerAddressOf({ cluster, routers }: ControllerConfig): string | null {
   const bind = routers.bind === null ? null : parseHostPort(routers.bind)
   const advertised = parseHostPort(cluster.advertise)
@@ -106,8 +110,8 @@ export function keyEndpointRulesOf({ api }: ControllerConfig, caPem: string): Ke
 }
 
 /**
- * A hash at a time for each two cores: log-ins leave a core to whoever writes. At most three, so that one of libuv's
- * four threads is left to the state store.
+ * A hash at a time for each two cores: log-ins leave a core to whoever writes. At most three, so
+ * that one of libuv's four threads is left to the state store.
  */
 export function passwordHashesFor(cores: number): number {
   return Math.min(3, Math.max(1, Math.floor(cores / 2)))

@@ -12,9 +12,9 @@ interface Manifest {
 }
 
 /**
- * What the version operation answers, and the `server` header: clients of the API family read it as semver and switch
- * features on by it (service edge routers from 1.0, config types in lists from 1.1), so it names the family's level that
- * is served, not this program's own version.
+ * What the version operation answers, and the `server` header: clients of the API family read it as
+ * semver and switch features on by it (service edge routers from 1.0, config types in lists from
+ * 1.1), so it names the family's level that is served, not this program's own version.
  */
 export const API_FAMILY_VERSION = 'v2.0.0'
 
@@ -30,7 +30,10 @@ export function programDate(): string {
   return Number.isNaN(date.getTime()) ? statSync(manifest).mtime.toISOString() : date.toISOString()
 }
 
-/** 12 hex digits of the commit that is checked out, or that it was built from; `unknown` where neither is known. */
+/**
+ * 12 hex digits of the commit that is checked out, or that it was built from; `unknown` where
+ * neither is known.
+ */
 export function programRevision(): string {
   const { built } = readManifest()
   if (built !== undefined) return built.revision === '' ? 'unknown' : built.revision.slice(0, 12)

@@ -5,8 +5,8 @@ import { integer, timestamp } from './fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * When the client view of an active identity moved: its own mark, or that of all whom the same service policies mean. Ids are
- * `i:<identity id>` and `c:<key of the class>`; served by no API.
+ * When the client view of an active identity moved: its own mark, or that of all whom the same
+ * service policies mean. Ids are `i:<identity id>` and `c:<key of the class>`; served by no API.
  */
 export const accessMark = defineEntity({
   name: 'accessMark',
@@ -15,7 +15,10 @@ export const accessMark = defineEntity({
   fields: {
     /** Log time; null: it has not moved by itself. */
     movedAt: timestamp(hidden),
-    /** Of a class: the entry that marked it. Of an identity: marks of its class count from after this entry. */
+    /**
+     * Of a class: the entry that marked it. Of an identity: marks of its class count from after
+     * this entry.
+     */
     index: integer(hidden),
   },
   symbols: [],

@@ -18,8 +18,8 @@ const ofAuthenticator = (field: string) =>
   ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
 
 /**
- * A session of the client or management API. Its token is derived from its id and a key of the cluster, and stored
- * nowhere; `token` of the detail is the id.
+ * A session of the client or management API. Its token is derived from its id and a key of the
+ * cluster, and stored nowhere; `token` of the detail is the id.
  */
 export const apiSession = defineEntity({
   name: 'apiSession',
@@ -28,11 +28,17 @@ export const apiSession = defineEntity({
   fields: {
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
-    /** Somebody else's CA whose word for the holder of the certificate was taken at log-in; its sessions end with it. */
+    /**
+     * Somebody else's CA whose word for the holder of the certificate was taken at log-in; its
+     * sessions end with it.
+     */
     caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
     /** External JWT signer whose token it was opened by; its sessions end with it. */
     signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
-    /** SHA-1 of the client certificate that it was opened by, hex; null: it was opened by something else. */
+    /**
+     * SHA-1 of the client certificate that it was opened by, hex; null: it was opened by something
+     * else.
+     */
     certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
     hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
     ipAddress: text({ settable: 'never' }),
@@ -42,7 +48,10 @@ export const apiSession = defineEntity({
     identity: refOf('identity', 'identityId'),
     token: computed({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
-    /** What the policy of its identity asks for stands in no record of it: answers about sessions put it here. */
+    /**
+     * What the policy of its identity asks for stands in no record of it: answers about sessions
+     * put it here.
+     */
     authQueries: constant([], authQueryList),
     isMfaRequired: constant(false, flag),
     isMfaComplete: boolean({ settable: 'never' }),

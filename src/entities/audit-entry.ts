@@ -11,13 +11,17 @@ export const auditEntry = defineEntity({
     at: timestamp(),
     /** Of the log. */
     index: integer(),
-    /** Identity id; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host. */
+    /**
+     * Identity id; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host.
+     */
     actor: text(),
     /** As it was called then. */
     actorName: text(),
     session: text(),
     address: text(),
-    /** `create`, `replace`, `patch`, `delete`, or the name of another command: `identity-disable`. */
+    /**
+     * `create`, `replace`, `patch`, `delete`, or the name of another command: `identity-disable`.
+     */
     action: text(),
     entity: text(),
     entityId: text(),
@@ -25,7 +29,9 @@ export const auditEntry = defineEntity({
     fields: texts(),
     /** What else the same entry wrote: `create enrollment <id>`. */
     also: texts(),
-    /** `done`, the code of the refusal, or `requested` for what is told before it is carried out. */
+    /**
+     * `done`, the code of the refusal, or `requested` for what is told before it is carried out.
+     */
     outcome: text(),
     reason: text(),
   },

@@ -40,7 +40,9 @@ export const authPolicy = defineEntity({
       openSecondary as JsonOf<SecondaryRules>,
       { required: true, mergedOnto: openSecondary as JsonOf<SecondaryRules> },
     ),
-    /** Out of the nested lists whenever they are written, so that the signers know who names them. */
+    /**
+     * Out of the nested lists whenever they are written, so that the signers know who names them.
+     */
     allowedSignerIds: references('externalJwtSigner', 'refuse', {
       settable: 'never',
       shown: 'never',

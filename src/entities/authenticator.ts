@@ -26,13 +26,13 @@ export const authenticator = defineEntity({
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
     passwordHash: optionalText({ settable: 'proposer', shown: 'never' }),
     certPem: optionalText({ ...made, charactersMax: 65_536 }),
-    /** SHA-1 of the certificate in DER, lower-case hex: it leads to the record, `certPem` proves it. */
+    /** SHA-1 of the DER certificate, lower-case hex: finds the record; `certPem` proves it. */
     fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
     /** SHA-256 of its public key, lower-case hex. */
     publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }),
-    /** The CA of somebody else that issued the certificate; it takes the authenticator along when it is deleted. */
+    /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
     caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
-    /** SHA-256 of the one-time token that it was enrolled by, hex: who lost the answer and asks again gets it again. */
+    /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
     enrolledBy: optionalText({ settable: 'never', shown: 'never', unique: 'a token is used once' }),
     /** A certificate that takes the place of `certPem` once its holder has shown that it has it. */
     nextCertPem: optionalText({ settable: 'never', shown: 'never', charactersMax: 65_536 }),

@@ -7,7 +7,10 @@ import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { attributes, boolean, nameText, object, text } from './fields.ts'
 
-/** Somebody else's certificate authority whose certificates may enroll and log in, once it is verified. */
+/**
+ * Somebody else's certificate authority whose certificates may enroll and log in, once it is
+ * verified.
+ */
 export const ca = defineEntity({
   name: 'ca',
   plural: 'cas',

@@ -111,8 +111,9 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
 }
 
 /**
- * The first fault of normalised fields that needs no other record to be seen, in alphabetical order; null when there is
- * none. Run before proposing, and again at apply, where a fault must be a refusal and never an exception.
+ * The first fault of normalised fields that needs no other record to be seen, in alphabetical
+ * order; null when there is none. Run before proposing, and again at apply, where a fault must be a
+ * refusal and never an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
   for (const name of Object.keys(fields).sort()) {

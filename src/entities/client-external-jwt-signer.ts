@@ -16,7 +16,10 @@ export const publicSignerFields = {
   enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
 } as const
 
-/** Those in force, as clients find them before they log in. Filters reach no further than what is shown. */
+/**
+ * Those in force, as clients find them before they log in. Filters reach no further than what is
+ * shown.
+ */
 export const clientExternalJwtSigner = defineEntity({
   name: 'clientExternalJwtSigner',
   plural: 'clientExternalJwtSigners',

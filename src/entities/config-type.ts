@@ -3,7 +3,10 @@ import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { choice, nameText, object } from './fields.ts'
 
-/** What a config may say: a JSON Schema (draft-07) that its data is held to, and what it may be given to. */
+/**
+ * What a config may say: a JSON Schema (draft-07) that its data is held to, and what it may be
+ * given to.
+ */
 export const configType = defineEntity({
   name: 'configType',
   plural: 'configTypes',

@@ -12,7 +12,10 @@ export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' 
 /** The types of the filter language. `any`: takes the type of the literal it is compared with. */
 export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 'stringSet'
 
-/** A name that a filter may use. `path` leads into the record; `list` means the ids of that sub-list. */
+/**
+ * A name that a filter may use. `path` leads into the record; `list` means the ids of that
+ * sub-list.
+ */
 export interface FilterSymbol {
   readonly name: string
   /** Of a symbol `through` another record: `any`, until that record's symbol is known. */
@@ -37,10 +40,11 @@ export interface SubList {
   /** Its key where it is not said. */
   readonly path: string
   /**
-   * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role list `by` matches this
-   * record. `access`: those that this record reaches, or is reached by, through service policies. `policyLinks`: those that
-   * policies of the kind `by` link this record with. `named`: those that the own references `by` name. `naming`: those of kind
-   * `of` whose reference `by` names this record.
+   * `roles`: those that the own role list `by` matches. `policies`: those of kind `of` whose role
+   * list `by` matches this record. `access`: those that this record reaches, or is reached by,
+   * through service policies. `policyLinks`: those that policies of the kind `by` link this record
+   * with. `named`: those that the own references `by` name. `naming`: those of kind `of` whose
+   * reference `by` names this record.
    */
   readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null
@@ -48,13 +52,16 @@ export interface SubList {
   readonly operationId: string | null
   /** What a parent that does not exist gives. */
   readonly unknownParent: 'notFound' | 'empty'
-  /** The kind that the contract takes its rows for: members of that one alone are declared, and never sent. */
+  /**
+   * The kind that the contract takes its rows for: members of that one alone are declared, and
+   * never sent.
+   */
   readonly declaredAs: string | null
 }
 
 /**
- * A member of request bodies that no field takes as it is: what becomes of it is written by hand, where the body is made
- * into a command.
+ * A member of request bodies that no field takes as it is: what becomes of it is written by hand,
+ * where the body is made into a command.
  */
 export interface BodyMember {
   readonly schema: JsonObject
@@ -70,15 +77,18 @@ export interface EntityLink {
   readonly when: Condition | null
 }
 
-/** Which records of its table a kind has: those whose boolean field, which is indexed, has that value. */
+/**
+ * Which records of its table a kind has: those whose boolean field, which is indexed, has that
+ * value.
+ */
 export interface FieldScope {
   readonly field: string
   readonly value: boolean
 }
 
 /**
- * Which records of a kind a caller of the client API may see. `access`: the services that its service policies reach.
- * `reference`: those that name it by the field `by`.
+ * Which records of a kind a caller of the client API may see. `access`: the services that its
+ * service policies reach. `reference`: those that name it by the field `by`.
  */
 export type CallerScope<By = string> =
   { readonly through: 'access' } | { readonly through: 'reference'; readonly by: By }
@@ -90,8 +100,9 @@ export interface Entity {
   /** `servicePolicies`. */
   readonly plural: string
   /**
-   * The kind that keeps its records: itself, or another one of which it is a view with operations and fields of its own.
-   * That one has every stored field of its views; ids, names and references are shared.
+   * The kind that keeps its records: itself, or another one of which it is a view with operations
+   * and fields of its own. That one has every stored field of its views; ids, names and references
+   * are shared.
    */
   readonly table: string
   /** null: every record of the table. What is made as this kind is in its scope. */
@@ -107,7 +118,9 @@ export interface Entity {
   /** null: the client API shows none of them. */
   readonly callerScope: CallerScope | null
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
-  /** Statuses of refusals that the contract declares beside those that the shape has in every kind. */
+  /**
+   * Statuses of refusals that the contract declares beside those that the shape has in every kind.
+   */
   readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
   /** The member of a create body that is the id of what is made; null: it gets a new one. */
   readonly idFrom: string | null
@@ -120,7 +133,10 @@ export interface Entity {
   readonly symbols: readonly FilterSymbol[]
   readonly links: readonly EntityLink[]
   readonly lists: Readonly<Record<string, SubList>>
-  /** Sums up the bytes of a map over the records of one owner, so that what each owner adds can be bounded. */
+  /**
+   * Sums up the bytes of a map over the records of one owner, so that what each owner adds can be
+   * bounded.
+   */
   readonly weighed: { readonly field: string; readonly by: string } | null
   /** A record whose boolean field is true refuses the operation with the code. */
   readonly refuse: {
@@ -158,7 +174,10 @@ type SymbolInput<F> =
   | { readonly name: string; readonly path: readonly string[]; readonly type: SymbolType }
   | { readonly name: string; readonly live: RouterFact; readonly type: SymbolType }
   | { readonly name: string; readonly list: string }
-  /** `service.name`: the symbol of the record of kind `of` that the reference `field` names. It can not be sorted by. */
+  /**
+   * `service.name`: the symbol of the record of kind `of` that the reference `field` names. It can
+   * not be sorted by.
+   */
   | {
       readonly name: string
       readonly through: {
@@ -168,7 +187,9 @@ type SymbolInput<F> =
       }
     }
 
-/** A kind with operations on the client API says whose records its callers see, or does not compile. */
+/**
+ * A kind with operations on the client API says whose records its callers see, or does not compile.
+ */
 type Served<F extends Fields> =
   | {
       readonly operations: Entity['operations']
@@ -185,7 +206,10 @@ interface DefinitionBase<F extends Fields> {
   readonly name: string
   readonly plural: string
   readonly table?: string
-  /** Where it is not the plural in kebab case: of a view that stands on another API under the name of its table. */
+  /**
+   * Where it is not the plural in kebab case: of a view that stands on another API under the name
+   * of its table.
+   */
   readonly collection?: string
   readonly scope?: FieldScope
   readonly since?: number
@@ -286,8 +310,8 @@ export function kebab(name: string): string {
 }
 
 /**
- * Data only: what a kind of record is, for every interpreter. Names that must be fields are checked when it compiles.
- * Every kind has `tags` beside the fields given.
+ * Data only: what a kind of record is, for every interpreter. Names that must be fields are checked
+ * when it compiles. Every kind has `tags` beside the fields given.
  */
 export function defineEntity<const F extends Fields>(
   definition: Definition<F>,

@@ -17,7 +17,10 @@ const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true 
 const made = { settable: 'proposer' } as const
 const whenSet = { shown: 'whenSet' } as const
 
-/** A one-time token by which an identity or a router gets its credential; outstanding until it is used or deleted. */
+/**
+ * A one-time token by which an identity or a router gets its credential; outstanding until it is
+ * used or deleted.
+ */
 export const enrollment = defineEntity({
   name: 'enrollment',
   plural: 'enrollments',

@@ -8,7 +8,10 @@ import { boolean, optionalText, reference, text, timestamp } from './fields.ts'
 const derived = { settable: 'proposer' } as const
 const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 
-/** Somebody else whose tokens are taken for a log-in: by one certificate, or by the keys that an address serves. */
+/**
+ * Somebody else whose tokens are taken for a log-in: by one certificate, or by the keys that an
+ * address serves.
+ */
 export const externalJwtSigner = defineEntity({
   name: 'externalJwtSigner',
   plural: 'externalJwtSigners',

@@ -12,7 +12,10 @@ import {
 } from './router-fields.ts'
 import { flag } from './shapes.ts'
 
-/** Any router, as the fabric API shows it. One that is made there has an id of its maker's choice and needs no enrollment. */
+/**
+ * Any router, as the fabric API shows it. One that is made there has an id of its maker's choice
+ * and needs no enrollment.
+ */
 export const fabricRouter = defineEntity({
   name: 'fabricRouter',
   plural: 'fabricRouters',

@@ -12,7 +12,10 @@ import {
   terminatorSymbols,
 } from './terminator-fields.ts'
 
-/** Any terminator, as the fabric API shows it: those of services that exist for the fabric alone among them. */
+/**
+ * Any terminator, as the fabric API shows it: those of services that exist for the fabric alone
+ * among them.
+ */
 export const fabricTerminator = defineEntity({
   name: 'fabricTerminator',
   plural: 'fabricTerminators',

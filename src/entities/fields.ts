@@ -31,8 +31,8 @@ export type FieldKind =
   | 'computed'
 
 /**
- * `create`: kept by replace and patch, which name it as ignored. `proposer`: made of something else by the controller that
- * proposes the write, never taken out of a body. `never`: written by the system alone.
+ * `create`: kept by replace and patch, which name it as ignored. `proposer`: derived by the
+ * proposing controller, never taken from a body. `never`: written by the system alone.
  */
 export type Settable = 'always' | 'create' | 'proposer' | 'never'
 
@@ -43,14 +43,16 @@ export interface ReferenceRule {
   /** Descriptor name of the kind named. */
   readonly to: string
   readonly onDelete: OnDelete
-  /** The rules of the kind judge a record that does not exist, among what else they judge; 404 otherwise. */
+  /** The rules of the kind also judge a record that does not exist; 404 otherwise. */
   readonly isJudgedByRules?: boolean
 }
 
 /** Where a read-only value of the detail comes from. */
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
-  /** {_links, entity, id, name} of the record that `by` names, and `urlName` where asked for; null when it names none. */
+  /**
+   * {_links, entity, id, name}, and perhaps `urlName`, of the record that `by` names; else null.
+   */
   | {
       readonly from: 'entityRef'
       readonly to: string
@@ -74,7 +76,9 @@ export type ComputedSource =
   | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the value beside it. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
-  /** What the record of `of` that names this one by `by` shows in `field`; `otherwise`, or null, where there is none. */
+  /**
+   * `field` of the record of `of` that names this one by `by`; `otherwise`, or null, without one.
+   */
   | {
       readonly from: 'fieldOfNaming'
       readonly of: string
@@ -92,7 +96,7 @@ export type ComputedSource =
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
     }
-  /** Of a router, what is live: whether it is connected to any controller, and what it has said of itself. */
+  /** Live facts of a router: whether it is connected anywhere, and what it reported of itself. */
   | { readonly from: 'routerStatus'; readonly shows: RouterFact }
   /** Of an identity: whether it has a connection to an edge router, as a flag or by a word. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
@@ -100,15 +104,15 @@ export type ComputedSource =
   | { readonly from: 'permissions' }
   /** One entry a policy that links the caller to this record. */
   | { readonly from: 'policyQueries' }
-  /** Config type name to data, of the types asked for: the configs in the field `by`, and those given to the caller. */
+  /** Config type name to data, of the types asked for: configs in `by`, and those of the caller. */
   | { readonly from: 'configData'; readonly by: string }
 
 export type RouterFact =
   'isOnline' | 'hostname' | 'supportedProtocols' | 'syncStatus' | 'versionInfo'
 
 /**
- * In which details a field stands. `whenSet`: left out when null, empty or false. A condition: where another field of the
- * record has one of those values.
+ * In which details a field is shown. `whenSet`: left out when null, empty or false. A condition:
+ * where another field of the record has one of those values.
  */
 export type Shown = 'always' | 'whenSet' | 'never' | Condition
 
@@ -118,35 +122,35 @@ export interface Condition {
 }
 
 /**
- * A field of a descriptor, erased of its type. `schema` describes a present, non-null value; in requests null means
- * absent, unless the field is required.
+ * A field of a descriptor, without its type. `schema` describes a present, non-null value; in
+ * requests null means absent, unless the field is required.
  */
 export interface Field {
   readonly kind: FieldKind
   readonly settable: Settable
   readonly isRequired: boolean
   /**
-   * Value when create or replace leave the field out. A stored record leaves such members out as well, so the zero of a
+   * Value when create or replace omit the field. Stored records omit it as well, so the zero of a
    * field that was ever stored must not change.
    */
   readonly zero: Json
-  /** The feature level that brought the field: below it nothing sets it, and it counts as unknown in requests. */
+  /** The feature level that added the field; below it, it is unset, and unknown in requests. */
   readonly since: number
   readonly shown: Shown
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
-  /** Reason given for a second record with the same value ({value} is replaced); null when not unique. */
+  /** Refusal of a second record with the same value, which replaces {value}; null: not unique. */
   readonly unique: string | null
-  /** What a refusal calls it, when it is made of something else that the caller sent; null: its own name. */
+  /** Its name in refusals, when it is derived from another field of the body; null: its own. */
   readonly faultField: string | null
   /**
-   * Of an object: a patch holds changed members alone, nested ones too, and is merged into what is stored when it is
-   * applied, or into this where nothing is. null: a patch replaces it whole.
+   * Of an object: a patch holds changed members only, also nested ones, and is merged into the
+   * stored value, or into this where none is. null: a patch replaces it whole.
    */
   readonly mergedOnto: JsonObject | null
   /** What each element of `texts` must be one of; null for anything. */
   readonly values: readonly string[] | null
-  /** Of a map: how many bytes of canonical JSON it takes at most; null where its body alone bounds it. */
+  /** Of a map: maximum bytes of canonical JSON; null: bounded by the body alone. */
   readonly bytesMax: number | null
   readonly computed: ComputedSource | null
   /** Of a stored field: what the detail shows in its place. */
@@ -331,7 +335,7 @@ export function map<T extends Json = Json>(
   } as Field
 }
 
-/** A nested object of the shape that `schema` says; members it does not name are dropped, where it names any. */
+/** A nested object as `schema` says; where that names members, all others are dropped. */
 export function object<T extends Json = JsonObject>(
   schema: JsonObject,
   zero: T,
@@ -373,7 +377,7 @@ export function constant(
   return computed({ from: 'constant', value }, schema, rules)
 }
 
-/** A read-only value that nothing here can know before a part of the product is built: its documented empty value. */
+/** A read-only value of a part that is not built yet: its documented empty value. */
 export function notBuiltYetField(
   value: Json,
   schema: JsonObject,

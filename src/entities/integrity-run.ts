@@ -13,7 +13,10 @@ export interface IntegrityFinding {
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** A look through what is derived from the records, with its results; shown by operations of its own. */
+/**
+ * A look through what is derived from the records, with its results; shown by operations of its
+ * own.
+ */
 export const integrityRun = defineEntity({
   name: 'integrityRun',
   plural: 'integrityRuns',

@@ -4,7 +4,10 @@ import { boolean, text, timestamp } from './fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** A single-use permission to join, by its digest; served by no API. `usedBy…` is '' until it is used. */
+/**
+ * A single-use permission to join, by its digest; served by no API. `usedBy…` is '' until it is
+ * used.
+ */
 export const joinTicket = defineEntity({
   name: 'joinTicket',
   plural: 'joinTickets',

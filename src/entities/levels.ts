@@ -9,7 +9,10 @@ export interface MembersAtLevel {
   readonly later: readonly string[]
 }
 
-/** Takes out the fields that a later feature level brings: until it is in force they count as unknown. */
+/**
+ * Takes out the fields that a later feature level brings: until it is in force they count as
+ * unknown.
+ */
 export function membersAt(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
   const later = Object.keys(members).filter((name) => sinceOf(entity, name) > level)
   if (later.length === 0) return { known: members, later }

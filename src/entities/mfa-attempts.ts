@@ -5,8 +5,8 @@ import { integer, reference, timestamp } from './fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Attempts of one identity to give a code since the last one that was right. The id is the identity's, so there is at most
- * one record for each; served by no API.
+ * Attempts of one identity to give a code since the last one that was right. The id is the
+ * identity's, so there is at most one record for each; served by no API.
  */
 export const mfaAttempts = defineEntity({
   name: 'mfaAttempts',

@@ -1,7 +1,10 @@
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import { isObject } from './check.ts'
 
-/** The schema of what is inside a request's nested objects: a member that may be left out may also be null. */
+/**
+ * The schema of what is inside a request's nested objects: a member that may be left out may also
+ * be null.
+ */
 export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
   const { properties, items, required, ...rest } = schema
   const values = schema['additionalProperties']
@@ -20,7 +23,10 @@ export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): Js
   }
 }
 
-/** Clients written in Go send a list without elements as null: as a value in a map, that is no absent one. */
+/**
+ * Clients written in Go send a list without elements as null: as a value in a map, that is no
+ * absent one.
+ */
 function isListOf(schema: Json | undefined): schema is JsonObject {
   return isObject(schema) && schema['type'] === 'array'
 }
@@ -35,8 +41,8 @@ export function orNull(schema: JsonObject): JsonObject {
 }
 
 /**
- * What a schema names of a value, without its null members: for them, null means absent. A list that is null in a map is
- * an empty one.
+ * What a schema names of a value, without its null members: for them, null means absent. A list
+ * that is null in a map is an empty one.
  */
 export function namedIn(schema: JsonObject, value: Json): Json {
   const { properties, items, additionalProperties: values } = schema

@@ -7,7 +7,9 @@ import { changesIn, merged, namedIn } from './nested.ts'
 import type { RequestMode } from './schema.ts'
 
 export interface Normalised {
-  /** What the command carries: create and replace hold every writable field, patch the changed ones. */
+  /**
+   * What the command carries: create and replace hold every writable field, patch the changed ones.
+   */
   readonly fields: JsonObject
   /** Members of the body that had no effect, in its order. */
   readonly ignoredFields: readonly string[]
@@ -51,9 +53,10 @@ function isUntouched(field: Field, value: Json): boolean {
 }
 
 /**
- * A request body, valid by `requestSchema`, as the fields of a command. Create and replace: absent and null give the
- * zero value. Patch: absent and null leave the field as it is; maps are replaced whole, objects that are merged hold their changes. Unknown members, read-only ones
- * and (but at create) those fixed at creation are ignored and named.
+ * A request body, valid by `requestSchema`, as the fields of a command. Create and replace: absent
+ * and null give the zero value. Patch: absent and null leave the field as it is; maps are replaced
+ * whole, objects that are merged hold their changes. Unknown members, read-only ones and (but at
+ * create) those fixed at creation are ignored and named.
  * @throws {Problem} COULD_NOT_VALIDATE with the field at fault.
  */
 export function normalise(entity: Entity, mode: RequestMode, body: JsonObject): Normalised {

@@ -186,7 +186,9 @@ function subListOperation(entity: Entity, key: string, rule: SubList): EntityOpe
   }
 }
 
-/** All operations that a descriptor gives, in one order: routes and OpenAPI are both made from them. */
+/**
+ * All operations that a descriptor gives, in one order: routes and OpenAPI are both made from them.
+ */
 export function operationsOf(entity: Entity): readonly EntityOperation[] {
   const operations: EntityOperation[] = []
   for (const api of ['client', 'management', 'fabric'] as const) {

@@ -5,8 +5,9 @@ import { integer, reference, timestamp } from './fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Attempts at the password of one authenticator since it was last proven, under an auth policy that counts them. The id is
- * the authenticator's, so there is at most one record for each; served by no API.
+ * Attempts at the password of one authenticator since it was last proven, under an auth policy that
+ * counts them. The id is the authenticator's, so there is at most one record for each; served by no
+ * API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',

@@ -2,7 +2,10 @@ import { defineEntity } from './define.ts'
 import { nameText, objects, text } from './fields.ts'
 import { operatingSystem } from './posture-check-subjects.ts'
 
-/** Seeded and read only: the types of posture checks that speak of operating systems. `MFA` is a type without an entry. */
+/**
+ * Seeded and read only: the types of posture checks that speak of operating systems. `MFA` is a
+ * type without an entry.
+ */
 export const postureCheckType = defineEntity({
   name: 'postureCheckType',
   plural: 'postureCheckTypes',

@@ -39,7 +39,7 @@ export const postureFields: Readonly<
 
 const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is: types } })
 
-/** What a client's machine must satisfy before a service policy grants anything. Its type never changes. */
+/** What a device must satisfy before a service policy grants anything; its type never changes. */
 export const postureCheck = defineEntity({
   name: 'postureCheck',
   plural: 'postureChecks',

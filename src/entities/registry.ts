@@ -92,7 +92,10 @@ export function entityNamed(name: string): Entity {
   return entity
 }
 
-/** What a kind is called where there may be no descriptor of it yet: `postureCheck` → `postureChecks`. */
+/**
+ * What a kind is called where there may be no descriptor of it yet: `postureCheck` →
+ * `postureChecks`.
+ */
 export function pluralOf(name: string): string {
   return entitiesByName.get(name)?.plural ?? `${name}s`
 }

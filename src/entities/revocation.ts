@@ -4,8 +4,9 @@ import type { EntityOf } from './define.ts'
 import { choice, timestamp } from './fields.ts'
 
 /**
- * Tokens that a controller signed and that are honoured no longer: the one of that id, or those of an identity or session of
- * that id that were signed before. It is kept until none of them could be valid any more.
+ * Tokens that a controller signed and that are honoured no longer: the one of that id, or those of
+ * an identity or session of that id that were signed before. It is kept until none of them could be
+ * valid any more.
  */
 export const revocation = defineEntity({
   name: 'revocation',

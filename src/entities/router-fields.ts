@@ -39,7 +39,9 @@ export const enrolledFields = {
   unverifiedFingerprint: notBuiltYetField(null, nullableText),
 } as const
 
-/** The token that the router is still to be enrolled by: of the enrollment that names it by `by`. */
+/**
+ * The token that the router is still to be enrolled by: of the enrollment that names it by `by`.
+ */
 export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
   const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const
@@ -65,7 +67,9 @@ export const uniqueFingerprint = {
   unique: 'fingerprint must be unique',
 } as const
 
-/** Any router, as `/routers` and `/transit-routers` show it; those made elsewhere count as enrolled. */
+/**
+ * Any router, as `/routers` and `/transit-routers` show it; those made elsewhere count as enrolled.
+ */
 export const transitFields = {
   ...routerFields,
   ...enrolledFields,
@@ -79,9 +83,14 @@ export const transitFields = {
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
   certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
-  /** Issued beside `certPem` at the enrollment; kept for a router that lost the answer and asks again. */
+  /**
+   * Issued beside `certPem` at the enrollment; kept for a router that lost the answer and asks
+   * again.
+   */
   serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-  /** Certificates that take the place of those in force once the router has shown that it has them. */
+  /**
+   * Certificates that take the place of those in force once the router has shown that it has them.
+   */
   nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
   nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
   nextFingerprint: optionalText({ settable: 'never', ...hidden }),

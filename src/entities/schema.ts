@@ -40,8 +40,9 @@ function requestedSchema(field: Field, mode: RequestMode): JsonObject {
 }
 
 /**
- * JSON Schema (2020-12) of a request body, for validation and OpenAPI alike. Unknown members pass: they are ignored and
- * named in the answer. Properties are in alphabetical order, so that the first fault is the same everywhere.
+ * JSON Schema (2020-12) of a request body, for validation and OpenAPI alike. Unknown members pass:
+ * they are ignored and named in the answer. Properties are in alphabetical order, so that the first
+ * fault is the same everywhere.
  */
 export function requestSchema(entity: Entity, mode: RequestMode): JsonObject {
   const properties: Record<string, JsonObject> = {}
@@ -83,7 +84,10 @@ export function detailSchema(entity: Entity): JsonObject {
 
 const neverSent = 'Declared for the sake of the API contract, and never sent.'
 
-/** The schema of a detail with the members that only another one has, optional, for documents that must name them. */
+/**
+ * The schema of a detail with the members that only another one has, optional, for documents that
+ * must name them.
+ */
 export function declaringAlso(detail: JsonObject, other: JsonObject): JsonObject {
   const own = detail['properties'] as Readonly<Record<string, JsonObject>>
   const declared: Record<string, JsonObject> = {}

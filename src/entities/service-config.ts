@@ -4,8 +4,8 @@ import { reference, text } from './fields.ts'
 import { refOf } from './refs.ts'
 
 /**
- * A config that an identity gets of a service in place of the service's own of that type. Its id is made of identity,
- * service and config type, so there is one for each.
+ * A config that an identity gets of a service in place of the service's own of that type. Its id is
+ * made of identity, service and config type, so there is one for each.
  */
 export const serviceConfig = defineEntity({
   name: 'serviceConfig',

@@ -4,7 +4,9 @@ import type { EntityOf } from './define.ts'
 import { boolean, choice, computed, nameText, roleList } from './fields.ts'
 import { namedRoles } from './shapes.ts'
 
-/** Lets identities dial or bind services; the semantic applies to each of its role lists by itself. */
+/**
+ * Lets identities dial or bind services; the semantic applies to each of its role lists by itself.
+ */
 export const servicePolicy = defineEntity({
   name: 'servicePolicy',
   plural: 'servicePolicies',

@@ -4,7 +4,10 @@ import { optionalText, reference, text, timestamp } from './fields.ts'
 
 const made = { settable: 'never' } as const
 
-/** A short-lived certificate of one API session, by which its client connects to routers; it ends with the session. */
+/**
+ * A short-lived certificate of one API session, by which its client connects to routers; it ends
+ * with the session.
+ */
 export const sessionCertificate = defineEntity({
   name: 'sessionCertificate',
   plural: 'sessionCertificates',

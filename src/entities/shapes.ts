@@ -40,7 +40,10 @@ export const configsByType: JsonObject = {
 
 const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
 
-/** What a posture check asks of a client; the members after `updatedAt` belong to types of their own. */
+/**
+ * What a posture check asks of a client; the members after `updatedAt` belong to types of their
+ * own.
+ */
 const postureQuery: JsonObject = {
   type: 'object',
   properties: {

@@ -3,7 +3,10 @@ import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import { object } from './fields.ts'
 
-/** A secret of the cluster, wrapped for each controller; what it is stands nowhere in the clear. Served by no API. */
+/**
+ * A secret of the cluster, wrapped for each controller; what it is stands nowhere in the clear.
+ * Served by no API.
+ */
 export const sharedSecret = defineEntity({
   name: 'sharedSecret',
   plural: 'sharedSecrets',

@@ -1,10 +1,14 @@
 import { positionText } from '../ports/events.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventFilter, EventPosition } from '../ports/events.ts'
+import type { RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
-/** An event in its place. Its text is made when the first reader wants it: most events have none. */
-export class EmittedEvent {
+/**
+ * An event in its place. Its text is made when the first reader wants it: most events have none.
+ */
+export class EmittedEvent implements RingSlot {
+  readonly count = 1
   readonly namespace: EventNamespace
   readonly position: EventPosition
   /** It follows from the log: every controller emits it under the same id. */
@@ -46,6 +50,18 @@ export class EmittedEvent {
     // What it was made of may be large, and is not needed again.
     this.#event = null
     return this.#text
+  }
+
+  at(offset: number): this | undefined {
+    return offset === 0 ? this : undefined
+  }
+
+  seenAt(): number {
+    return 0
+  }
+
+  mayBeFor(filter: EventFilter): boolean {
+    return filter.namespaces.has(this.namespace)
   }
 
   isFor({ namespaces, metrics, sources, entityTypes }: EventFilter): boolean {

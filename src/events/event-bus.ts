@@ -1,6 +1,7 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
 import { EmittedEvent } from './emitted-event.ts'
+import type { EntryEvents } from './entry-events.ts'
 import { EventRing } from './event-ring.ts'
 import type { RingLimits } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
@@ -10,17 +11,23 @@ export interface EventBusParts {
   readonly selfId: string
   readonly generation: number
   readonly appliedIndex: () => number
-  /** UTC ms, of the start of the process: what was seen in an earlier one has a smaller sequence. */
+  /**
+   * UTC ms, of the start of the process: what was seen in an earlier one has a smaller sequence.
+   */
   readonly startedAtMs: number
   readonly limits: RingLimits
 }
 
-/** A later process begins above all that an earlier one gave out, unless that saw more than a thousand a millisecond. */
+/**
+ * A later process begins above all that an earlier one gave out, unless that saw more than a
+ * thousand a millisecond.
+ */
 const SEQUENCES_PER_MS = 1000
 
 /**
- * All events of a controller, each in its place. Nobody is called while an entry is applied: readers are told of what has
- * come once the turn is over, and take from the ring at their own pace.
+ * All events of a controller, each in its place. Nobody is called while an entry is applied:
+ * readers are told of what has come once the turn is over, and take from the ring at their own
+ * pace.
  */
 export class EventBus {
   readonly ring: EventRing
@@ -59,6 +66,13 @@ export class EventBus {
     return this.position
   }
 
+  /** What an entry of the log has changed: its events are made when somebody reads them. */
+  emitChanges(entry: EntryEvents): void {
+    if (!entry.isLarge(this.#parts.limits)) this.ring.push(entry)
+    else for (const event of entry.events()) this.ring.push(event)
+    this.#tellLater()
+  }
+
   /** What an entry of the log comes to, in its order. */
   emitEntry(index: number, events: readonly NewEvent[]): void {
     const { generation, selfId } = this.#parts
@@ -69,7 +83,10 @@ export class EventBus {
     this.#tellLater()
   }
 
-  /** What this controller has seen. Never within apply: it would come before what the entry comes to. */
+  /**
+   * What this controller has seen. Never within apply: it would come before what the entry comes
+   * to.
+   */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
     this.ring.push(new EmittedEvent(event, position, false, this.#parts.selfId))

@@ -1,5 +1,5 @@
 import { comparePositions } from '../ports/events.ts'
-import type { EventPosition } from '../ports/events.ts'
+import type { EventFilter, EventPosition } from '../ports/events.ts'
 import type { EmittedEvent } from './emitted-event.ts'
 
 export interface RingLimits {
@@ -7,24 +7,55 @@ export interface RingLimits {
   readonly eventBytesKeptMax: number
 }
 
-/** The newest events of a controller, by a number that grows by one with each. The oldest go when there are too many. */
+/** What lies in one slot: a single event, or what all events of an entry are made of. */
+export interface RingSlot {
+  /** Events that it comes to; at least one. */
+  readonly count: number
+  /** About how many bytes it holds on to. */
+  readonly weight: number
+  /** Of its last event. */
+  readonly position: EventPosition
+  /**
+   * False where a filter wants none of its events, as far as that is known before they are made.
+   */
+  mayBeFor(filter: EventFilter): boolean
+  /** The event at a place in it, from 0 on. */
+  at(offset: number): EmittedEvent | undefined
+  /** How many of its events a reader has seen who was at an earlier position than its last one. */
+  seenAt(position: EventPosition): number
+}
+
+/**
+ * The newest events of a controller, by a number that grows by one with each. The oldest go when
+ * there are too many.
+ */
 export class EventRing {
   readonly #limits: RingLimits
-  readonly #events: (EmittedEvent | undefined)[]
-  #first = 0
+  readonly #slots: (RingSlot | undefined)[]
+  /** Of the first event in each slot. */
+  readonly #numbers: Float64Array
+  /**
+   * Slots are numbered as they come; these are the oldest that is kept and the one after the
+   * newest.
+   */
+  #oldest = 0
+  #next = 0
+  /** Where a reader was last: it goes on there, or in the slot after it. */
+  #found = 0
   #end = 0
   #weight = 0
   /** What came after it is here; what came before it may not be. */
-  #floor: EventPosition
+  #floor: { readonly position: EventPosition }
 
   constructor(limits: RingLimits, floor: EventPosition) {
     this.#limits = limits
-    this.#events = new Array<EmittedEvent | undefined>(limits.eventsKeptMax)
-    this.#floor = floor
+    this.#slots = new Array<RingSlot | undefined>(limits.eventsKeptMax)
+    this.#numbers = new Float64Array(limits.eventsKeptMax)
+    this.#floor = { position: floor }
   }
 
   get first(): number {
-    return this.#first
+    return this.#firstOf(this.#oldest)
   }
 
   /** The number that the next event gets. */
@@ -37,48 +68,96 @@ export class EventRing {
   }
 
   get floor(): EventPosition {
-    return this.#floor
+    return this.#floor.position
   }
 
   at(number: number): EmittedEvent | undefined {
-    if (number < this.#first || number >= this.#end) return undefined
-    return this.#events[number % this.#limits.eventsKeptMax]
+    if (number < this.first || number >= this.#end) return undefined
+    const slot = this.#slotOf(number)
+    return this.#slot(slot)?.at(number - this.#firstOf(slot))
   }
 
-  push(event: EmittedEvent): void {
+  /**
+   * The number of the first event that a filter wants, from a number on; the end when there is
+   * none, or a number that is gone.
+   */
+  find(from: number, filter: EventFilter): number {
+    let number = from
+    while (number >= this.first && number < this.#end) {
+      const slot = this.#slotOf(number)
+      if (this.#slot(slot)?.mayBeFor(filter) !== true) number = this.#firstOf(slot + 1)
+      else if (this.at(number)?.isFor(filter) === true) return number
+      else number += 1
+    }
+    return number
+  }
+
+  push(slot: RingSlot): void {
     const { eventsKeptMax, eventBytesKeptMax } = this.#limits
-    if (this.#end - this.#first >= eventsKeptMax) this.#drop()
-    this.#events[this.#end % eventsKeptMax] = event
-    this.#end += 1
-    this.#weight += event.weight
-    while (this.#weight > eventBytesKeptMax && this.#end - this.#first > 1) this.#drop()
+    const room = eventsKeptMax - slot.count
+    while (this.#oldest < this.#next && this.#end - this.first > room) this.#drop()
+    this.#slots[this.#next % eventsKeptMax] = slot
+    this.#numbers[this.#next % eventsKeptMax] = this.#end
+    this.#next += 1
+    this.#end += slot.count
+    this.#weight += slot.weight
+    while (this.#weight > eventBytesKeptMax && this.#next - this.#oldest > 1) this.#drop()
   }
 
   /** What came between is not known: whoever is at an earlier place has a gap. */
   forget(floor: EventPosition): void {
-    while (this.#first < this.#end) this.#drop()
-    this.#floor = floor
+    while (this.#oldest < this.#next) this.#drop()
+    this.#floor = { position: floor }
   }
 
   /** The first event after a position; `isGap` when some between may be gone. */
   after(position: EventPosition): { readonly number: number; readonly isGap: boolean } {
-    let [low, high] = [this.#first, this.#end]
+    const slot = this.#search((one) => {
+      const last = this.#slot(one)?.position
+      return last !== undefined && comparePositions(last, position) > 0
+    })
+    const number = this.#firstOf(slot) + (this.#slot(slot)?.seenAt(position) ?? 0)
+    return { number, isGap: comparePositions(position, this.floor) < 0 }
+  }
+
+  #slot(slot: number): RingSlot | undefined {
+    return this.#slots[slot % this.#limits.eventsKeptMax]
+  }
+
+  #firstOf(slot: number): number {
+    if (slot >= this.#next) return this.#end
+    return this.#numbers[slot % this.#limits.eventsKeptMax] ?? 0
+  }
+
+  /** That holds an event which is kept. */
+  #slotOf(number: number): number {
+    const isIn = (slot: number): boolean =>
+      slot >= this.#oldest && this.#firstOf(slot) <= number && number < this.#firstOf(slot + 1)
+    if (isIn(this.#found)) return this.#found
+    this.#found = isIn(this.#found + 1)
+      ? this.#found + 1
+      : this.#search((slot) => this.#firstOf(slot + 1) > number)
+    return this.#found
+  }
+
+  /** The first slot of which something holds that holds of all after it as well. */
+  #search(isFrom: (slot: number) => boolean): number {
+    let [low, high] = [this.#oldest, this.#next]
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
-      const event = this.at(middle)
-      if (event === undefined || comparePositions(event.position, position) <= 0) low = middle + 1
-      else high = middle
+      if (isFrom(middle)) high = middle
+      else low = middle + 1
     }
-    return { number: low, isGap: comparePositions(position, this.#floor) < 0 }
+    return low
   }
 
   #drop(): void {
-    const at = this.#first % this.#limits.eventsKeptMax
-    const event = this.#events[at]
-    this.#events[at] = undefined
-    this.#first += 1
-    if (event === undefined) return
-    this.#weight -= event.weight
-    this.#floor = event.position
+    const at = this.#oldest % this.#limits.eventsKeptMax
+    const slot = this.#slots[at]
+    this.#slots[at] = undefined
+    this.#oldest += 1
+    if (slot === undefined) return
+    this.#weight -= slot.weight
+    this.#floor = slot
   }
 }

@@ -2,7 +2,9 @@ const MIB = 1024 * 1024
 
 /** Every bound of the events, in one table. */
 export const eventLimits = {
-  /** Events that are kept for readers who come back or lag, whichever of the two is reached first. */
+  /**
+   * Events that are kept for readers who come back or lag, whichever of the two is reached first.
+   */
   eventsKeptMax: 50_000,
   eventBytesKeptMax: 32 * MIB,
   /** Streams of events at a time, of all callers and of one. */
@@ -12,12 +14,19 @@ export const eventLimits = {
   eventStallMs: 20_000,
   /** ... and so is one that was told why, and does not close it. */
   eventLingerMs: 5000,
+  /** Text of a stream that waits for its client, beside what is on its way in the connection. */
+  eventStreamCharactersMax: 16 * 1024,
   /** A comment is sent over a quiet stream this often, and its caller is judged again. */
   eventHeartbeatMs: 15_000,
   /** What is handed to the standard output at once. */
   eventBatchBytes: 64 * 1024,
   /** Live facts that wait to become events; more are counted and dropped. */
   liveFactsWaitingMax: 10_000,
+  /**
+   * Services, terminators and results that are counted apart over one interval; more are not
+   * counted.
+   */
+  dialCountsMax: 10_000,
   /** Terminators of one router that are told of when it comes or goes. */
   terminatorEventsMax: 10_000,
   /** Names in one filter. */

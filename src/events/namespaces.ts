@@ -12,16 +12,20 @@ import { entityCount } from './subjects/entity-count.ts'
 import { link } from './subjects/link.ts'
 import { metrics } from './subjects/metrics.ts'
 import { router } from './subjects/router.ts'
+import { service } from './subjects/service.ts'
 import { session } from './subjects/session.ts'
 import { terminator } from './subjects/terminator.ts'
 
 export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
   ...{ alert, apiSession, authentication, circuit, cluster, connect, entityChange, entityCount },
-  ...{ link, metrics, router, sdk, session, terminator },
+  ...{ link, metrics, router, sdk, service, session, terminator },
 }
 
-/** Namespaces of the API family that nothing is emitted for here: a subscription to one of them is taken, and stays quiet. */
-const quietNames: ReadonlySet<string> = new Set(['usage', 'fabric.usage', 'service', 'services'])
+/**
+ * Of the API family, what nothing is emitted for here: a subscription to it is taken, and stays
+ * quiet.
+ */
+const quietNames: ReadonlySet<string> = new Set(['usage', 'fabric.usage'])
 
 const byName: ReadonlyMap<string, EventNamespace> = new Map(
   EVENT_NAMESPACES.flatMap((namespace) =>

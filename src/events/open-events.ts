@@ -7,13 +7,14 @@ import type { EventFilter, EventStreams } from '../ports/events.ts'
 import type { TellFact } from '../ports/live-facts.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { HostStats } from '../ports/stats.ts'
-import { ClusterWatch } from './cluster-watch.ts'
-import type { RaisedAlarm } from './cluster-watch.ts'
+import { ClusterWatch } from './sources/cluster-watch.ts'
+import type { RaisedAlarm } from './sources/cluster-watch.ts'
+import { DialCounter } from './sources/dial-counter.ts'
 import { EventBus } from './event-bus.ts'
 import { eventLimits } from './limits.ts'
-import { LiveFollower } from './live-follower.ts'
-import { RecordFollower } from './record-follower.ts'
-import { Sampler } from './sampler.ts'
+import { LiveFollower } from './sources/live-follower.ts'
+import { RecordFollower } from './sources/record-follower.ts'
+import { Sampler } from './sources/sampler.ts'
 import type { EventFileOptions } from './sinks/event-file.ts'
 import { FileSink } from './sinks/file-sink.ts'
 import type { EventLines } from './sinks/stream-sink.ts'
@@ -58,8 +59,8 @@ export interface EventSources {
 }
 
 /**
- * The events of one controller: made before the first entry is applied, so that none is missed, and started once there is
- * somebody to tell.
+ * The events of one controller: made before the first entry is applied, so that none is missed, and
+ * started once there is somebody to tell.
  */
 export class Events {
   readonly bus: EventBus
@@ -68,6 +69,7 @@ export class Events {
   readonly #parts: EventsParts
   readonly #records: RecordFollower
   readonly #live: LiveFollower
+  readonly #dials: DialCounter
   readonly #room: StreamRoom
   #file: FileSink | null = null
   #stdout: StreamSink | null = null
@@ -83,7 +85,9 @@ export class Events {
     })
     this.#records = new RecordFollower(this.bus, state)
     const isConnected = (routerId: string): boolean => state.routers.of(routerId) !== null
-    this.#live = new LiveFollower({ bus: this.bus, clock, state, isConnected })
+    this.#dials = new DialCounter(clock.nowMs())
+    const dials = this.#dials
+    this.#live = new LiveFollower({ bus: this.bus, clock, state, dials, isConnected })
     this.tell = this.#live.tell
     this.#room = new StreamRoom({ bus: this.bus, clock, lost: () => this.lost })
     this.streams = this.#room
@@ -102,6 +106,7 @@ export class Events {
     this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, tell: this.tell })
     this.#sampler = new Sampler({
       ...{ bus, cluster, state, vitals, clock, metricsIntervalMs, entityCountIntervalMs },
+      dials: this.#dials,
     })
     this.#openSinks(onFileFault)
     this.#watch.start()

@@ -68,7 +68,10 @@ import type { State } from './state.ts'
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: State, payload: Uint8Array, context: CommandContext) => Outcome
 
-/** Total: a kind without a handler does not compile. It would stop apply on every controller at the first entry of it. */
+/**
+ * Total: a kind without a handler does not compile. It would stop apply on every controller at the
+ * first entry of it.
+ */
 const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.FORM]: form,
   [CommandKind.ENTITY_CREATE]: createEntity,
@@ -169,7 +172,10 @@ function performUnaudited(
   })
 }
 
-/** A caller's retry is answered with what its first try came to, through whichever controller either arrived. */
+/**
+ * A caller's retry is answered with what its first try came to, through whichever controller either
+ * arrived.
+ */
 function performOnce(state: State, command: Command, request: RequestId, place: Place): Performed {
   const { caller, id } = request
   const bodyHash = hex(request.bodyHash)
@@ -188,7 +194,8 @@ function performOnce(state: State, command: Command, request: RequestId, place: 
 function applyCommand(state: State, command: Command, place: Place): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
-    // Judged by the replicated level alone: a version that does not know the command refuses it as all others do.
+    // Judged by the replicated level alone: a version that does not know the command refuses it as
+    // all others do.
     if (command.level > state.featureLevel) {
       return { outcome: refused('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }
@@ -206,11 +213,11 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
 }
 
 /**
- * Moves the state over one entry. Pure: state and entry decide, alone. The outcome is null for a noop, a
- * configuration, and a command that took effect before.
- * @throws when the entry is not the next one, can not be decoded, is of a kind unknown here, or raises
- * the feature level to one that this version does not know; the state is
- * not to be used any more, for it may be half changed.
+ * Moves the state over one entry. Pure: state and entry decide, alone. The outcome is null for a
+ * noop, a configuration, and a command that took effect before.
+ * @throws when the entry is not the next one, can not be decoded, is of a kind unknown here, or
+ * raises the feature level to one that this version does not know; the state is not to be used any
+ * more, for it may be half changed.
  */
 export function apply(state: State, entry: Entry): AppliedEntry {
   assert(entry.index === state.position.index + 1, 'entries are applied in order, without gaps')

@@ -5,7 +5,10 @@ import type { AuditRecord } from '../ports/audit.ts'
 import { lanesOf } from './digest.ts'
 import type { Lanes, SetDigest } from './digest.ts'
 
-/** Parts of the replicated state, so not for a configuration to differ in: every controller forgets at the same entry. */
+/**
+ * Parts of the replicated state, so not for a configuration to differ in: every controller forgets
+ * at the same entry.
+ */
 export const auditLimits = {
   recordsMax: 100_000,
   /** Log time. */
@@ -17,7 +20,10 @@ export const auditLimits = {
   textCharactersMax: 256,
 } as const
 
-/** A full block is one text, and that packed: a line takes about 150 bytes of it and some 40 of memory, where an object takes 1,500. */
+/**
+ * A full block is one text, and that packed: a line takes about 150 bytes of it and some 40 of
+ * memory, where an object takes 1,500.
+ */
 interface Block {
   readonly key: string
   readonly packed: Uint8Array
@@ -65,7 +71,10 @@ function recordOf(line: string): EntityRecord {
 /** Small windows: a block has about 10 KiB, and the usual ones would take 256 KiB for each. */
 const PACKING = { level: 1, windowBits: 13, memLevel: 6, chunkSize: 4096 } as const
 
-/** Not the same bytes in every release of zlib: they stay in this process, and no digest is over them. */
+/**
+ * Not the same bytes in every release of zlib: they stay in this process, and no digest is over
+ * them.
+ */
 function pack(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text, PACKING))
 }
@@ -79,8 +88,9 @@ function timeOf(line: string): number {
 }
 
 /**
- * The last writes that the log brought, whoever asked for them and whatever came of them, in its order. Most of what an
- * entry costs here is saved up for a whole block: its digest, its key and its place in the store.
+ * The last writes that the log brought, whoever asked for them and whatever came of them, in its
+ * order. Most of what an entry costs here is saved up for a whole block: its digest, its key and
+ * its place in the store.
  */
 export class AuditLog {
   readonly #digest: SetDigest
@@ -134,7 +144,10 @@ export class AuditLog {
     this.#lines = []
   }
 
-  /** Takes back what `takeChanged` gave, in the order of the keys. @throws on what it never gave. */
+  /**
+   * Takes back what `takeChanged` gave, in the order of the keys.
+   * @throws on what it never gave.
+   */
   load(key: string, text: string): void {
     const lines = text.split('\n')
     const { index } = recordOf(lines[0] ?? '')

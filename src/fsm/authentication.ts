@@ -16,7 +16,10 @@ export interface RecordSource {
 
 export const DEFAULT_AUTH_POLICY = 'default'
 
-/** The auth policy of an identity: the default one where it names none. Undefined: nobody may log in. */
+/**
+ * The auth policy of an identity: the default one where it names none. Undefined: nobody may log
+ * in.
+ */
 export function authPolicyOf(
   records: RecordSource,
   identity: Pick<Identity, 'authPolicyId'>,
@@ -38,8 +41,9 @@ export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
 
 /**
- * The second factors that an identity must give, as its policy and its MFA stand now: a time-based code where it has one, or
- * its policy asks for one. Null: without a policy nobody can tell what is enough, so nothing is.
+ * The second factors that an identity must give, as its policy and its MFA stand now: a time-based
+ * code where it has one, or its policy asks for one. Null: without a policy nobody can tell what is
+ * enough, so nothing is.
  */
 export function requiredFactors(
   records: RecordSource,
@@ -54,8 +58,8 @@ export function requiredFactors(
 }
 
 /**
- * The factors that a session of the identity still lacks; none: it is a full one. The token of a signer comes with each
- * request and is given for that one alone (`pendingBeside`).
+ * The factors that a session of the identity still lacks; none: it is a full one. The token of a
+ * signer comes with each request and is given for that one alone (`pendingBeside`).
  */
 export function pendingFactors(
   records: RecordSource,
@@ -91,7 +95,10 @@ export function mfaPausedUntilMs(
   return (attempts.lastAt ?? 0) + Math.min(pauseMsMin * 2 ** doublings, pauseMsMax)
 }
 
-/** Whether a policy lets whoever knows a password into a full session, if need be by a code: everybody can enroll in those. */
+/**
+ * Whether a policy lets whoever knows a password into a full session, if need be by a code:
+ * everybody can enroll in those.
+ */
 export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
   if (policy?.primary.updb.allowed !== true) return false
   const { requireExtJwtSigner: signerId } = policy.secondary
@@ -104,8 +111,8 @@ export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
 }
 
 /**
- * The policy that an administrator logs in by who is recovered: its own or the default one where that lets it in by a password
- * alone. Undefined: one that is made for it.
+ * The policy that an administrator logs in by who is recovered: its own or the default one where
+ * that lets it in by a password alone. Undefined: one that is made for it.
  */
 export function recoveryPolicyOf(
   records: RecordSource,
@@ -147,8 +154,9 @@ export function nextAttempt(
 }
 
 /**
- * Whether the certificate that a session was opened by is still one that log-ins are taken of: a CA of somebody else that issued
- * it must be verified, and enabled for that. True for a session that was opened by something else.
+ * Whether the certificate that a session was opened by is still one that log-ins are taken of: a CA
+ * of somebody else that issued it must be verified, and enabled for that. True for a session that
+ * was opened by something else.
  */
 export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
   if (session.certFingerprint === null) return true

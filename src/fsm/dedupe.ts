@@ -7,9 +7,15 @@ import type { RequestRecord } from './request-records.ts'
 
 /** How long the outcome of a caller's request id is kept, in log time. */
 export const requestWindowMs = 15 * 60_000
-/** How far ahead of log time a caller's clock may be; outcomes are kept that much longer, so that no id works twice. */
+/**
+ * How far ahead of log time a caller's clock may be; outcomes are kept that much longer, so that no
+ * id works twice.
+ */
 export const requestAheadMsMax = 5 * 60_000
-/** Request ids remembered at once. Beyond it new ones are refused: forgetting one early could repeat a write. */
+/**
+ * Request ids remembered at once. Beyond it new ones are refused: forgetting one early could repeat
+ * a write.
+ */
 export const requestsMax = 1_000_000
 /** What these may take, should their outcomes be long; beyond it new ones are refused as well. */
 export const requestsBytesMax = 128 * 1024 * 1024
@@ -36,12 +42,18 @@ export interface StoredOrigin {
   readonly index: number
 }
 
-/** Exactly once between controllers: a (store, boot, sequence) takes effect once, wherever the log repeats it. */
+/**
+ * Exactly once between controllers: a (store, boot, sequence) takes effect once, wherever the log
+ * repeats it.
+ */
 export class OriginWindows {
   readonly #windows = new Map<string, OriginWindow>()
   readonly #changed = new Set<string>()
 
-  /** @returns false when that sequence has been applied, given up or belongs to an earlier start of that store. */
+  /**
+   * @returns false when that sequence has been applied, given up or belongs to an earlier start of
+   * that store.
+   */
   take(
     storeId: string,
     boot: number,
@@ -160,7 +172,10 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** Exactly once for callers: outcomes by (caller, request id), oldest first, forgotten by log time alone. */
+/**
+ * Exactly once for callers: outcomes by (caller, request id), oldest first, forgotten by log time
+ * alone.
+ */
 export class RequestTable {
   readonly #records = new RequestRecords()
   readonly #digest: SetDigest
@@ -222,7 +237,10 @@ export class RequestTable {
     return { key, value }
   }
 
-  /** Takes back what `remember` gave, in any order; `loaded` follows. @throws on what it never gave. */
+  /**
+   * Takes back what `remember` gave, in any order; `loaded` follows.
+   * @throws on what it never gave.
+   */
   load(key: string, value: string): void {
     const end = key.lastIndexOf('/')
     const caller = key.slice('r/'.length, end)
@@ -267,7 +285,10 @@ export class RequestTable {
   }
 }
 
-/** The hash of the body is not kept: with the same one, and only then, what was stored has the same lanes. */
+/**
+ * The hash of the body is not kept: with the same one, and only then, what was stored has the same
+ * lanes.
+ */
 function isOf(
   { caller, id, atMs, index, outcome, lanes }: RequestRecord,
   bodyHash: string,

@@ -157,7 +157,10 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
   return permissions.length === 0 ? ['Invalid'] : permissions
 }
 
-/** What the caller gets of a service: by type, what it was given itself comes before what the service names. */
+/**
+ * What the caller gets of a service: by type, what it was given itself comes before what the
+ * service names.
+ */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
   const { state, callerId, configTypes } = context
   if (configTypes !== 'all' && configTypes.size === 0) return {}
@@ -248,7 +251,9 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
   }
 }
 
-/** Stored values as shown: times as text, and the zero value where an older record lacks the field. */
+/**
+ * Stored values as shown: times as text, and the zero value where an older record lacks the field.
+ */
 function storedSource(name: string, field: Field | undefined): (record: EntityRecord) => Json {
   if (field?.kind === 'timestamp') {
     return (record) => {

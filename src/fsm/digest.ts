@@ -26,8 +26,9 @@ export function lanesOf(key: string, value: string): Lanes {
 }
 
 /**
- * A digest of a set of records, kept as they come and go: the sum of their lanes, so their order does not matter and a
- * change costs one hash. It shows that two controllers drifted apart; it does not resist someone who forges records.
+ * A digest of a set of records, kept as they come and go: the sum of their lanes, so their order
+ * does not matter and a change costs one hash. It shows that two controllers drifted apart; it does
+ * not resist someone who forges records.
  */
 export class SetDigest {
   #a = 0

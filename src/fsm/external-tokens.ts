@@ -4,8 +4,9 @@ import type { ExternalJwtSigner } from '../entities/external-jwt-signer.ts'
 import type { Identity } from '../entities/identity.ts'
 import type { PendingFactor, RecordSource } from './authentication.ts'
 
-// What the state says of tokens of identity providers. Signatures and times are judged before proposing; what is judged here
-// is judged at the gate and again at apply, from the records of that moment.
+// What the state says of tokens of identity providers. Signatures and times are judged before
+// proposing; what is judged here is judged at the gate and again at apply, from the records of that
+// moment.
 
 /** The signer whose token came with a request, as it stood when the token was judged. */
 export interface ShownSigner {
@@ -19,7 +20,9 @@ export function enabledSigner(records: RecordSource, id: string): ExternalJwtSig
   return signer?.enabled === true ? signer : undefined
 }
 
-/** Whether the claim that the signer identifies by names that identity. An empty claim names nobody. */
+/**
+ * Whether the claim that the signer identifies by names that identity. An empty claim names nobody.
+ */
 export function isClaimOf(
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
@@ -36,8 +39,8 @@ export function takesTokensOf(policy: AuthPolicy | undefined, signerId: string):
 }
 
 /**
- * The factors that are still pending for a request that came with a token of that signer. A signer that was written since
- * the token was judged by it, was disabled or is gone satisfies nothing.
+ * The factors that are still pending for a request that came with a token of that signer. A signer
+ * that was written since the token was judged by it, was disabled or is gone satisfies nothing.
  */
 export function pendingBeside(
   records: RecordSource,
@@ -49,7 +52,10 @@ export function pendingBeside(
   return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
 }
 
-/** Whether tokens are still taken of the signer that a session was opened by; true where it was opened by something else. */
+/**
+ * Whether tokens are still taken of the signer that a session was opened by; true where it was
+ * opened by something else.
+ */
 export function isSignerHonoured(records: RecordSource, { signerId }: ApiSession): boolean {
   return signerId === '' || enabledSigner(records, signerId) !== undefined
 }

@@ -26,7 +26,8 @@ export class Followers {
 
   onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void {
     for (const { kinds, of } of this.#all) {
-      const own = changes.filter(({ kind }) => kinds.has(kind))
+      const isAll = changes.every(({ kind }) => kinds.has(kind))
+      const own = isAll ? changes : changes.filter(({ kind }) => kinds.has(kind))
       try {
         if (own.length > 0) of.onEntry(index, own, facts)
       } catch {

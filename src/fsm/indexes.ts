@@ -35,8 +35,9 @@ function rangedFields(entity: Entity): ReadonlySet<string> {
 }
 
 /**
- * Unique values and element → ids, of one kind of record, as its descriptor asks for. Values of texts that can be filtered
- * by are kept in order as well: a reference a distinct value, about 12 bytes with the room left in chunks.
+ * Unique values and element → ids, of one kind of record, as its descriptor asks for. Values of
+ * texts that can be filtered by are kept in order as well: a reference a distinct value, about 12
+ * bytes with the room left in chunks.
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
@@ -95,7 +96,10 @@ export class Indexes {
     return this.#postings.get(field)?.keys() ?? []
   }
 
-  /** The distinct values of a text in byte order, without the empty one; null where they are not kept. Must not be changed. */
+  /**
+   * The distinct values of a text in byte order, without the empty one; null where they are not
+   * kept. Must not be changed.
+   */
   values(field: string): SortedIds | null {
     return this.#ordered.get(field) ?? null
   }

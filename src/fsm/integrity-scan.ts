@@ -14,8 +14,9 @@ import type { Table } from './table.ts'
 const STEP_ITEMS = 64
 
 /**
- * Holds every index, reference and digest of a state to its records. Each record and each entry of an index is judged in
- * one piece, on both sides as they stand then, so that changes between the steps are no faults.
+ * Holds every index, reference and digest of a state to its records. Each record and each entry of
+ * an index is judged in one piece, on both sides as they stand then, so that changes between the
+ * steps are no faults.
  */
 export class StateScan implements IntegrityScan {
   readonly findings: Finding[] = []

@@ -2,7 +2,9 @@ import type { StateStore } from '../ports/state-store.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown } from '../ports/feature-level.ts'
 import { State } from './state.ts'
 
-/** The records are not those that the store's own digests speak of: damage, not to be built upon. */
+/**
+ * The records are not those that the store's own digests speak of: damage, not to be built upon.
+ */
 export class StateDamaged extends Error {
   override readonly name = 'StateDamaged'
 }

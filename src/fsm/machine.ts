@@ -51,13 +51,15 @@ export interface MachineParts {
   readonly clock: Clock
   readonly schedule?: Schedule
   readonly limits?: WriteBehindLimits
-  /** For tests that harm what is in memory: called with each state that takes the place of another. */
+  /**
+   * For tests that harm what is in memory: called with each state that takes the place of another.
+   */
   readonly onState?: (state: State) => void
 }
 
 /**
- * The replicated state machine of a controller: entries go in, readers look at what they made of the state. The state lives
- * in memory; the store follows behind.
+ * The replicated state machine of a controller: entries go in, readers look at what they made of
+ * the state. The state lives in memory; the store follows behind.
  */
 export class StateMachine implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
@@ -73,7 +75,10 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
   #state: State
   #reader: Reader
   #writeBehind: WriteBehind
-  /** Set by an entry that could not be applied: the state may be half changed and must not be used or kept. */
+  /**
+   * Set by an entry that could not be applied: the state may be half changed and must not be used
+   * or kept.
+   */
   #failure: Error | null = null
   #isRestoring = false
   readonly #followers = new Followers()

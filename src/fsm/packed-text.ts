@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 
-// Texts of which there are a million: those of the letters that ids are drawn from take six bits a letter, others are UTF-8.
-// Each begins with its length: one byte, or four where it is long.
+// Texts of which there are a million: those of the letters that ids are drawn from take six bits a
+// letter, others are UTF-8. Each begins with its length: one byte, or four where it is long.
 
 const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'
 const LETTER_BITS = 6

@@ -63,7 +63,10 @@ function narrowed(grants: Grants, policyType: string | undefined): IdScope {
   throw fieldProblem('policyType', 'must be dial or bind', policyType?.slice(0, 128))
 }
 
-/** Reads of one state: lists, sub-lists, what policies grant, details. A restored snapshot gets a reader of its own. */
+/**
+ * Reads of one state: lists, sub-lists, what policies grant, details. A restored snapshot gets a
+ * reader of its own.
+ */
 export class Reader {
   readonly #state: State
   readonly #clock: Clock

@@ -4,15 +4,18 @@ import type { RecordChange } from '../ports/change-feed.ts'
 type Get = (kind: string, id: string) => EntityRecord | undefined
 
 /**
- * What a run of writes comes to, taken together, of the kinds that somebody watches: a record that was put back by the undo of
- * a refused part, or came and went within it, has not changed.
+ * What a run of writes comes to, taken together, of the kinds that somebody watches: a record that
+ * was put back by the undo of a refused part, or came and went within it, has not changed.
  */
 export class RecordChanges {
   readonly #before = new Map<string, Map<string, EntityRecord | undefined>>()
   #count = 0
   #isReplaced = false
 
-  /** @param kinds of tables; more may be watched later, and none is given up: that costs a map of a few records. */
+  /**
+   * @param kinds of tables; more may be watched later, and none is given up: that costs a map of a
+   * few records.
+   */
   constructor(kinds: readonly string[] = []) {
     for (const kind of kinds) this.watch(kind)
   }
@@ -51,20 +54,36 @@ export class RecordChanges {
     return this.#count > 0 && this.#before.get(kind)?.size === this.#count
   }
 
-  /** Of one kind, in the order in which records were first written. @param get what stands there now. */
+  /**
+   * Of one kind, in the order in which records were first written.
+   * @param get what stands there now.
+   */
   of(kind: string, get: Get): RecordChange[] {
     const changes: RecordChange[] = []
-    for (const [id, before] of this.#before.get(kind) ?? []) {
+    const known = this.#before.get(kind)
+    if (known !== undefined) this.#addOf(kind, known, get, changes)
+    return changes
+  }
+
+  #addOf(
+    kind: string,
+    known: ReadonlyMap<string, EntityRecord | undefined>,
+    get: Get,
+    changes: RecordChange[],
+  ): void {
+    for (const [id, before] of known) {
       const after = get(kind, id)
       if (before !== after) changes.push({ kind, id, before, after })
     }
-    return changes
   }
 
   /** Of all kinds, one after the other; nothing is left noted. */
   take(get: Get): readonly RecordChange[] {
     if (this.isEmpty) return []
-    const changes = [...this.#before.keys()].flatMap((kind) => this.of(kind, get))
+    const changes: RecordChange[] = []
+    for (const [kind, known] of this.#before) {
+      if (known.size > 0) this.#addOf(kind, known, get, changes)
+    }
     this.clear()
     return changes
   }

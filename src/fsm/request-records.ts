@@ -20,9 +20,15 @@ const TIME_AT = 32
 const INDEX_AT = 36
 /** The caller follows, then the outcome. */
 const HEAD_BYTES = 40
-/** Time and index are told by how far they lie from those of the first record in the block: 24 days, or 2 billion. */
+/**
+ * Time and index are told by how far they lie from those of the first record in the block: 24 days,
+ * or 2 billion.
+ */
 const DISTANCE_MAX = 2 ** 31 - 1
-/** What one weighs against `contentBytes` beside its texts: part of what is refused, so it stays as it is. */
+/**
+ * What one weighs against `contentBytes` beside its texts: part of what is refused, so it stays as
+ * it is.
+ */
 const NOMINAL_HEAD_BYTES = 56
 
 /** A reference is the number of a block and an offset in it. */
@@ -49,9 +55,9 @@ interface Place {
 }
 
 /**
- * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 70 each where objects would take
- * 500, and nothing that a garbage collection has to look at. What is forgotten gives its block back with the last record
- * in it.
+ * Remembered requests by (caller, id) and in order, as bytes outside of the heap: some 70 each
+ * where objects would take 500, and nothing that a garbage collection has to look at. What is
+ * forgotten gives its block back with the last record in it.
  */
 export class RequestRecords {
   readonly #blocks: (Block | null)[] = []
@@ -71,7 +77,9 @@ export class RequestRecords {
     return this.#count
   }
 
-  /** Of the records alone: what was added and not forgotten decides it, not how it came to be there. */
+  /**
+   * Of the records alone: what was added and not forgotten decides it, not how it came to be there.
+   */
   get contentBytes(): number {
     return this.#contentBytes
   }

@@ -8,7 +8,10 @@ import type { CommandContext } from './commands/context.ts'
 import { removeWithReferences } from './commands/references.ts'
 import type { State } from './state.ts'
 
-/** The new cluster that a restored state becomes: one controller, a cluster id and secrets of its own. */
+/**
+ * The new cluster that a restored state becomes: one controller, a cluster id and secrets of its
+ * own.
+ */
 export interface RestoredCluster {
   readonly clusterId: string
   /** membership.v1.Configuration bytes: the one controller. */
@@ -21,8 +24,10 @@ export interface RestoredCluster {
 }
 
 /**
- * Turns the state of one cluster into the beginning of another, as one step after its last entry: sessions end, the old
- * controllers are forgotten, and everything else stays. The term rises, as nobody has voted in it. @returns the new position.
+ * Turns the state of one cluster into the beginning of another, as one step after its last entry:
+ * sessions end, the old controllers are forgotten, and everything else stays. The term rises, as
+ * nobody has voted in it.
+ * @returns the new position.
  */
 export function becomeCluster(state: State, restored: RestoredCluster): Position {
   const index = state.position.index + 1
@@ -48,7 +53,10 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   return state.position
 }
 
-/** Ends the sessions of a backup before its records go into a running cluster, as none of them comes back. */
+/**
+ * Ends the sessions of a backup before its records go into a running cluster, as none of them comes
+ * back.
+ */
 export function withoutSessions(state: State): void {
   const { position, logTimeMs } = state
   endSessions(state, {

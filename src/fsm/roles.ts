@@ -32,9 +32,9 @@ function hasAttributes(record: EntityRecord, roles: readonly string[], semantic:
 }
 
 /**
- * Whether a role list means the record: it is named by `@id`, or the list says `#all`, or AllOf and it has every `#attribute`
- * of at least one, or AnyOf and it has any. Naming by id counts under both semantics. The record is in the scope of the
- * kind that the list speaks of.
+ * Whether a role list means the record: it is named by `@id`, or the list says `#all`, or AllOf and
+ * it has every `#attribute` of at least one, or AnyOf and it has any. Naming by id counts under
+ * both semantics. The record is in the scope of the kind that the list speaks of.
  */
 export function matches(record: EntityRecord, roles: readonly string[], semantic: string): boolean {
   if (roles.includes(ALL) || roles.includes(`@${record.id}`)) return true
@@ -78,7 +78,10 @@ export interface RoleList {
   readonly semantic: string
 }
 
-/** What many role lists name, each thing once: their number must not multiply the records behind an attribute. */
+/**
+ * What many role lists name, each thing once: their number must not multiply the records behind an
+ * attribute.
+ */
 interface Named {
   readonly ids: Set<string>
   readonly any: Set<string>
@@ -206,7 +209,9 @@ export function linkingPolicies(
   ).filter((policy) => matches(service, policy.serviceRoles, policy.semantic))
 }
 
-/** Role list as shown: `@id` by the name of what it names now; an id that names nothing is left out. */
+/**
+ * Role list as shown: `@id` by the name of what it names now; an id that names nothing is left out.
+ */
 export function rolesDisplay(
   state: State,
   to: string,

@@ -2,7 +2,10 @@ import type { RouterFact } from '../entities/fields.ts'
 import type { Json } from '../lib/canonical-json.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 
-/** What is shown of a router, and filtered by; the empty value of each while it is connected nowhere. */
+/**
+ * What is shown of a router, and filtered by; the empty value of each while it is connected
+ * nowhere.
+ */
 export function routerFact(status: RouterStatus | null, fact: RouterFact): Json {
   switch (fact) {
     case 'isOnline':

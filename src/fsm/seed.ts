@@ -9,7 +9,10 @@ import { seededPostureTypes } from './seed-posture-types.ts'
 export interface FormingInput {
   readonly adminId: string
   readonly adminAuthenticatorId: string
-  /** The user name that the default admin logs in with; it is called as in every installation of the API family. */
+  /**
+   * The user name that the default admin logs in with; it is called as in every installation of the
+   * API family.
+   */
   readonly adminName: string
   /** PHC string of Argon2id. */
   readonly passwordHash: string
@@ -22,7 +25,10 @@ function seed(entity: string, id: string, fields: Readonly<Record<string, unknow
   return create(SeedRecordSchema, { entity, id, json })
 }
 
-/** The records of a cluster at its beginning, for the forming command: what every installation of the API family has. */
+/**
+ * The records of a cluster at its beginning, for the forming command: what every installation of
+ * the API family has.
+ */
 export function formingRecords(input: FormingInput): SeedRecord[] {
   return [
     seed('identityType', 'Default', { name: 'Default' }),

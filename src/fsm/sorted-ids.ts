@@ -56,8 +56,8 @@ export class SetScope implements IdScope {
 }
 
 /**
- * A set of ids, or of other texts, in byte order. Kept in short chunks, so that adding to a large set moves few ids: one array of
- * 100,000 would cost more per write than all the rest of apply.
+ * A set of ids, or of other texts, in byte order. Kept in short chunks, so that adding to a large
+ * set moves few ids: one array of 100,000 would cost more per write than all the rest of apply.
  */
 export class SortedIds implements IdScope {
   readonly #chunks: string[][] = []

@@ -25,8 +25,9 @@ function originKey(storeId: string): string {
 const CLUSTER_KEY = 'm/cluster'
 
 /**
- * All that apply reads and writes, in memory. Each change is noted as a store record (key and value, null for a
- * deletion) until `takeDirty`; the store and the digests speak of the same values.
+ * All that apply reads and writes, in memory. Each change is noted as a store record (key and
+ * value, null for a deletion) until `takeDirty`; the store and the digests speak of the same
+ * values.
  */
 export class State {
   /** By kind; views of one table share it. */
@@ -40,7 +41,10 @@ export class State {
   readonly audit: AuditLog
   /** Records on their way into the state, which none of them is part of yet. */
   readonly staged: StagedRestore
-  /** For those who follow the records from outside of apply; what apply itself reads follows in `access`. */
+  /**
+   * For those who follow the records from outside of apply; what apply itself reads follows in
+   * `access`.
+   */
   readonly changes = new RecordChanges()
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
@@ -103,8 +107,9 @@ export class State {
   }
 
   /**
-   * The record in the table of a kind, in the scope of the kind or not. References between records hold for all of a
-   * table: read through a scope, a record outside of it would count as missing, and be kept when it must go.
+   * The record in the table of a kind, in the scope of the kind or not. References between records
+   * hold for all of a table: read through a scope, a record outside of it would count as missing,
+   * and be kept when it must go.
    */
   inTable(kind: string, id: string): EntityRecord | undefined {
     return this.tables.get(kind)?.get(id)
@@ -137,8 +142,8 @@ export class State {
   }
 
   /**
-   * Runs a part of an entry; when it comes to a refusal, the records are again what they were before it. Not within
-   * another one.
+   * Runs a part of an entry; when it comes to a refusal, the records are again what they were
+   * before it. Not within another one.
    */
   transact(run: () => Outcome): Outcome {
     assert(this.#undo === null, 'a transaction holds no other one')
@@ -156,8 +161,8 @@ export class State {
   }
 
   /**
-   * Runs a change of any number of records. Who follows them is told that all may differ, rather than which: to note each of
-   * them would cost a third more.
+   * Runs a change of any number of records. Who follows them is told that all may differ, rather
+   * than which: to note each of them would cost a third more.
    */
   wholesale(run: () => void): void {
     this.#isWholesale = true
@@ -225,7 +230,8 @@ export class State {
   }
 
   /**
-   * Takes back one stored record; `loaded` follows the last. The feature level must be in place by then.
+   * Takes back one stored record; `loaded` follows the last. The feature level must be in place by
+   * then.
    * @throws on one that is malformed.
    */
   load(key: string, value: string): void {
@@ -253,7 +259,10 @@ export class State {
     this.access.rebuild()
   }
 
-  /** Derives indexes and digests from the records of a table anew; the digest that it is in, from all of its records. */
+  /**
+   * Derives indexes and digests from the records of a table anew; the digest that it is in, from
+   * all of its records.
+   */
   rebuild(entity: string): void {
     const table = this.table(entity)
     table.rebuild()

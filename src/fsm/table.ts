@@ -27,7 +27,10 @@ export class Table {
   readonly rows = new Map<string, Row>()
   /** Moves with each change. */
   version = 0
-  /** Moves when a record comes, goes, or changes its role attributes: what role lists match may differ. */
+  /**
+   * Moves when a record comes, goes, or changes its role attributes: what role lists match may
+   * differ.
+   */
   matchVersion = 0
   /** What is stored of a record, in the order in which it holds it. */
   readonly #members: readonly Member[]
@@ -63,8 +66,8 @@ export class Table {
   }
 
   /**
-   * One order of members for all records, so that equal records have equal JSON. Fields not given are zero, and so are
-   * those that a later feature level brings, whatever is given.
+   * One order of members for all records, so that equal records have equal JSON. Fields not given
+   * are zero, and so are those that a later feature level brings, whatever is given.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): EntityRecord {
     const record: Record<string, Json> = {}
@@ -75,8 +78,8 @@ export class Table {
   }
 
   /**
-   * A record as it is stored and digested: without the members that are zero. A version that has a field more, which
-   * nothing has set yet, so stores the same bytes as one that does not know it.
+   * A record as it is stored and digested: without the members that are zero. A version that has a
+   * field more, which nothing has set yet, so stores the same bytes as one that does not know it.
    */
   stored(record: EntityRecord): string {
     const kept: Record<string, Json> = {}

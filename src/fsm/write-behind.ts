@@ -28,8 +28,8 @@ export function markOf(state: State): StorePosition {
 }
 
 /**
- * Brings what apply changed into the store: soon after the first change or when much has gathered, one batch in flight. What
- * is not written yet is in the log.
+ * Brings what apply changed into the store: soon after the first change or when much has gathered,
+ * one batch in flight. What is not written yet is in the log.
  */
 export class WriteBehind {
   onPersisted: (position: Position) => void = () => undefined
@@ -81,7 +81,9 @@ export class WriteBehind {
     })
   }
 
-  /** Never rejects: a store that fails is told to the owner, once, and nothing is written after it. */
+  /**
+   * Never rejects: a store that fails is told to the owner, once, and nothing is written after it.
+   */
   async #write(state: State): Promise<void> {
     const mark = markOf(state)
     try {

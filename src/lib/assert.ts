@@ -1,4 +1,7 @@
-/** A mistake of our own code. Stays on in production: a broken invariant must stop the part, not spread. */
+/**
+ * A mistake of our own code. Stays on in production: a broken invariant must stop the part, not
+ * spread.
+ */
 export class AssertionError extends Error {
   override readonly name = 'AssertionError'
 }

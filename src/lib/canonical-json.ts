@@ -4,8 +4,9 @@ export interface JsonObject {
 }
 
 /**
- * JSON with object keys in code-unit order, so that equal values give equal bytes on every controller
- * (after RFC 8785; numbers as ECMAScript prints them). Members that are undefined are left out.
+ * JSON with object keys in code-unit order, so that equal values give equal bytes on every
+ * controller (after RFC 8785; numbers as ECMAScript prints them). Members that are undefined are
+ * left out.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
@@ -21,7 +22,10 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** Whether two values say the same; the order of an object's members says nothing. Makes no text of them, however large they are. */
+/**
+ * Whether two values say the same; the order of an object's members says nothing. Makes no text of
+ * them, however large they are.
+ */
 export function isSameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true
   if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return false

@@ -10,8 +10,8 @@ export function isRandomKey(name: SharedSecretName): boolean {
 }
 
 /**
- * Whether every controller is to have a version. Those of the factor key stay until nothing is encrypted by them any more,
- * whatever their overlap: without one, second factors would be lost.
+ * Whether every controller is to have a version. Those of the factor key stay until nothing is
+ * encrypted by them any more, whatever their overlap: without one, second factors would be lost.
  */
 export function isHonoured(
   name: SharedSecretName,

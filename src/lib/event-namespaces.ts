@@ -12,6 +12,7 @@ export const EVENT_NAMESPACES = [
   'metrics',
   'router',
   'sdk',
+  'service',
   'session',
   'terminator',
 ] as const

@@ -1,8 +1,8 @@
 import { FairShare } from './fair-share.ts'
 
 /**
- * A queue of bounded length that callers share: each has a line of its own, and the lines are served in turn, so that who
- * puts much into it waits for it alone.
+ * A queue of bounded length that callers share: each has a line of its own, and the lines are
+ * served in turn, so that who puts much into it waits for it alone.
  */
 export class FairQueue<T> {
   readonly #lines = new Map<string, T[]>()

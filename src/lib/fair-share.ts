@@ -1,11 +1,14 @@
-/** Of all the room, at most: the rest is for whoever comes while one caller takes what it can get. */
+/**
+ * Of all the room, at most: the rest is for whoever comes while one caller takes what it can get.
+ */
 const OWN_PART_MAX = 0.75
 /** Above it room is scarce, and each caller is held to its part. */
 const SCARCE_PART = 0.5
 
 /**
- * Room of a fixed size that callers share. While there is plenty each takes what it needs; when it gets scarce nobody gets
- * more who has an equal part of it already; and nobody alone can ever fill it.
+ * Room of a fixed size that callers share. While there is plenty each takes what it needs; when it
+ * gets scarce nobody gets more who has an equal part of it already; and nobody alone can ever fill
+ * it.
  */
 export class FairShare {
   readonly #max: number

@@ -6,7 +6,10 @@ export interface Disablement {
   readonly disabledUntil: number | null
 }
 
-/** Whether it is at that time, UTC ms: by the log where apply asks, by the clock where a request does. */
+/**
+ * Whether it is at that time, UTC ms: by the log where apply asks, by the clock where a request
+ * does.
+ */
 export function isDisabled({ disabledAt, disabledUntil }: Disablement, atMs: number): boolean {
   return disabledAt !== null && (disabledUntil === null || disabledUntil > atMs)
 }

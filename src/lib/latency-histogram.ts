@@ -19,7 +19,9 @@ export const NO_LATENCIES: LatencyCounts = { count: 0, sumMs: 0, buckets: [], p9
 const WINDOW_MS = 2000
 const WINDOWS = 5
 
-/** How long something took: counts since the start, and the 99th percentile of the last ten seconds. */
+/**
+ * How long something took: counts since the start, and the 99th percentile of the last ten seconds.
+ */
 export class LatencyHistogram {
   readonly #total = new Float64Array(LATENCY_BOUNDS_MS.length + 1)
   readonly #windows = Array.from({ length: WINDOWS }, () => new Window())

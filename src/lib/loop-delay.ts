@@ -1,6 +1,9 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** Each sample wakes its thread, so that often ones cost an idle controller more than all else that it does. */
+/**
+ * Each sample wakes its thread, so that often ones cost an idle controller more than all else that
+ * it does.
+ */
 const RESOLUTION_MS = 100
 const WINDOW_MS = 5000
 const NS_PER_MS = 1e6
@@ -10,7 +13,10 @@ export interface LoopDelayGauge {
   stop(): void
 }
 
-/** How late the timers of this thread's event loop are: the 99th percentile of the last five to ten seconds. */
+/**
+ * How late the timers of this thread's event loop are: the 99th percentile of the last five to ten
+ * seconds.
+ */
 export class LoopDelay implements LoopDelayGauge {
   readonly #histogram: ReturnType<typeof monitorEventLoopDelay>
   readonly #timer: NodeJS.Timeout

@@ -3,7 +3,10 @@
 const CONTROLLER_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/
 
-/** 1 to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit: safe in a path, a file name and a SPIFFE id. */
+/**
+ * 1 to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit: safe in a path, a file name
+ * and a SPIFFE id.
+ */
 export function isControllerId(text: string): boolean {
   return CONTROLLER_ID.test(text)
 }
@@ -22,7 +25,10 @@ export interface HostPort {
 const HOST_PORT =
   /^(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252}))):([0-9]{1,5})$/
 
-/** `host:port`, IPv6 addresses in brackets; ports 1 to 65535. @returns null when the text is none. */
+/**
+ * `host:port`, IPv6 addresses in brackets; ports 1 to 65535.
+ * @returns null when the text is none.
+ */
 export function parseHostPort(text: string): HostPort | null {
   const match = HOST_PORT.exec(text)
   const host = match?.[1] ?? match?.[2]

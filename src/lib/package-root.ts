@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The folder with `package.json` and `bin/`: sources lie deeper in it than the files of an installed package do. */
+/**
+ * The folder with `package.json` and `bin/`: sources lie deeper in it than the files of an
+ * installed package do.
+ */
 export const PACKAGE_ROOT = rootAbove(import.meta.dirname)
 
 function rootAbove(folder: string): string {

@@ -1,6 +1,6 @@
 /**
- * What an identity that is no administrator may be given; `controllers` can only be read, `ops` not created. To write a `ca` or an
- * `external-jwt-signer` is as good as to be one: SECURITY.md.
+ * What an identity that is no administrator may be given; `controllers` can only be read, `ops` not
+ * created. To write a `ca` or an `external-jwt-signer` is as good as to be one: SECURITY.md.
  */
 const kinds = [
   'auth-policy',
@@ -24,7 +24,10 @@ const actions = ['read', 'create', 'update', 'delete'] as const
 
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
-/** What an operation behind a session may ask for, so the only permissions that a session is ever admitted by. */
+/**
+ * What an operation behind a session may ask for, so the only permissions that a session is ever
+ * admitted by.
+ */
 export type SessionPermission =
   'partial' | 'session' | 'admin' | `${PermissionKind}.${(typeof actions)[number]}`
 
@@ -54,8 +57,9 @@ const grantable: ReadonlySet<string> = new Set(grantablePermissions)
 const READ_EVERYTHING = 'admin_readonly'
 
 /**
- * Whether what an identity was given covers an operation that needs `permission` (`<kind>.<action>`). Actions do not
- * imply each other, and what can not be granted is never covered, whatever a record says.
+ * Whether what an identity was given covers an operation that needs `permission`
+ * (`<kind>.<action>`). Actions do not imply each other, and what can not be granted is never
+ * covered, whatever a record says.
  * @param isRead the request changes nothing and starts nothing: `admin_readonly` covers no other.
  */
 export function isGranted(held: readonly string[], permission: string, isRead: boolean): boolean {

@@ -2,8 +2,9 @@ export { fieldProblem, Problem } from './problem.ts'
 export type { FieldFault } from './problem.ts'
 
 /**
- * The one table of problems: a stable code, its HTTP status, its default message, and whether asking again
- * can help. Messages of the API family are kept to the letter where clients compare them.
+ * The one table of problems: a stable code, its HTTP status, its default message, and whether
+ * asking again can help. Messages of the API family are kept to the letter where clients compare
+ * them.
  */
 export type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 
@@ -57,7 +58,7 @@ export const problems = {
   REQUEST_ENTITY_TOO_LARGE: {
     http: 413,
     retry: 'never',
-    message: 'The request body is larger than this controller accepts',
+    message: 'The request body is larger than this controller accepts (option api.bodyBytesMax)',
   },
   HEADER_NOT_ALLOWED: {
     http: 403,
@@ -154,7 +155,7 @@ export const problems = {
   ENROLLMENT_EXISTS: {
     http: 409,
     retry: 'never',
-    message: 'An enrollment of this method is outstanding already',
+    message: 'An unused enrollment of this method already exists',
   },
   INVALID_ENROLLMENT_TOKEN: {
     http: 404,
@@ -190,7 +191,7 @@ export const problems = {
   ENROLLMENT_IDENTITY_ALREADY_ENROLLED: {
     http: 409,
     retry: 'never',
-    message: 'An identity with this external id is enrolled already',
+    message: 'An identity with this external id is already enrolled',
   },
   INVALID_ENROLLMENT_NOT_ALLOWED: {
     http: 409,
@@ -206,7 +207,7 @@ export const problems = {
   CERT_IN_USE: {
     http: 409,
     retry: 'never',
-    message: 'The client certificate is the credential of an identity already',
+    message: 'The client certificate is already the credential of an identity',
   },
   MISSING_CERT_CLAIM: {
     http: 400,
@@ -287,7 +288,7 @@ export const problems = {
   RESTORE_UNDER_WAY: {
     http: 409,
     retry: 'later',
-    message: 'Another restore is under way; nothing was changed',
+    message: 'Another restore is in progress; nothing was changed',
   },
   RESTORE_REFUSED: {
     http: 409,
@@ -297,7 +298,7 @@ export const problems = {
   RATE_LIMITED: {
     http: 429,
     retry: 'later',
-    message: 'The operation is already under way or too frequent',
+    message: 'The operation is already in progress, or was requested too often',
   },
   SERVER_TOO_MANY_REQUESTS: {
     http: 429,
@@ -313,7 +314,8 @@ export const problems = {
   CLUSTER_NO_LEADER: {
     http: 503,
     retry: 'after-election',
-    message: 'The cluster has no leader at the moment; nothing was changed',
+    message:
+      'The cluster has no leader; nothing was changed. Retry; if it lasts, start the unreachable members',
   },
   OUTCOME_UNKNOWN: {
     http: 503,
@@ -354,7 +356,7 @@ export const problems = {
   ADMIN_SOCKET_ONLY: {
     http: 403,
     retry: 'never',
-    message: 'The operation is offered at the admin socket of a controller alone',
+    message: 'The operation is available only at the admin socket of a controller',
   },
   TICKET_REFUSED: { http: 403, retry: 'never', message: 'Invalid, used or expired join ticket' },
   CERTIFICATE_REFUSED: {

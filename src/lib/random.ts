@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 
-/** A source of numbers in [0, 1): seeded in the consensus core and its simulation, so that a run replays exactly. */
+/**
+ * A source of numbers in [0, 1): seeded in the consensus core and its simulation, so that a run
+ * replays exactly.
+ */
 export interface Random {
   next(): number
   /** Uniform over min..max, both included. */
@@ -29,8 +32,8 @@ export function seededRandom(seed: number): Random {
 const SHORT_ID_ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'
 
 /**
- * An entity id: 12 characters, close to 72 random bits, safe in a URL path, in a filter string and as an argument of a
- * command: one that begins with a hyphen is taken for an option there.
+ * An entity id: 12 characters, close to 72 random bits, safe in a URL path, in a filter string and
+ * as an argument of a command: one that begins with a hyphen is taken for an option there.
  */
 export function newShortId(): string {
   for (;;) {

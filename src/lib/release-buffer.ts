@@ -2,9 +2,9 @@
 const LARGE_BYTES = 64 * 1024
 
 /**
- * Gives the memory of a large buffer back at once; `bytes` and all views of it are empty after that. Buffers weigh nothing
- * on the heap, so that a collection may find hundreds of megabytes of them only when it is late. What does not own all
- * of its memory is left alone.
+ * Gives the memory of a large buffer back at once; `bytes` and all views of it are empty after
+ * that. Buffers weigh nothing on the heap, so that a collection may find hundreds of megabytes of
+ * them only when it is late. What does not own all of its memory is left alone.
  */
 export function releaseBuffer(bytes: Uint8Array): void {
   const { buffer } = bytes

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 
-// Addresses that a controller must not be led to by what users store: its own host, its link, and the services by which
-// clouds hand credentials to whoever asks from within.
+// Addresses that a controller must not be led to by what users store: its own host, its link, and
+// the services by which clouds hand credentials to whoever asks from within.
 
 const reserved = new BlockList()
 for (const [net, prefix] of [
@@ -30,8 +30,8 @@ const NAME =
   /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback|metadata\.google\.internal)$/
 
 /**
- * Whether the host of a URL is one of these, in whatever spelling: `url` has brought numbers in decimal, octal or hex, and
- * other scripts' digits, into one form by then.
+ * Whether the host of a URL is one of these, in whatever spelling: `url` has brought numbers in
+ * decimal, octal or hex, and other scripts' digits, into one form by then.
  */
 export function isReservedHost({ hostname }: URL): boolean {
   const host = hostname
@@ -50,7 +50,9 @@ export function isReservedAddress(address: string): boolean {
   return embeddedIpv4(address).some((one) => reserved.check(one, 'ipv4'))
 }
 
-/** The IPv4 addresses that an IPv6 address may lead to: mapped, compatible, NAT64 (RFC 6052), 6to4. */
+/**
+ * The IPv4 addresses that an IPv6 address may lead to: mapped, compatible, NAT64 (RFC 6052), 6to4.
+ */
 function embeddedIpv4(address: string): string[] {
   const groups = groupsOf(address)
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = groups

@@ -1,6 +1,8 @@
 const HIGH_UNIT = /[\ud800-\uffff]/
 
-/** Surrogates stand for characters above all others, but are smaller numbers than U+E000 to U+FFFF. */
+/**
+ * Surrogates stand for characters above all others, but are smaller numbers than U+E000 to U+FFFF.
+ */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
@@ -11,8 +13,9 @@ export function isPlainText(text: string): boolean {
 }
 
 /**
- * The order of texts by their UTF-8 bytes: negative, 0 or positive as `a` stands before, at or after `b`. `<` goes by
- * UTF-16 units, which differs where characters above U+FFFF meet those from U+E000 on.
+ * The order of texts by their UTF-8 bytes: negative, 0 or positive as `a` stands before, at or
+ * after `b`. `<` goes by UTF-16 units, which differs where characters above U+FFFF meet those from
+ * U+E000 on.
  */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0

@@ -9,9 +9,9 @@ export const patternCharactersMax = 256
 const REFUSED = /[\\[\](){}+?]/
 
 /**
- * The part of regular expressions that filters of metrics are made of: text, `.`, `.*`, `*` after anything as in a shell, `^`,
- * `$` and `|`. Matched in time that grows with the product of both lengths, where a regular expression of a caller could take
- * for ever. `\.` is a dot.
+ * The part of regular expressions that filters of metrics are made of: text, `.`, `.*`, `*` after
+ * anything as in a shell, `^`, `$` and `|`. Matched in time that grows with the product of both
+ * lengths, where a regular expression of a caller could take for ever. `\.` is a dot.
  * @returns null when it is no such pattern.
  */
 export function parsePattern(text: string): TextPattern | null {

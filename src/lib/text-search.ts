@@ -1,12 +1,16 @@
-/** Up to here the search of the language is quick whatever it is given: a text costs at most so many looks a character. */
+/**
+ * Up to here the search of the language is quick whatever it is given: a text costs at most so many
+ * looks a character.
+ */
 const shortCharactersMax = 16
 
 /** Where a pattern stands in a text, from a place on; -1: nowhere. */
 export type TextSearch = (text: string, from: number) => number
 
 /**
- * A search whose time is in proportion to the text, whatever the pattern: for some long ones that of the language takes time in
- * proportion to the product of both lengths, and whoever writes one of them may have chosen it to go with the other.
+ * A search whose time is in proportion to the text, whatever the pattern: for some long ones that
+ * of the language takes time in proportion to the product of both lengths, and whoever writes one
+ * of them may have chosen it to go with the other.
  */
 export function searcherFor(pattern: string): TextSearch {
   if (pattern.length <= shortCharactersMax) return (text, from) => text.indexOf(pattern, from)

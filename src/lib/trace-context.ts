@@ -1,6 +1,9 @@
 import { randomFillSync } from 'node:crypto'
 
-/** Where a request stands in a trace that others began, or that begins with it (W3C Trace Context, level 1). */
+/**
+ * Where a request stands in a trace that others began, or that begins with it (W3C Trace Context,
+ * level 1).
+ */
 export interface TraceContext {
   /** 32 hex digits. */
   readonly traceId: string
@@ -8,11 +11,15 @@ export interface TraceContext {
   readonly spanId: string
   /** 16 hex digits: the span of whoever sent it; '' where the trace begins here. */
   readonly parentSpanId: string
-  /** The caller records this trace, and wants to find it in the logs of those that it goes through. */
+  /**
+   * The caller records this trace, and wants to find it in the logs of those that it goes through.
+   */
   readonly isSampled: boolean
 }
 
-/** Version 00 alone: what a later version means by its parts is not known here. Zeros are no ids. */
+/**
+ * Version 00 alone: what a later version means by its parts is not known here. Zeros are no ids.
+ */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
 const SAMPLED = 1
 
@@ -35,7 +42,10 @@ function randomHex(bytes: number): string {
   return /^0+$/.test(hex) ? randomHex(bytes) : hex
 }
 
-/** Of the header as it came. One that is missing, malformed or given twice begins a trace, as the recommendation has it. */
+/**
+ * Of the header as it came. One that is missing, malformed or given twice begins a trace, as the
+ * recommendation has it.
+ */
 export function traceOf(header: unknown): TraceContext {
   const spanId = randomHex(SPAN_ID_BYTES)
   const found = typeof header === 'string' ? TRACEPARENT.exec(header) : null

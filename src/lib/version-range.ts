@@ -8,7 +8,9 @@ const COMPARATOR = new RegExp(`^(>=|<=|==|!=|>|<|=|!)?(${FULL}|${WILD})$`)
 const VERSION = new RegExp(`^(${NUMBER})\\.(${NUMBER})\\.(${NUMBER})(${PRERELEASE})(?:\\+.*)?$`)
 const WHOLE = new RegExp(`^${FULL}$`)
 
-/** What comparators are separated by: blanks, of which none separates an operator from its version. */
+/**
+ * What comparators are separated by: blanks, of which none separates an operator from its version.
+ */
 function groupsOf(range: string): string[][] {
   return range.split('||').map((group) =>
     group
@@ -19,8 +21,8 @@ function groupsOf(range: string): string[][] {
 }
 
 /**
- * Whether a text is a range of versions as posture checks have them: comparators separated by blanks must all hold, and one
- * of the groups separated by `||`. `>=10.0.0 <11.0.0 || 12.x`.
+ * Whether a text is a range of versions as posture checks have them: comparators separated by
+ * blanks must all hold, and one of the groups separated by `||`. `>=10.0.0 <11.0.0 || 12.x`.
  */
 export function isVersionRange(text: string): boolean {
   return groupsOf(text).every(
@@ -28,7 +30,9 @@ export function isVersionRange(text: string): boolean {
   )
 }
 
-/** Whether a text is one whole version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning 2.0.0). */
+/**
+ * Whether a text is one whole version, `1.2.3` or `1.2.3-rc.1+build` (Semantic Versioning 2.0.0).
+ */
 export function isVersion(text: string): boolean {
   return WHOLE.test(text)
 }
@@ -74,7 +78,9 @@ function boundsOf(bound: string): readonly [first: string, beyond: string | null
   return [`${major}.${minor}.0`, `${major}.${Number(minor) + 1}.0`]
 }
 
-/** Precedence of two whole versions; build metadata does not count (Semantic Versioning 2.0.0, 11). */
+/**
+ * Precedence of two whole versions; build metadata does not count (Semantic Versioning 2.0.0, 11).
+ */
 function compareVersions(a: string, b: string): number {
   const [, ...ofA] = VERSION.exec(a) ?? []
   const [, ...ofB] = VERSION.exec(b) ?? []

@@ -28,12 +28,21 @@ export const LEAF_LIFETIME_MS = 365 * DAY_MS
 /** Validity begins this much earlier, as the clocks of peers may be behind ours. */
 export const BACKDATE_MS = 5 * 60 * 1000
 
-/** Of every key made here. Keys that operators supply may be of other kinds; see `signingAlgorithmOf`. */
+/**
+ * Of every key made here. Keys that operators supply may be of other kinds; see
+ * `signingAlgorithmOf`.
+ */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
-/** A certificate with its private key. Both are PEM texts; the key is PKCS #8, unencrypted, and for 0600 files only. */
+/**
+ * A certificate with its private key. Both are PEM texts; the key is PKCS #8, unencrypted, and for
+ * 0600 files only.
+ */
 export interface CertifiedKey {
-  /** Own certificate first, then the intermediates; never the root, so holders of just the root can verify. */
+  /**
+   * Own certificate first, then the intermediates; never the root, so holders of just the root can
+   * verify.
+   */
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
@@ -84,8 +93,8 @@ export async function createIssuingAuthority(options: {
 }
 
 /**
- * The next certificate of an issuing authority: same name, so that those who hold older leaves know it again. Signed by the
- * root, ending with it at the latest.
+ * The next certificate of an issuing authority: same name, so that those who hold older leaves know
+ * it again. Signed by the root, ending with it at the latest.
  * @param options.publicKeySpki of the key it keeps, DER; null: a new key pair is made.
  * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
  */
@@ -142,7 +151,8 @@ export async function issueLeafFor(
   options: LeafOptions,
   publicKeySpki: Uint8Array,
 ): Promise<string> {
-  // Encoded anew, so that one key never stands in certificates in two ways: it is pinned by the hash of this.
+  // Encoded anew, so that one key never stands in certificates in two ways: it is pinned by the
+  // hash of this.
   const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
   return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
 }
@@ -192,7 +202,8 @@ export async function issueControllerCertificate(
 
 /**
  * The same for a key that stays where it is.
- * @param options.publicKeySpki DER; the caller has had its owner prove that it holds the private key.
+ * @param options.publicKeySpki DER; the caller has had its owner prove that it holds the private
+ * key.
  * @returns the chain in PEM: leaf first, then the intermediates.
  * @throws {CertificateError} when the key is of no allowed type.
  */
@@ -252,7 +263,10 @@ async function sign(options: {
   return pemOf(certificate)
 }
 
-/** The identifier that the issuer gives itself: an authority from elsewhere may have made it in another way than we do. */
+/**
+ * The identifier that the issuer gives itself: an authority from elsewhere may have made it in
+ * another way than we do.
+ */
 async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
   const own = signer.getExtension(SubjectKeyIdentifierExtension)
   if (own !== null) return new AuthorityKeyIdentifierExtension(own.keyId)
@@ -291,7 +305,10 @@ function authorityKey(spki: Uint8Array | null): PublicKey {
   return new PublicKey(Uint8Array.from(spki))
 }
 
-/** The chain below the root: the issuer's own certificate unless it is self-signed, and what it carries along. */
+/**
+ * The chain below the root: the issuer's own certificate unless it is self-signed, and what it
+ * carries along.
+ */
 function intermediatesOf(issuer: CertifiedKey): string {
   return parseCertificates(issuer.certificatePem)
     .filter((certificate) => !certificate.native.checkIssued(certificate.native))

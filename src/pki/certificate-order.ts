@@ -43,9 +43,11 @@ export interface IssuingSettings {
 }
 
 /**
- * Judges the requests of an order and signs what they lead to. It waits for nothing and keeps nothing.
+ * Judges the requests of an order and signs what they lead to. It waits for nothing and keeps
+ * nothing.
  * @returns one certificate; of a router the client's, then the server's.
- * @throws {CertificateError} `expired` when the issuer is, else about the request; one sentence, fit for its sender.
+ * @throws {CertificateError} `expired` when the issuer is, else about the request; one sentence,
+ * fit for its sender.
  */
 export function issueCertificates(
   order: CertificateOrder,

@@ -1,11 +1,22 @@
 import { createPublicKey } from 'node:crypto'
 import type { webcrypto } from 'node:crypto'
 import { generateKeyPairSync } from 'node:crypto'
+import { isIP } from 'node:net'
 
 import { CertificateError, parsePrivateKey } from './certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from './pem.ts'
 import { parsePublicKey, spkiSha256 } from './public-key.ts'
-import { Pkcs10CertificateRequest, Pkcs10CertificateRequestGenerator } from './x509.ts'
+import { controllerSpiffeId } from './spiffe.ts'
+import {
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  Pkcs10CertificateRequest,
+  Pkcs10CertificateRequestGenerator,
+  SubjectAlternativeNameExtension,
+} from './x509.ts'
+import type { JsonGeneralNames } from './x509.ts'
 
 const HASHES: Readonly<Record<string, string>> = {
   'P-256': 'SHA-256',
@@ -24,7 +35,10 @@ export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-/** PEM, PKCS #10 (RFC 2986): says by its signature that the sender holds the key. Only the common name is in it. */
+/**
+ * PEM, PKCS #10 (RFC 2986): says by its signature that the sender holds the key. Only the common
+ * name is in it.
+ */
 export async function createCertificateRequest(options: {
   readonly privateKeyPem: string
   /** Of the controller or identity. */
@@ -35,6 +49,38 @@ export async function createCertificateRequest(options: {
     name: [{ CN: [options.id] }],
     keys,
     signingAlgorithm: keys.algorithm,
+  })
+  return `${request.toString('pem').trim()}\n`
+}
+
+/**
+ * PEM, PKCS #10: what a controller asks of an authority that is not its cluster's. All that its
+ * certificate needs is in the request, so that the authority has but to copy and to sign.
+ */
+export async function createControllerRequest(options: {
+  readonly privateKeyPem: string
+  readonly id: string
+  readonly trustDomain: string
+  /** DNS names and IP addresses. */
+  readonly hosts: readonly string[]
+}): Promise<string> {
+  const { id, trustDomain, hosts } = options
+  const keys = keyPairOf(options.privateKeyPem)
+  const names: JsonGeneralNames = [
+    { type: 'url', value: controllerSpiffeId(trustDomain, id) },
+    ...hosts.map((value) =>
+      isIP(value) === 0 ? { type: 'dns' as const, value } : { type: 'ip' as const, value },
+    ),
+  ]
+  const request = await Pkcs10CertificateRequestGenerator.create({
+    name: [{ CN: [id] }],
+    keys,
+    signingAlgorithm: keys.algorithm,
+    extensions: [
+      new SubjectAlternativeNameExtension(names),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+    ],
   })
   return `${request.toString('pem').trim()}\n`
 }
@@ -71,8 +117,8 @@ const PEM_BLOCK =
   /^\s*-----BEGIN (NEW )?CERTIFICATE REQUEST-----[A-Za-z0-9+/=\s]+-----END (NEW )?CERTIFICATE REQUEST-----\s*$/
 
 /**
- * Reads a request from anybody: bounded, its signature verified, its key of an allowed type. Extensions asked for in it are
- * not looked at: what a certificate says is decided by who signs it.
+ * Reads a request from anybody: bounded, its signature verified, its key of an allowed type.
+ * Extensions asked for in it are not looked at: what a certificate says is decided by who signs it.
  * @throws {CertificateError} `unreadable`, `untrusted` when the signature is not by the key in it.
  */
 export async function parseCertificateRequest(pem: string): Promise<CertificateRequest> {

@@ -11,7 +11,10 @@ import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
 import { controllerIdOf, parseSpiffeId } from './spiffe.ts'
 import type { SpiffeId } from './spiffe.ts'
 
-/** Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one certificate. */
+/**
+ * Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one
+ * certificate.
+ */
 export const PEM_BYTES_MAX = 1024 * 1024
 export const CHAIN_CERTIFICATES_MAX = 16
 export const BUNDLE_CERTIFICATES_MAX = 256
@@ -19,7 +22,13 @@ export const CERTIFICATE_BYTES_MAX = 64 * 1024
 export const ALTERNATIVE_NAMES_MAX = 256
 
 export type CertificateFault =
-  'unreadable' | 'expired' | 'not-yet-valid' | 'key-mismatch' | 'wrong-identity' | 'untrusted'
+  | 'unreadable'
+  | 'expired'
+  | 'not-yet-valid'
+  | 'key-mismatch'
+  | 'wrong-identity'
+  | 'wrong-usage'
+  | 'untrusted'
 
 /** One sentence, fit to be shown to an operator; `fault` is what code switches on. */
 export class CertificateError extends Error {
@@ -130,7 +139,8 @@ function spkiSha256(key: KeyObject): Uint8Array {
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----/g
 
 /**
- * The certificates of a PEM text in their order; other blocks and text between them are passed over.
+ * The certificates of a PEM text in their order; other blocks and text between them are passed
+ * over.
  * @throws {CertificateError} `unreadable` when there is none, too many, or one that does not parse.
  */
 export function parseCertificates(
@@ -153,7 +163,8 @@ export function parseCertificates(
 }
 
 /**
- * The one SPIFFE id of a leaf (X.509-SVID section 2: exactly one URI name; an authority is no leaf).
+ * The one SPIFFE id of a leaf (X.509-SVID section 2: exactly one URI name; an authority is no
+ * leaf).
  * @throws {CertificateError} `wrong-identity`.
  */
 export function leafSpiffeId(leaf: Certificate): SpiffeId {
@@ -247,9 +258,9 @@ export function checkChain(
 }
 
 /**
- * The leaf, whoever issued it, and so on as far as the certificates given lead; times are not judged. Where several
- * issuers have the same name and key, as after a renewal of one, those valid now come before those that are not, anchors
- * before others, and the longest-lived first.
+ * The leaf, whoever issued it, and so on as far as the certificates given lead; times are not
+ * judged. Where several issuers have the same name and key, as after a renewal of one, those valid
+ * now come before those that are not, anchors before others, and the longest-lived first.
  */
 export function issuingPath(
   chain: readonly [Certificate, ...Certificate[]],

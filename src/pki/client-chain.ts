@@ -29,13 +29,21 @@ export const clientChainLimits = {
 export interface ClientChainQuestion {
   /** As presented: the leaf first, intermediates in any order. */
   readonly chain: readonly [Certificate, ...Certificate[]]
-  /** Those that come first are tried first. Each must be a CA certificate; it need not be self-signed. */
+  /**
+   * Those that come first are tried first. Each must be a CA certificate; it need not be
+   * self-signed.
+   */
   readonly anchors: readonly Certificate[]
   /** UTC ms. */
   readonly nowMs: number
-  /** An extended key usage, in whichever certificate of the path it stands, must allow clientAuth. */
+  /**
+   * An extended key usage, in whichever certificate of the path it stands, must allow clientAuth.
+   */
   readonly requiresClientAuth: boolean
-  /** `reported`: a leaf out of its time is accepted, and `leafTime` tells. Authorities must always be in theirs. */
+  /**
+   * `reported`: a leaf out of its time is accepted, and `leafTime` tells. Authorities must always
+   * be in theirs.
+   */
   readonly leafTime: 'enforced' | 'reported'
 }
 
@@ -52,8 +60,9 @@ export type ClientChain =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Verifies the certificates of a client up to an anchor (RFC 5280, section 6, without policies). It looks from the anchors
- * down, so that no signature is checked of an authority that no anchor leads to, whatever a client presents.
+ * Verifies the certificates of a client up to an anchor (RFC 5280, section 6, without policies). It
+ * looks from the anchors down, so that no signature is checked of an authority that no anchor leads
+ * to, whatever a client presents.
  */
 export function verifyClientChain(question: ClientChainQuestion): ClientChain {
   const [leaf, ...others] = question.chain
@@ -135,7 +144,10 @@ function authorityFault(authority: Certificate, question: ClientChainQuestion): 
 
 type Path = readonly [Certificate, ...Certificate[]]
 
-/** Depth first from each anchor towards the leaf. Each signature is checked once, however many paths it is part of. */
+/**
+ * Depth first from each anchor towards the leaf. Each signature is checked once, however many paths
+ * it is part of.
+ */
 class PathSearch {
   readonly #question: ClientChainQuestion
   readonly #leaf: Certificate
@@ -243,7 +255,10 @@ function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {
   return certificate.contents.issuer.equals(issuer.contents.subject.der)
 }
 
-/** Authorities that were signed by several others have one certificate from each; no path holds two of them. */
+/**
+ * Authorities that were signed by several others have one certificate from each; no path holds two
+ * of them.
+ */
 function isSameAuthority(one: Certificate, other: Certificate): boolean {
   return (
     one.contents.subject.der.equals(other.contents.subject.der) &&

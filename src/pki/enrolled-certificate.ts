@@ -97,7 +97,10 @@ export function loadIssuer(authority: {
   }
 }
 
-/** The identifier that the authority gives itself: one from elsewhere may have made it in another way than we do. */
+/**
+ * The identifier that the authority gives itself: one from elsewhere may have made it in another
+ * way than we do.
+ */
 function keyIdentifierOf({ contents }: Certificate): Uint8Array {
   const own = contents.extensions.get(extensionOids.subjectKeyIdentifier)
   return own === undefined
@@ -112,7 +115,8 @@ function subjectKeyIdentifier(spki: Uint8Array): Buffer {
 }
 
 /**
- * For an identity: the subject of its request as it is, and one SPIFFE id in place of what names it asked for.
+ * For an identity: the subject of its request as it is, and one SPIFFE id in place of what names it
+ * asked for.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyIdentity(
@@ -127,8 +131,8 @@ export function certifyIdentity(
 }
 
 /**
- * The next certificate of an identity. It keeps the names of its current one where this issuer signed that; by what others
- * signed, nobody is named anything.
+ * The next certificate of an identity. It keeps the names of its current one where this issuer
+ * signed that; by what others signed, nobody is named anything.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentity(
@@ -175,7 +179,8 @@ export function certifySession(
 }
 
 /**
- * For a router, as client or as server: subject and names of its request, which must name no other part of the network.
+ * For a router, as client or as server: subject and names of its request, which must name no other
+ * part of the network.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouter(
@@ -220,7 +225,10 @@ interface Profile {
   readonly purpose: string
 }
 
-/** digitalSignature, keyEncipherment, dataEncipherment: whatever the kind of key, as clients of this family expect. */
+/**
+ * digitalSignature, keyEncipherment, dataEncipherment: whatever the kind of key, as clients of this
+ * family expect.
+ */
 const KEY_USAGE = encodeExtension(
   extensionOids.keyUsage,
   true,
@@ -306,7 +314,10 @@ const SERIAL_BYTES = 20
 const SERIALS_DRAWN = 256
 let serials = Buffer.alloc(0)
 
-/** 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). They are drawn many at a time, as each draw is a call of the system. */
+/**
+ * 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). They are drawn many at a time,
+ * as each draw is a call of the system.
+ */
 function newSerial(): Uint8Array {
   if (serials.length === 0) serials = randomBytes(SERIALS_DRAWN * SERIAL_BYTES)
   const serial = Uint8Array.from(serials.subarray(0, SERIAL_BYTES))

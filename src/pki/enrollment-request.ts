@@ -23,12 +23,18 @@ import { isSignedBy, readSignatureAlgorithm } from './asn1/signature.ts'
 import { CertificateError } from './certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from './pem.ts'
 
-/** Bounds of what is taken from a request: its subject in DER, and the alternative names it asks for. */
+/**
+ * Bounds of what is taken from a request: its subject in DER, and the alternative names it asks
+ * for.
+ */
 export const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
 export const REQUEST_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
-/** A request of an identity or a router for a certificate (PKCS #10, RFC 2986), judged as far as anybody's can be. */
+/**
+ * A request of an identity or a router for a certificate (PKCS #10, RFC 2986), judged as far as
+ * anybody's can be.
+ */
 export interface EnrollmentRequest {
   readonly subject: DistinguishedName
   /** null when there is none or more than one. */
@@ -44,10 +50,10 @@ const PEM_BLOCK =
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * Reads a request from anybody: one PEM block with nothing around it, bounded, of a key of an allowed type (which is more
- * than controllers may have), and signed by that key.
- * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it; `wrong-identity` when it
- * asks for a CA certificate. One sentence, fit for the sender.
+ * Reads a request from anybody: one PEM block with nothing around it, bounded, of a key of an
+ * allowed type (which is more than controllers may have), and signed by that key.
+ * @throws {CertificateError} `unreadable`; `untrusted` when the signature is not by the key in it;
+ * `wrong-identity` when it asks for a CA certificate. One sentence, fit for the sender.
  */
 export function readEnrollmentRequest(pem: string): EnrollmentRequest {
   const der = requestDer(pem)
@@ -148,7 +154,8 @@ function requestKey(spki: Buffer): KeyObject {
     throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
   }
   try {
-    // Given as DER, Node first tries it as each kind of key object, by exceptions that cost as much as the key itself.
+    // Given as DER, Node first tries it as each kind of key object, by exceptions that cost as much
+    // as the key itself.
     return createPublicKey(pemText('PUBLIC KEY', spki))
   } catch (error) {
     throw new CertificateError('unreadable', 'its public key can not be read', error)

@@ -1,6 +1,9 @@
 import { searcherFor } from '../lib/text-search.ts'
 
-/** Where in a client's certificate the external id of its holder stands; each CA has its own rule or none. */
+/**
+ * Where in a client's certificate the external id of its holder stands; each CA has its own rule or
+ * none.
+ */
 export interface ExternalIdRule {
   /** Which of the ids found is meant, from 0. */
   readonly index: number
@@ -24,8 +27,8 @@ export type ExternalId =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * The external id in a certificate that chains to the CA whose rule this is. It takes time linear in the names of the
- * certificate, whatever the criteria are: no part of a rule is a pattern.
+ * The external id in a certificate that chains to the CA whose rule this is. It takes time linear
+ * in the names of the certificate, whatever the criteria are: no part of a rule is a pattern.
  */
 export function externalIdOf(rule: ExternalIdRule, certificate: ExternalIdNames): ExternalId {
   const matched = namesAt(rule, certificate).flatMap((name) => matchOf(rule, name))
@@ -85,7 +88,8 @@ function idAt(
   values: readonly string[],
 ): string | null {
   if (parser === 'NONE') return values[index] ?? null
-  // An empty separator is no rule that can be written; splitting by it would take names apart letter by letter.
+  // An empty separator is no rule that can be written; splitting by it would take names apart
+  // letter by letter.
   if (parserCriteria === '') return null
   const indexOfSeparator = searcherFor(parserCriteria)
   let left = index

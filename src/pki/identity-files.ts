@@ -11,6 +11,7 @@ import {
   PEM_BYTES_MAX,
 } from './certificate.ts'
 import type { Certificate } from './certificate.ts'
+import { checkControllerUsage } from './controller-leaf.ts'
 import { readSecretFile } from './key-file.ts'
 
 /** Absolute paths of what a controller proves itself with. */
@@ -51,6 +52,7 @@ export function readIdentitySet(
   naming(paths.cert, () => {
     checkValidityTime(chain[0], nowMs)
     checkOwner(chain[0], owner)
+    checkControllerUsage(chain[0])
     checkChain(chain, anchors, nowMs)
   })
   naming(paths.key, () => checkKeyMatches(chain[0], privateKeyPem))
@@ -65,7 +67,7 @@ function checkOwner(leaf: Certificate, owner: IdentityOwner): void {
   if (Buffer.compare(leaf.publicKeySha256, owner.publicKeySha256) === 0) return
   throw new CertificateError(
     'key-mismatch',
-    `it is for another key than the one by which the members know ${owner.id}, and they would refuse it; have it issued for the same key, or replace this member`,
+    `it is for another key than the one in the member record of ${owner.id}, so peers would refuse it; have it issued for the same key, or replace this member`,
   )
 }
 
@@ -88,11 +90,12 @@ export function pemOf(certificates: readonly Certificate[]): string {
 }
 
 /**
- * Differs as soon as one of the files was written or exchanged; a missing one counts as a state of its own.
- * Nothing is read but the entries of the folders.
+ * Differs as soon as one of the files was written or exchanged; a missing one counts as a state of
+ * its own. Nothing is read but the entries of the folders.
  */
-export function fileStamp(paths: IdentityPaths): string {
-  return [paths.cert, paths.key, paths.ca].map(stampOf).join(' ')
+export function fileStamp(paths: { readonly [name in 'cert' | 'key' | 'ca']?: string }): string {
+  const { cert, key, ca } = paths
+  return [cert, key, ca].map((path) => (path === undefined ? '' : stampOf(path))).join(' ')
 }
 
 function stampOf(path: string): string {
@@ -104,7 +107,8 @@ function stampOf(path: string): string {
   }
 }
 
-function naming<T>(path: string, step: () => T): T {
+/** Runs a step; a fault in it names the file. @throws {CertificateError} */
+export function naming<T>(path: string, step: () => T): T {
   try {
     return step()
   } catch (error) {

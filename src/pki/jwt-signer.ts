@@ -39,8 +39,9 @@ interface Leaf {
 }
 
 /**
- * Signs tokens with the key of a controller's leaf, and verifies those of every member. A leaf that is renewed has another
- * `kid` over the same key: the `kid` is where the search begins, the key is what counts.
+ * Signs tokens with the key of a controller's leaf, and verifies those of every member. A leaf that
+ * is renewed has another `kid` over the same key: the `kid` is where the search begins, the key is
+ * what counts.
  */
 export class LeafJwtSigner {
   readonly #parts: LeafJwtParts
@@ -112,7 +113,10 @@ export class LeafJwtSigner {
     return leaf
   }
 
-  /** Of this controller first. A certificate over another key than its member is known by counts for nothing. */
+  /**
+   * Of this controller first. A certificate over another key than its member is known by counts for
+   * nothing.
+   */
   #known(): Leaf[] {
     const before = this.#leaves
     const pem = this.#parts.leafPem()

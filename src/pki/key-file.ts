@@ -10,15 +10,18 @@ export class SecretFileError extends Error {
 }
 
 /**
- * Writes a secret so that it is never readable by others, not even for a moment, and whole or not at all:
- * a 0600 file beside it, synced, then renamed over it.
+ * Writes a secret so that it is never readable by others, not even for a moment, and whole or not
+ * at all: a 0600 file beside it, synced, then renamed over it.
  * @throws the file system's error.
  */
 export function writeSecretFile(path: string, text: string): void {
   writeWhole(path, text, 0o600)
 }
 
-/** Writes what anybody may read (certificates), whole or not at all. @throws the file system's error. */
+/**
+ * Writes what anybody may read (certificates), whole or not at all.
+ * @throws the file system's error.
+ */
 export function writePublicFile(path: string, text: string): void {
   writeWhole(path, text, 0o644)
 }
@@ -73,8 +76,8 @@ export interface SecretText {
 }
 
 /**
- * @throws {SecretFileError} missing, unreadable, too large, no regular file, or open to every user of this host
- * (whoever could read it must be taken to have done so).
+ * @throws {SecretFileError} missing, unreadable, too large, no regular file, or open to every user
+ * of this host (whoever could read it must be taken to have done so).
  */
 export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): SecretText {
   let file: number
@@ -93,7 +96,7 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
     const mode = (status.mode & 0o777).toString(8).padStart(4, '0')
     if ((status.mode & 0o027) !== 0) {
       throw new SecretFileError(
-        `${path} has mode ${mode}: others on this host can read or change it; run 'chmod 600 ${path}', and replace the secret if anybody may have seen it`,
+        `${path} has mode ${mode}: others on this host can read or change it; run 'chmod 600 ${path}', and replace the secret if anyone may have read it`,
       )
     }
     const warning =
@@ -124,7 +127,10 @@ function openFaultOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Makes what was renamed or removed in a folder outlive a power cut. @throws the file system's error. */
+/**
+ * Makes what was renamed or removed in a folder outlive a power cut.
+ * @throws the file system's error.
+ */
 export function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {

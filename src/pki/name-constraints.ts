@@ -52,7 +52,8 @@ export function nameConstraintsOf(extensions: Extensions): NameConstraints | nul
 function subtreesOf(list: DerValue | null): Subtree[] {
   if (list === null) return []
   return valuesOf(list, SUBTREES_MAX).map((value) => {
-    // Minimum and maximum are not used (RFC 5280); one that is there would mean what nobody here judges.
+    // Minimum and maximum are not used (RFC 5280); one that is there would mean what nobody here
+    // judges.
     const [base, ...distances] = value.tag === derTag.sequence ? valuesOf(value, 3) : []
     if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
     return subtreeOf(base)
@@ -150,7 +151,10 @@ function hostTest(constraint: string): (host: string) => boolean {
   return (host) => (constraint.startsWith('.') ? host.endsWith(constraint) : host === constraint)
 }
 
-/** The host of a URI; one without a host, or with an address for one, can not be compared (RFC 5280). */
+/**
+ * The host of a URI; one without a host, or with an address for one, can not be compared (RFC
+ * 5280).
+ */
 function uriTest(constraint: string): NameTest {
   const isOf = hostTest(constraint)
   return (name) => {
@@ -187,7 +191,8 @@ function directoryTest(above: DistinguishedName): NameTest {
 
 /**
  * @param work counted down by each comparison.
- * @returns words that end a sentence about the certificate; null when its names are within the constraints.
+ * @returns words that end a sentence about the certificate; null when its names are within the
+ * constraints.
  */
 export function constraintFault(
   { permitted, excluded }: NameConstraints,
@@ -227,7 +232,9 @@ function isAllowed(
   return permitted.length === 0 || permitted.some((subtree) => subtree.holds(name) === true)
 }
 
-/** An address in the subject counts where no alternative name could tell it (RFC 5280, 4.2.1.10). */
+/**
+ * An address in the subject counts where no alternative name could tell it (RFC 5280, 4.2.1.10).
+ */
 function emailsOf(subject: DistinguishedName, names: AlternativeNames): readonly string[] {
   const { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags } = names
   const others = [dnsNames, uris, ipAddresses, directoryNames, otherTags]

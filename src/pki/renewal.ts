@@ -7,13 +7,17 @@ import type { Certificate } from './certificate.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** An authority is renewed by hand with the offline root key, so it is due as soon as it is first warned of. */
+/**
+ * An authority is renewed by hand with the offline root key, so it is due as soon as it is first
+ * warned of.
+ */
 const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
 
 /**
- * Left to live at which a certificate is warned of, with ever more weight. One that lives for less than some months is
- * warned of at a fraction of its lifetime instead, or it would be from its first day on; the fractions lie below the third at which a
- * leaf renews itself, so that an alarm always means that renewal does not work.
+ * Left to live at which a certificate is warned of, with ever more weight. One that lives for less
+ * than some months is warned of at a fraction of its lifetime instead, or it would be from its
+ * first day on; the fractions lie below the third at which a leaf renews itself, so that an alarm
+ * always means that renewal does not work.
  */
 const thresholds = [
   { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
@@ -129,18 +133,26 @@ export function expirySentence(life: CertificateLife, isRenewedHere: boolean): s
   return `${what} ${ends[level]} at ${end}; ${remedyOf(life, isRenewedHere)}`
 }
 
+/** The same for the certificate of another authority that listeners show by name. */
+export function serverExpirySentence(life: CertificateLife, path: string): string | null {
+  const { certificate, level } = life
+  if (level === 'none') return null
+  const end = isoTime(certificate.notAfterMs)
+  return `the server certificate ${path} ${ends[level]} at ${end}; have its issuer renew it, and replace its files`
+}
+
 function remedyOf({ kind, level }: CertificateLife, isRenewedHere: boolean): string {
   switch (kind) {
     case 'leaf':
       return isRenewedHere
-        ? "it should have renewed itself: look for 'was not renewed' in the log of this controller, mend that, and run 'flotilla pki renew'"
+        ? "automatic renewal failed; look for 'certificate renewal failed' in the logs of this controller, correct that, and run 'flotilla pki renew'"
         : 'have its issuer renew it for the same key, and replace the files of the section identity'
     case 'issuing':
       return level === 'expired'
-        ? "nothing that it issued is accepted any more: run 'flotilla pki renew-issuing' with the root key"
-        : "run 'flotilla pki renew-issuing' with the root key before"
+        ? "the certificates that it issued are no longer accepted; run 'flotilla pki renew-issuing' with the root key"
+        : "run 'flotilla pki renew-issuing' with the root key before that"
     case 'root':
-      return 'plan a new root: every controller, router and client must get it into its CA file before this one ends'
+      return 'plan a new root; every controller, router and client must have it in its CA file before this one expires'
   }
 }
 
@@ -167,13 +179,17 @@ export function renewalReason(options: {
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
-  // Where the authority itself ends soon, each renewal would add less than the one before, and never stop.
+  // Where the authority itself ends soon, each renewal would add less than the one before, and
+  // never stop.
   const gainedMs = validityWithin(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
   return gainedMs > lifetimeMs / 10 ? 'due' : null
 }
 
-/** Signed by its key, and the chain carries this very certificate of it (which may have been renewed over its key). */
+/**
+ * Signed by its key, and the chain carries this very certificate of it (which may have been renewed
+ * over its key).
+ */
 function isIssuedUnder(
   [leaf, ...others]: readonly [Certificate, ...Certificate[]],
   issuing: Certificate,
@@ -184,15 +200,18 @@ function isIssuedUnder(
 }
 
 /**
- * Whether an authority of this name issued the leaf: a cluster keeps the name of its issuing authority when it takes another
- * key, so that its members still know their own leaves by it.
+ * Whether an authority of this name issued the leaf: a cluster keeps the name of its issuing
+ * authority when it takes another key, so that its members still know their own leaves by it.
  */
 export function hasIssuerName(leaf: Certificate, issuingPem: string): boolean {
   const [issuing] = parseCertificates(issuingPem)
   return leaf.native.issuer === issuing.native.subject
 }
 
-/** @param hosts DNS names and IP addresses. @returns those that clients would not accept the leaf for. */
+/**
+ * @param hosts DNS names and IP addresses. @returns those that clients would not accept the leaf
+ * for.
+ */
 export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
   // Each of the two checks throws for a name of the other kind.
   const names = (host: string): boolean =>
@@ -200,7 +219,10 @@ export function missingHosts(leaf: Certificate, hosts: readonly string[]): strin
   return hosts.filter((host) => !names(host))
 }
 
-/** As long as asked for, and never beyond the issuer itself: who checks a chain checks the times of all of it. */
+/**
+ * As long as asked for, and never beyond the issuer itself: who checks a chain checks the times of
+ * all of it.
+ */
 export function validityWithin(issuer: Certificate, nowMs: number, lifetimeMs: number): Validity {
   const { notBeforeMs, notAfterMs } = validityFrom(nowMs, lifetimeMs)
   return {

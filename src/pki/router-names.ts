@@ -10,8 +10,9 @@ const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 
 /**
- * The alternative names that a router asks for are copied into its certificates, so none may speak for another part of the
- * network: under its own trust domain a router has its own SPIFFE id or none.
+ * The alternative names that a router asks for are copied into its certificates, so none may speak
+ * for another part of the network: under its own trust domain a router has its own SPIFFE id or
+ * none.
  * @throws {CertificateError} `wrong-identity`, with the name.
  */
 export function checkRouterNames(

@@ -9,7 +9,10 @@ export interface Factor {
   readonly recoveryCodes: readonly string[]
 }
 
-/** Whose factor it is and which one: part of what is authenticated, so that none can be passed off as another. */
+/**
+ * Whose factor it is and which one: part of what is authenticated, so that none can be passed off
+ * as another.
+ */
 export interface FactorContext {
   readonly clusterId: string
   readonly identityId: string

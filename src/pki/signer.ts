@@ -14,8 +14,8 @@ import { readSecretFile } from './key-file.ts'
 import { KeyUsageFlags, KeyUsagesExtension, X509Certificate } from './x509.ts'
 
 /**
- * An authority that is to sign leaves for a cluster, whoever made it: it may, its key is its own, and every member that
- * trusts `anchors` will accept what it signs.
+ * An authority that is to sign leaves for a cluster, whoever made it: it may, its key is its own,
+ * and every member that trusts `anchors` will accept what it signs.
  * @param options.signer its certificate first, then the authorities above it, without the root.
  * @throws {CertificateError} one sentence.
  */
@@ -46,7 +46,10 @@ function maySignCertificates(certificate: Certificate): boolean {
   return extension === null || (extension.usages & KeyUsageFlags.keyCertSign) !== 0
 }
 
-/** `checkChain` counts from a leaf; here the first one is an authority already, so each has one more below it. */
+/**
+ * `checkChain` counts from a leaf; here the first one is an authority already, so each has one more
+ * below it.
+ */
 function checkPathLength([, ...above]: readonly Certificate[]): void {
   for (const [at, authority] of above.entries()) {
     if (authority.pathLengthMax === null || authority.pathLengthMax > at) continue

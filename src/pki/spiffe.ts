@@ -1,8 +1,8 @@
 import { isControllerId, isTrustDomain } from '../lib/names.ts'
 
 /**
- * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports, queries or dot
- * segments, so that two different texts never name one workload.
+ * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports,
+ * queries or dot segments, so that two different texts never name one workload.
  */
 export const SPIFFE_ID_BYTES_MAX = 2048
 
@@ -51,7 +51,9 @@ export function routerSpiffeId(trustDomain: string, routerId: string): string {
   return `spiffe://${trustDomain}/router/${routerId}`
 }
 
-/** @returns the controller's id, or null when this is another trust domain, or another kind of path. */
+/**
+ * @returns the controller's id, or null when this is another trust domain, or another kind of path.
+ */
 export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string | null {
   const prefix = '/controller/'
   if (spiffeId.trustDomain !== trustDomain || !spiffeId.path.startsWith(prefix)) return null
@@ -59,7 +61,10 @@ export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string 
   return isControllerId(id) ? id : null
 }
 
-/** What every certificate for somebody outside of the cluster carries: it is no controller and no identity, and has no other id. */
+/**
+ * What every certificate for somebody outside of the cluster carries: it is no controller and no
+ * identity, and has no other id.
+ */
 export function externalSpiffeId(trustDomain: string): string {
   return `spiffe://${trustDomain}${EXTERNAL_PATH}`
 }

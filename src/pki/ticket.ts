@@ -15,7 +15,9 @@ export interface Ticket {
   readonly trustDomain: string
   /** The anchors themselves: a joiner trusts these and nothing else. */
   readonly caPem: string
-  /** Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order to be tried. */
+  /**
+   * Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order to be tried.
+   */
   readonly addresses: readonly string[]
   /** False: stays a learner. */
   readonly isVoter: boolean
@@ -52,7 +54,8 @@ export function newTicketSecret(): Uint8Array {
 }
 
 /**
- * One line of text without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`. The same ticket gives the same text.
+ * One line of text without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`. The same
+ * ticket gives the same text.
  * @throws {TicketError} when it would be longer than {@link TICKET_CHARACTERS_MAX}.
  */
 export function formatTicket(ticket: Ticket): string {
@@ -63,7 +66,7 @@ export function formatTicket(ticket: Ticket): string {
   if (text.length > TICKET_CHARACTERS_MAX) {
     throw new TicketError(
       'damaged',
-      'the ticket would be too long: let identity.ca hold only the CA certificates of this cluster',
+      'the ticket would be too long; keep only the CA certificates of this cluster in identity.ca',
     )
   }
   return text
@@ -87,7 +90,7 @@ export function parseTicket(text: string): Ticket {
   if (!trimmed.startsWith(PREFIX)) {
     throw new TicketError(
       'newer',
-      `this ticket has format ${format[1] ?? '?'} and this program reads format 1: install the version of flotilla that the cluster runs`,
+      `this ticket has format ${format[1] ?? '?'} and this program reads format 1; install the version of flotilla that the cluster runs`,
     )
   }
   const match = BODY.exec(trimmed.slice(PREFIX.length))
@@ -103,7 +106,7 @@ export function parseTicket(text: string): Ticket {
 function damaged(): TicketError {
   return new TicketError(
     'damaged',
-    "the ticket was cut off or edited: copy the whole line that 'flotilla cluster invite' printed, or ask for a new one",
+    "the ticket is truncated or edited; copy the whole line printed by 'flotilla cluster invite', or create a new one",
   )
 }
 

@@ -1,9 +1,15 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** RFC 6238 as authenticator apps take it without being told anything: SHA-1, 6 digits, 30 s, from the Unix epoch. */
+/**
+ * RFC 6238 as authenticator apps take it without being told anything: SHA-1, 6 digits, 30 s, from
+ * the Unix epoch.
+ */
 export const TOTP_STEP_MS = 30_000
 const DIGITS = 6
-/** Steps before and after the current one whose codes are taken: clocks differ, and people need time to type. */
+/**
+ * Steps before and after the current one whose codes are taken: clocks differ, and people need time
+ * to type.
+ */
 export const TOTP_SKEW_STEPS = 1
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
@@ -22,7 +28,10 @@ export function totpCode(secret: Uint8Array, step: number): string {
   return String(value % 10 ** DIGITS).padStart(DIGITS, '0')
 }
 
-/** The time step near `nowMs` that a code belongs to, and that comes after `lastStep`; null: none. Takes the same time for all. */
+/**
+ * The time step near `nowMs` that a code belongs to, and that comes after `lastStep`; null: none.
+ * Takes the same time for all.
+ */
 export function stepOf(
   secret: Uint8Array,
   code: string,
@@ -64,7 +73,10 @@ export function base32(bytes: Uint8Array): string {
 
 const RECOVERY_CHARACTERS = 6
 
-/** One of 26 * 32^5 texts that no time-based code can be. @param bytes six random ones at each call. */
+/**
+ * One of 26 * 32^5 texts that no time-based code can be.
+ * @param bytes six random ones at each call.
+ */
 export function recoveryCode(bytes: () => Uint8Array): string {
   for (;;) {
     const code = [...bytes().subarray(0, RECOVERY_CHARACTERS)]

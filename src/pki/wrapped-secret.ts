@@ -11,7 +11,10 @@ export const SECRET_BYTES_MAX = 16 * 1024
 /** Of one wrapped secret. */
 export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
-/** What a wrapped secret is, and for whom. Part of what is authenticated: one can not be passed off as another. */
+/**
+ * What a wrapped secret is, and for whom. Part of what is authenticated: one can not be passed off
+ * as another.
+ */
 export interface SecretContext {
   readonly clusterId: string
   readonly name: string
@@ -28,9 +31,9 @@ const CONTEXT_MEMBER = 'flotilla'
 const CONTENT_ALGORITHM = 'A256GCM'
 
 /**
- * A secret that the holder of one private key can open: compact JWE, ECDH-ES+A256KW for EC keys, RSA-OAEP-256 for RSA keys,
- * A256GCM. It hides and binds; it does not tell who made it (anyone can wrap for a public key), so it is to be
- * believed only where it comes out of the replicated state.
+ * A secret that the holder of one private key can open: compact JWE, ECDH-ES+A256KW for EC keys,
+ * RSA-OAEP-256 for RSA keys, A256GCM. It hides and binds; it does not tell who made it (anyone can
+ * wrap for a public key), so it is to be believed only where it comes out of the replicated state.
  * @throws {CertificateError} for a key that is none or not allowed.
  */
 export async function wrapSecret(
@@ -69,7 +72,10 @@ export async function openSecret(
   throw new WrappedSecretError(`${what} was encrypted for another purpose`)
 }
 
-/** The algorithms follow from the recipient's key and never from the text, so that a forged header can select nothing. */
+/**
+ * The algorithms follow from the recipient's key and never from the text, so that a forged header
+ * can select nothing.
+ */
 async function decrypt(jwe: string, key: KeyObject): ReturnType<typeof compactDecrypt> {
   if (jwe.length > WRAPPED_CHARACTERS_MAX) throw new RangeError('too long')
   // Compressed content would have another size than the bounded text that it comes from.

@@ -2,8 +2,8 @@ import { isSessionPermission } from '../lib/permissions.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 
 /**
- * Who wants a write, and by what right: a closed union, in the shape that the command carries it. No member of it is the
- * meaning of an absent one.
+ * Who wants a write, and by what right: a closed union, in the shape that the command carries it.
+ * No member of it is the meaning of an absent one.
  */
 export type Actor =
   | { readonly case: 'system'; readonly value: SystemActor }
@@ -22,8 +22,8 @@ export interface SystemActor {
 }
 
 /**
- * Whoever shows the token of an enrollment or of an external JWT signer, a certificate of a CA, or that of a router: one of them is
- * named, the others are ''.
+ * Whoever shows the token of an enrollment or of an external JWT signer, a certificate of a CA, or
+ * that of a router: one of them is named, the others are ''.
  */
 export interface EnrollmentActor {
   readonly enrollmentId: string
@@ -44,7 +44,9 @@ export interface SessionActor {
   readonly address: string
   /** What it was admitted by, to be judged again at apply. */
   readonly permission: SessionPermission
-  /** The external JWT signer whose token came with the request, for the same identity; '': none did. */
+  /**
+   * The external JWT signer whose token came with the request, for the same identity; '': none did.
+   */
   readonly signerId: string
   /** Of that signer, as the token was judged by it, in decimal; '0' without one. */
   readonly signerRevision: string

@@ -30,8 +30,8 @@ const aboutMember = ({ member }: OfMember): string => member
 const MIB = 1024 * 1024
 
 /**
- * Every alarm by its code. A row is all that makes an alarm: who raises it names the code and its facts, and the section on alarms
- * of `docs/operating.md` is printed from here.
+ * Every alarm by its code. A row is all that makes an alarm: who raises it names the code and its
+ * facts, and the section on alarms of `docs/operating.md` is printed from here.
  */
 export const alarmTable = {
   STATE_DIVERGED: row<OfMember & { readonly index: Index }>({
@@ -48,13 +48,13 @@ export const alarmTable = {
     text: ({ reason }) => reason,
     meaning:
       'the state differs from that of the majority; this controller refuses requests until it is rebuilt',
-    remedy: 'nothing, if it clears itself: see below; report it with the logs of that controller',
+    remedy: 'none, if it clears by itself (see below); report it with the logs of that controller',
   }),
   APPLY_STOPPED: row<{ readonly fault: string }>({
     severity: 'critical',
     text: ({ fault }) => fault,
-    meaning: 'an entry of the log could not be applied; the controller ends',
-    remedy: 'keep the folder and report the sentence; the others go on',
+    meaning: 'an entry of the log could not be applied; the controller exits',
+    remedy: 'keep the data folder and report the sentence; the other controllers continue',
   }),
   CLOCK_SKEW: row<OfMember & { readonly offsetMs: number }>({
     severity: 'warning',
@@ -82,15 +82,15 @@ export const alarmTable = {
       `the log grows faster than ${member} installs its snapshot, so it needs another one; reduce the write load, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
     about: aboutMember,
     meaning:
-      'a member is sent snapshot after snapshot, as the log grows past what is kept before it has received one',
+      'a member needs one snapshot after another, as the log outgrows its retention before one is installed',
     remedy:
-      'write less for a while, or raise `log.catchUpBytes` or `cluster.snapshotBytesPerSecond` on the leader',
+      'reduce the write load, or raise `log.catchUpBytes` or `cluster.snapshotBytesPerSecond` on the leader',
   }),
   NO_QUORUM_SPARE: row<{ readonly nextRisk: string; readonly unreachable: readonly string[] }>({
     severity: 'warning',
     text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
     meaning:
-      'of three voters or more, so few are reached from here that no further one may be lost',
+      'of three or more voters, so many are unreachable from here that no further one may fail',
     remedy: 'start or repair those named',
   }),
   LOG_REPAIRING: row<{ readonly term: Term; readonly index: Index | null }>({
@@ -101,29 +101,47 @@ export const alarmTable = {
       return `the log was damaged and may lack ${missing}; it is being re-replicated, and this controller cannot become leader until it is complete`
     },
     meaning: 'the log was damaged and may lack acknowledged entries',
-    remedy: 'nothing while peers are up: they re-replicate it; check the disk',
+    remedy: 'none while peers are up, they re-replicate it; check the disk',
   }),
-  CERTIFICATE_EXPIRES: row<{ readonly sentences: readonly string[] }>({
+  CERTIFICATE_EXPIRES: row<{ readonly sentences: readonly string[]; readonly path?: string }>({
     severity: 'warning',
     text: ({ sentences }) => sentences.join('. '),
+    about: ({ path }) => path ?? '',
     meaning: 'a certificate of this controller or cluster expires soon',
     remedy: 'the sentence says which one, and how to renew it',
+  }),
+  CERTIFICATE_REFUSED: row<{ readonly path: string; readonly sentence: string }>({
+    severity: 'warning',
+    text: ({ sentence }) => `certificate files rejected: ${sentence}; they are not in use`,
+    about: ({ path }) => path,
+    meaning:
+      'files of `identity` or `serverCertificates` were exchanged and do not belong together, or are not for this controller',
+    remedy:
+      'put files in place that do; they are read again by themselves, and at once by `pki reload`',
+  }),
+  CERTIFICATE_RENEWAL_FAILED: row<{ readonly cert: string; readonly fault: string }>({
+    severity: 'warning',
+    text: ({ cert, fault }) =>
+      `${cert} was not renewed: ${fault}; it is tried again, and the log has what the command wrote to stderr`,
+    about: ({ cert }) => cert,
+    meaning: 'a `renewCommand` failed, took too long, or left files that are not accepted',
+    remedy: 'run the command by hand with the two files as its last arguments, then `pki reload`',
   }),
   BACKUP_FAILED: row<{ readonly fault: string }>({
     severity: 'warning',
     text: ({ fault }) => `backup failed: ${fault}; will retry, older backups are kept`,
     meaning: 'a backup of the schedule (`backup.folder`) could not be taken; older ones are kept',
     remedy:
-      'the sentence says why: folder, space, key or state; it is tried again within five minutes',
+      'the sentence says why (folder, space, key or state); it is retried within five minutes',
   }),
   EVENTS_NOT_WRITTEN: row<{ readonly path: string; readonly fault: string }>({
     severity: 'warning',
     text: ({ path, fault }) =>
-      `cannot write events to ${path} (${fault}); it is tried again, and events that leave memory meanwhile are lost to the file`,
+      `cannot write events to ${path} (${fault}); will retry, events that leave memory meanwhile are missing in the file`,
     meaning:
-      '`events.file.path` cannot be opened or written; nothing else waits for it, and events that leave memory meanwhile are lost to the file',
+      '`events.file.path` cannot be opened or written; nothing else is affected, but events that leave memory meanwhile are missing in the file',
     remedy:
-      'make room on its disk, or mend folder and rights; it is tried again by itself, and the file says where events are missing',
+      'free disk space, or correct folder and permissions; it is retried automatically, and the file says where events are missing',
   }),
   BACKUP_HOOK_FAILED: row<{
     readonly fault: string
@@ -133,7 +151,7 @@ export const alarmTable = {
     severity: 'warning',
     text: (facts) =>
       `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
-    meaning: '`backup.hook` failed or took too long; the backup itself is there',
+    meaning: '`backup.hook` failed or took too long; the backup itself is complete',
     remedy: 'run the hook by hand with the path that the sentence names',
   }),
 } as const

@@ -1,12 +1,18 @@
 import type { ProblemCode } from '../lib/problems.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
 
-/** What is remembered of one entry: who wrote what, and what came of it. Names of fields, never their values. */
+/**
+ * What is remembered of one entry: who wrote what, and what came of it. Names of fields, never
+ * their values.
+ */
 export interface AuditRecord {
   readonly index: number
   /** Log time, UTC ms. */
   readonly atMs: number
-  /** Id of the identity; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host. */
+  /**
+   * Id of the identity; `controller:ID` for a controller itself, `uid:N (name)` for a user of its
+   * host.
+   */
   readonly actor: string
   readonly actorName: string
   /** Id of the API session, which is no token; '' without one. */
@@ -23,7 +29,9 @@ export interface AuditRecord {
   readonly reason: string
 }
 
-/** A write that was refused before it was proposed, for who asked rather than for what was asked. */
+/**
+ * A write that was refused before it was proposed, for who asked rather than for what was asked.
+ */
 export interface RefusedWrite {
   /** '' where nobody has proven who it is. */
   readonly actor: string
@@ -50,7 +58,10 @@ export interface AnsweredRequest {
   readonly isTraced: boolean
 }
 
-/** Told of each write on the controller that received it, and on no other. Never throws and never waits. */
+/**
+ * Told of each write on the controller that received it, and on no other. Never throws and never
+ * waits.
+ */
 export interface AuditTrail {
   /**
    * After this controller's own apply, in the order of the log.

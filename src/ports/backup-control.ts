@@ -22,7 +22,8 @@ export interface ScheduledBackups {
 export interface BackupControl {
   /**
    * The bytes of a backup, taken as they are read; they end with an error where it cannot be whole.
-   * @throws {Problem} RATE_LIMITED while another one is taken, COULD_NOT_VALIDATE, CLUSTER_NO_LEADER.
+   * @throws {Problem} RATE_LIMITED while another one is taken, COULD_NOT_VALIDATE,
+   * CLUSTER_NO_LEADER.
    */
   take(request: BackupRequest, by: Actor): Promise<AsyncIterable<Uint8Array>>
   list(): Promise<ScheduledBackups>

@@ -21,7 +21,10 @@ export interface IdentityOrder {
 }
 
 export interface ExtensionOrder extends IdentityOrder {
-  /** PEM of the certificate in use, leaf first. That it is the identity's is for the caller to judge. */
+  /**
+   * PEM of the certificate in use, leaf first. That it is the identity's is for the caller to
+   * judge.
+   */
   readonly currentPem: string
 }
 
@@ -38,12 +41,14 @@ export interface RouterOrder {
 }
 
 /**
- * Issues the certificates of identities, sessions and routers, away from the threads that others wait for. Callers are served
- * in turn: `caller` is who waits. Nothing is kept: a certificate counts once the log has it.
+ * Issues the certificates of identities, sessions and routers, away from the threads that others
+ * wait for. Callers are served in turn: `caller` is who waits. Nothing is kept: a certificate
+ * counts once the log has it.
  *
- * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the request;
- * SERVER_TOO_MANY_REQUESTS when too many wait or this one has waited for too long; PEER_UNREACHABLE when this controller does
- * not hold the issuing authority, and CERTIFICATE_REFUSED when that has expired.
+ * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the
+ * request; SERVER_TOO_MANY_REQUESTS when too many wait or this one has waited for too long;
+ * PEER_UNREACHABLE when this controller does not hold the issuing authority, and
+ * CERTIFICATE_REFUSED when that has expired.
  */
 export interface CertificateIssuer {
   identity(order: IdentityOrder, caller: string): Promise<IssuedCertificate>

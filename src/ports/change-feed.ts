@@ -22,7 +22,10 @@ export interface EntryFacts {
 }
 
 export interface ChangeFollower {
-  /** Within apply, after an entry that has changed such records; `changes` is not empty. Must neither throw nor write. */
+  /**
+   * Within apply, after an entry that has changed such records; `changes` is not empty. Must
+   * neither throw nor write.
+   */
   onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void
   /** Another state has taken the place of the one that was followed: everything may differ. */
   onReplaced(): void

@@ -40,7 +40,10 @@ export interface ClusterStatus {
   readonly nextRisk: string
   /** In force: what needs a higher one is not written. */
   readonly featureLevel: number
-  /** A higher one that some voter knows, and the voters that do not, or are not connected; absent when there is none. */
+  /**
+   * A higher one that some voter knows, and the voters that do not, or are not connected; absent
+   * when there is none.
+   */
   readonly nextFeatureLevel?: { readonly level: number; readonly waitsFor: readonly string[] }
   /** What is wrong now, as the asked controller sees it. */
   readonly alarms: readonly {

@@ -20,10 +20,16 @@ export interface MemberView {
   readonly connected: boolean
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
-  /** `tls:host:port` where routers reach it; null: it takes none, or has not been heard of (`startedAtMs` 0). */
+  /**
+   * `tls:host:port` where routers reach it; null: it takes none, or has not been heard of
+   * (`startedAtMs` 0).
+   */
   readonly routerAddress: string | null
   readonly certificatePem: string
-  /** The newest feature level that its version knows; 0 when it was not heard since this controller started. */
+  /**
+   * The newest feature level that its version knows; 0 when it was not heard since this controller
+   * started.
+   */
   readonly featureLevel: number
   /** Start of its current process, UTC ms; 0 when never heard of. */
   readonly startedAtMs: number
@@ -78,8 +84,9 @@ export interface ClusterView {
   /** Since this controller last heard from a leader (0 when it leads). */
   leaderContactMs(): number
   /**
-   * A linearizable point (Raft dissertation 6.4): an index >= every write completed before the call, on any controller.
-   * Rounds are shared. @throws {Problem} CLUSTER_NO_LEADER when no leader confirms within the limit.
+   * A linearizable point (Raft dissertation 6.4): an index >= every write completed before the
+   * call, on any controller. Rounds are shared.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms within the limit.
    */
   readIndex(): Promise<Index>
 }

@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { TextPattern } from '../lib/text-pattern.ts'
+import type { ByteStream } from './byte-stream.ts'
 
 /** Namespaces that show records and people: they are for administrators, as the records are. */
 export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set([
@@ -14,9 +14,10 @@ export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set([
 ])
 
 /**
- * Where an event stands among all events of a controller. What follows from the log has the index of its entry and counts
- * from 1 within it, and so is the same on every controller; what one controller has seen has the index that was applied
- * there, and a sequence that is greater than any of those and is never given twice.
+ * Where an event stands among all events of a controller. What follows from the log has the index
+ * of its entry and counts from 1 within it, and so is the same on every controller; what one
+ * controller has seen has the index that was applied there, and a sequence that is greater than any
+ * of those and is never given twice.
  */
 export interface EventPosition {
   readonly generation: number
@@ -30,7 +31,10 @@ export function positionText({ generation, index, sequence }: EventPosition): st
   return `${generation}:${index}:${sequence}`
 }
 
-/** Of `<generation>:<index>:<sequence>`, perhaps with `@` and the name of a controller; null when it is none. */
+/**
+ * Of `<generation>:<index>:<sequence>`, perhaps with `@` and the name of a controller; null when it
+ * is none.
+ */
 export function parsePosition(text: string): EventPosition | null {
   const match = POSITION.exec(text)
   if (match === null) return null
@@ -68,15 +72,11 @@ export interface EventReader {
 export interface EventStreams {
   /** @returns false when there are as many as there may be, of that identity or in all. */
   hasRoomFor(identityId: string): boolean
-  /** Server-sent events over an answer whose head is not written yet. */
-  sendTo(
-    response: ServerResponse,
-    reader: EventReader,
-    head: Readonly<Record<string, string | number>>,
-  ): void
+  /** Server-sent events. It has its place among the streams until its iterator is returned. */
+  open(reader: EventReader): ByteStream
   /**
-   * A web socket whose request was admitted: the management channel of the API family, over which its client names what it
-   * wants.
+   * A web socket whose request was admitted: the management channel of the API family, over which
+   * its client names what it wants.
    * @param permits which of the namespaces asked for its caller may see.
    */
   upgrade(

@@ -1,16 +1,17 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 
 /**
- * The newest feature level that this version knows: the only place where it is said. It goes up by one with a release
- * that adds a stored field, a kind of record or a kind of command, and each of them names it as the level that it came with.
+ * The newest feature level that this version knows: the only place where it is said. It goes up by
+ * one with a release that adds a stored field, a kind of record or a kind of command, and each of
+ * them names it as the level that it came with.
  */
 export const FEATURE_LEVEL = 2
 
 export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**
- * The level that brought each kind of command. Total, so that a kind without a level does not compile: proposed while
- * a voter does not know it, it would stop that voter.
+ * The level that brought each kind of command. Total, so that a kind without a level does not
+ * compile: proposed while a voter does not know it, it would stop that voter.
  */
 const commandLevels: Readonly<Record<KnownKind, number>> = {
   [CommandKind.FORM]: 1,
@@ -74,7 +75,10 @@ export function levelOfKind(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
 }
 
-/** A log or a state is of a feature level that this version does not know; nothing may be derived from it. */
+/**
+ * A log or a state is of a feature level that this version does not know; nothing may be derived
+ * from it.
+ */
 export class FeatureLevelUnknown extends Error {
   override readonly name = 'FeatureLevelUnknown'
 

@@ -16,7 +16,10 @@ export interface Finding {
   readonly repair: Repair
 }
 
-/** A look through all that is derived from the records of one state, a little at a time while it goes on changing. */
+/**
+ * A look through all that is derived from the records of one state, a little at a time while it
+ * goes on changing.
+ */
 export interface IntegrityScan {
   /** In the order found, at most as many as are shown. */
   readonly findings: readonly Finding[]

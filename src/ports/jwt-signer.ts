@@ -1,17 +1,30 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 
-/** JSON Web Tokens of the controllers: for routers, enrolling clients, and whoever knows their certificates. */
+/**
+ * JSON Web Tokens of the controllers: for routers, enrolling clients, and whoever knows their
+ * certificates.
+ */
 export interface JwtSigner {
-  /** Signs with the key of this controller's leaf; `kid` is the SHA-1 fingerprint of the leaf, in hex. */
+  /**
+   * Signs with the key of this controller's leaf; `kid` is the SHA-1 fingerprint of the leaf, in
+   * hex.
+   */
   sign(claims: JsonObject): Promise<string>
   /**
-   * The claims of a token that this controller or another current member has signed and whose time (`exp`, `nbf`) is now;
-   * null for anything else. Issuer, audience and purpose are for the caller to judge.
+   * The claims of a token that this controller or another current member has signed and whose time
+   * (`exp`, `nbf`) is now; null for anything else. Issuer, audience and purpose are for the caller
+   * to judge.
    */
   verify(token: string): Promise<JsonObject | null>
-  /** Of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid` and `alg` included. */
+  /**
+   * Of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid` and `alg`
+   * included.
+   */
   publicJwk(): JsonObject
-  /** Signs a text as it is, as JWS does (RFC 7518, 3): `signature` is base64url, that of an EC key both numbers in a row. */
+  /**
+   * Signs a text as it is, as JWS does (RFC 7518, 3): `signature` is base64url, that of an EC key
+   * both numbers in a row.
+   */
   signText(text: string): Promise<{
     readonly algorithm: string
     readonly kid: string

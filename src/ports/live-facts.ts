@@ -1,6 +1,25 @@
 import type { LiveCircuit } from './live-circuits.ts'
 import type { LiveLink } from './live-links.ts'
 
+/** What an attempt to dial a service came to; `fail` is all attempts of one dial together. */
+export type DialResult =
+  | 'success'
+  | 'fail'
+  | 'timeout'
+  | 'other'
+  | 'terminatorTimeout'
+  | 'terminatorRefused'
+  | 'terminatorInvalid'
+  | 'terminatorMisconfigured'
+
+export interface DialFact {
+  readonly kind: 'dial'
+  readonly serviceId: string
+  /** Empty where none could be tried. */
+  readonly terminatorId: string
+  readonly result: DialResult
+}
+
 /** Something that one controller has seen, and that no entry of the log tells. */
 export type LiveFact =
   | {
@@ -46,6 +65,7 @@ export type LiveFact =
       readonly cause: string
       readonly layMs: number
     }
+  | DialFact
   | { readonly kind: 'routerMetrics'; readonly metrics: RouterMetrics }
   | {
       readonly kind: 'logInFailed'

@@ -1,6 +1,9 @@
 import type { LiveRow, LiveTable } from './live-table.ts'
 
-/** A link between two routers, as the one that dialed it reports it. Not replicated: each controller hears of it by itself. */
+/**
+ * A link between two routers, as the one that dialed it reports it. Not replicated: each controller
+ * hears of it by itself.
+ */
 export interface LiveLink extends LiveRow {
   /** Of dialing the same link again; from 1. */
   readonly iteration: number
@@ -33,7 +36,10 @@ export interface LinkChanges {
   readonly staticCost?: number
 }
 
-/** The links that this controller knows of. Both routers are told to close one that is removed; they may dial it again. */
+/**
+ * The links that this controller knows of. Both routers are told to close one that is removed; they
+ * may dial it again.
+ */
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** @returns false when there is no such link. */
   change(id: string, changes: LinkChanges): boolean

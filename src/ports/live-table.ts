@@ -3,8 +3,8 @@ export interface LiveRow {
 }
 
 /**
- * What is live on one controller and in no log: links, circuits, channels of routers. Each controller has the rows that came to it,
- * and no other one knows them.
+ * What is live on one controller and in no log: links, circuits, channels of routers. Each
+ * controller has the rows that came to it, and no other one knows them.
  */
 export interface LiveTable<R extends LiveRow> {
   /** The controller whose rows these are. */

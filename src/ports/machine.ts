@@ -25,10 +25,16 @@ export interface Digests {
   readonly entities: string
 }
 
-/** The replicated state machine as the cluster room drives it. All calls but the async ones are synchronous. */
+/**
+ * The replicated state machine as the cluster room drives it. All calls but the async ones are
+ * synchronous.
+ */
 export interface Machine {
   progress(): ApplyProgress
-  /** Where the store on disk stands, and the configuration in force there: the log's beginning at start. */
+  /**
+   * Where the store on disk stands, and the configuration in force there: the log's beginning at
+   * start.
+   */
   persistedMark(): {
     readonly position: Position
     readonly configuration: ConfigurationRecord
@@ -36,11 +42,16 @@ export interface Machine {
     readonly timeMs: number
   }
   /**
-   * In index order, without gaps; an index already applied is passed over. Nothing of the entry's bytes is kept.
-   * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying, never step over it.
+   * In index order, without gaps; an index already applied is passed over. Nothing of the entry's
+   * bytes is kept.
+   * @throws when the entry cannot be decoded or its kind is unknown: the node must stop applying,
+   * never step over it.
    */
   apply(entry: Entry): AppliedEntry
-  /** So much is applied and not written that apply should wait for the store; `onPersisted` tells when to look again. */
+  /**
+   * So much is applied and not written that apply should wait for the store; `onPersisted` tells
+   * when to look again.
+   */
   readonly isBehind: boolean
   digests(): Digests
   /** The feature level in force: a command that needs a higher one is not proposed. */
@@ -53,7 +64,10 @@ export interface Machine {
   onFailed: (error: Error) => void
   snapshot(): Promise<StoreSnapshot>
   receive(): Promise<StoreReceiver>
-  /** Swaps to a received, finished store and rebuilds memory from it, without a restart; readers see old or new. */
+  /**
+   * Swaps to a received, finished store and rebuilds memory from it, without a restart; readers see
+   * old or new.
+   */
   restore(receiver: StoreReceiver): Promise<void>
   /** Writes what is left behind and closes the store. */
   close(): Promise<void>

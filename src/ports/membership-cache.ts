@@ -1,8 +1,8 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * Who the members are as far as is known to be committed, kept beside log and state: whom to let in and to dial before the
- * own log says so, and what must be on their disks.
+ * Who the members are as far as is known to be committed, kept beside log and state: whom to let in
+ * and to dial before the own log says so, and what must be on their disks.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */
@@ -15,7 +15,10 @@ export interface MembershipRecord {
   readonly marks: readonly PeerDiskRecord[]
 }
 
-/** What a store has said of itself, as promises that outlive any crash. Never more than it had said to be durable. */
+/**
+ * What a store has said of itself, as promises that outlive any crash. Never more than it had said
+ * to be durable.
+ */
 export interface DiskPromise {
   readonly term: Term
   /** Held in `term`, acknowledged to its leader or begun by it. */
@@ -24,7 +27,10 @@ export interface DiskPromise {
   readonly applied: Index
 }
 
-/** What a member has said of its disk, for the next process here to hold it to; see cluster/witness.ts. */
+/**
+ * What a member has said of its disk, for the next process here to hold it to; see
+ * cluster/witness.ts.
+ */
 export interface PeerDiskRecord {
   readonly id: NodeId
   /** Of the cluster: in another one, disks may be older. */

@@ -10,7 +10,9 @@ export type MembershipChange =
   | { readonly verb: 'demote'; readonly id: NodeId }
   /** `isCompromised`: nothing that it knew is honoured any longer, so every session ends. */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
-  /** One joint change: `newId`, a caught-up learner, votes in place of `oldId`, which is removed. */
+  /**
+   * One joint change: `newId`, a caught-up learner, votes in place of `oldId`, which is removed.
+   */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
 
 /** What a change would do, or has done. */
@@ -25,7 +27,10 @@ export interface ChangePlan {
   readonly toleranceAfter: number
   /** Sentences worth reading before it is done. */
   readonly warnings: readonly string[]
-  /** The text that must be typed because the tolerance falls; null when nothing needs to be confirmed. */
+  /**
+   * The text that must be typed because the tolerance falls; null when nothing needs to be
+   * confirmed.
+   */
   readonly confirmation: string | null
 }
 
@@ -64,7 +69,10 @@ export interface JoinRequest {
   readonly featureLevel: number
 }
 
-/** All that a new controller needs; the same request gets the same answer again. Nothing in it is secret. */
+/**
+ * All that a new controller needs; the same request gets the same answer again. Nothing in it is
+ * secret.
+ */
 export interface JoinAnswer {
   readonly clusterId: string
   readonly generation: number
@@ -94,24 +102,39 @@ export interface ClusterAction {
 
 /** Writes down who did what to the cluster, where every controller remembers it. */
 export interface ActionRecorder {
-  /** Resolves once it is in the log. @throws {Problem} when it is not, or the actor may not any more. */
+  /**
+   * Resolves once it is in the log.
+   * @throws {Problem} when it is not, or the actor may not any more.
+   */
   record(action: ClusterAction, by: Actor): Promise<void>
-  /** As `record`, for what has been done already: what cannot be written down is told in the log of this controller. */
+  /**
+   * As `record`, for what has been done already: what cannot be written down is told in the log of
+   * this controller.
+   */
   note(action: ClusterAction, by: Actor): Promise<void>
 }
 
-/** Who the members are, changed through any controller: what only the leader can do is handed to it. */
+/**
+ * Who the members are, changed through any controller: what only the leader can do is handed to it.
+ */
 export interface MembershipControl {
-  /** @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER, PEER_UNREACHABLE. */
+  /**
+   * @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER,
+   * PEER_UNREACHABLE.
+   */
   plan(change: MembershipChange): Promise<ChangePlan>
   /**
    * Resolves once the change is committed and no longer joint. Safe to repeat at any point.
-   * @param by who wants it: written into the log before anything is changed, and again with what came of it.
+   * @param by who wants it: written into the log before anything is changed, and again with what
+   * came of it.
    * @param confirmation what {@link ChangePlan.confirmation} asks for, typed.
    * @throws {Problem} as `plan`; TOLERANCE_REFUSED without the right confirmation; MEMBERSHIP_BUSY.
    */
   change(change: MembershipChange, confirmation: string | null, by: Actor): Promise<ChangePlan>
-  /** @returns who leads afterwards. @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER. */
+  /**
+   * @returns who leads afterwards.
+   * @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER.
+   */
   transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId>
 }
 
@@ -127,8 +150,14 @@ export interface Admission {
    * @throws {Problem} when this controller cannot know the latest ones.
    */
   tickets(): Promise<readonly TicketView[]>
-  /** Nobody joins by it from then on. @throws {Problem} NOT_FOUND; MEMBERSHIP_REFUSED when it was used. */
+  /**
+   * Nobody joins by it from then on.
+   * @throws {Problem} NOT_FOUND; MEMBERSHIP_REFUSED when it was used.
+   */
   revoke(id: string, by: Actor): Promise<void>
-  /** @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the field. */
+  /**
+   * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the
+   * field.
+   */
   admit(request: JoinRequest): Promise<JoinAnswer>
 }

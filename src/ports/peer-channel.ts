@@ -1,6 +1,9 @@
 import type { NodeId } from '../raft/types.ts'
 
-/** Who asks, as TLS has proven: a controller of this cluster's CA. Whether it is a member is for the log to say. */
+/**
+ * Who asks, as TLS has proven: a controller of this cluster's CA. Whether it is a member is for the
+ * log to say.
+ */
 export interface PeerCaller {
   readonly id: NodeId
   /** Of the proven leaf's SubjectPublicKeyInfo. */
@@ -24,8 +27,8 @@ export interface PeerChannel {
   /** Members that a note would be sent to now, sorted. */
   readyPeers(): readonly NodeId[]
   /**
-   * @throws {Problem} what the callee answered; PEER_UNREACHABLE when there is no link, it ends before the answer, or
-   * `timeoutMs` passes: whether the callee has acted is not known then.
+   * @throws {Problem} what the callee answered; PEER_UNREACHABLE when there is no link, it ends
+   * before the answer, or `timeoutMs` passes: whether the callee has acted is not known then.
    */
   call(to: NodeId, method: string, payload: Uint8Array, timeoutMs: number): Promise<Uint8Array>
   /** `members`: strangers are refused before the handler is asked. One handler a method. */

@@ -16,6 +16,15 @@ export interface ShownCertificate {
   readonly sha256: string
 }
 
+/** Of another authority, for the names in it. */
+export interface ServerCertificateInForce {
+  readonly path: string
+  /** null: none of these files has been accepted yet. */
+  readonly certificate: ShownCertificate | null
+  /** Why the files that lie there now are not in force; null when they are. */
+  readonly refused: string | null
+}
+
 /** What a controller has in force. */
 export interface CertificatesInForce {
   /** The own leaf, then the authorities above it. */
@@ -29,6 +38,7 @@ export interface CertificatesInForce {
   /** Why the files that lie there now are not in force; null when they are. */
   readonly refused: string | null
   readonly alarm: string | null
+  readonly serverCertificates: readonly ServerCertificateInForce[]
 }
 
 /** A certificate for a client or server outside of the cluster. */
@@ -50,8 +60,9 @@ export interface IssuedCertificate {
 export const ISSUED_DAYS_MAX = 397
 
 /**
- * The certificates of this controller, and what its cluster signs. All of it throws {Problem}: CERTIFICATE_REFUSED with a
- * sentence, COULD_NOT_VALIDATE with the field. Each change is in the audit with its actor.
+ * The certificates of this controller, and what its cluster signs. All of it throws {Problem}:
+ * CERTIFICATE_REFUSED with a sentence, COULD_NOT_VALIDATE with the field. Each change is in the
+ * audit with its actor.
  */
 export interface PkiControl {
   view(): CertificatesInForce

@@ -54,7 +54,10 @@ export interface ProcessReport extends Reported {
   readonly signerFingerprints: readonly string[]
 }
 
-/** When the device of an API session last woke or was unlocked, by the clock of the controller that it reported to, UTC ms. */
+/**
+ * When the device of an API session last woke or was unlocked, by the clock of the controller that
+ * it reported to, UTC ms.
+ */
 export interface EndpointState {
   readonly wokenAtMs: number | null
   readonly unlockedAtMs: number | null
@@ -69,8 +72,8 @@ export type PostureReport =
   | { readonly kind: 'endpoint'; readonly isWoken: boolean; readonly isUnlocked: boolean }
 
 /**
- * `same`: all of it was known. `tooLarge`: it would not fit even in place of all earlier reports. `full`: this controller has no
- * room left.
+ * `same`: all of it was known. `tooLarge`: it would not fit even in place of all earlier reports.
+ * `full`: this controller has no room left.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
@@ -87,7 +90,10 @@ export interface FailedRequest {
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** What a posture check asks of clients, as it is shown to them; its other members depend on the type of the check. */
+/**
+ * What a posture check asks of clients, as it is shown to them; its other members depend on the
+ * type of the check.
+ */
 export type PostureQuery = JsonObject & { readonly isPassing: boolean }
 
 /** The posture of one client, held against posture checks, which are given as their records. */
@@ -126,9 +132,10 @@ export interface PostureFailure {
 }
 
 /**
- * What devices reported to any controller, whether it passes the checks of the policies, and what follows when it does not. Reports
- * are in memory alone: they are gone when the controller that they were made to stops, and devices make them again. Of two
- * reports on one thing the later one counts, whichever controllers they were made to.
+ * What devices reported to any controller, whether it passes the checks of the policies, and what
+ * follows when it does not. Reports are in memory alone: they are gone when the controller that
+ * they were made to stops, and devices make them again. Of two reports on one thing the later one
+ * counts, whichever controllers they were made to.
  */
 export interface PostureService {
   of(identityId: string): Posture
@@ -140,24 +147,36 @@ export interface PostureService {
   ofIdentity(identityId: string): JudgedPosture
   /** What its identity reported, and what was shown in the session. */
   ofSession(session: EntityRecord): JudgedPosture
-  /** How often reports on an identity changed what it passes; only grows as long as the controllers run. */
+  /**
+   * How often reports on an identity changed what it passes; only grows as long as the controllers
+   * run.
+   */
   moves(identityId: string): number
   /**
-   * Takes all that one request reports, or nothing of it. Resolves when the sessions that it costs the caller are ended, as far
-   * as there is a leader to end them.
-   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity; SERVER_TOO_MANY_REQUESTS when this
-   * controller has no room for it.
+   * Takes all that one request reports, or nothing of it. Resolves when the sessions that it costs
+   * the caller are ended, as far as there is a leader to end them.
+   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity;
+   * SERVER_TOO_MANY_REQUESTS when this controller has no room for it.
    */
   report(session: EntityRecord, reports: readonly PostureReport[]): Promise<void>
   /** A code was given, or MFA ended: checks that ask for a second factor may pass now, or fail. */
   factorMoved(identityId: string): Promise<void>
-  /** The policies that grant nothing for such a posture; [] when one of them grants, or there is none. */
+  /**
+   * The policies that grant nothing for such a posture; [] when one of them grants, or there is
+   * none.
+   */
   failures(wanted: Granted, posture: JudgedPosture): readonly PostureFailure[]
   /** The checks of the first policy whose checks all pass: what a service session is let in by. */
   grantingChecks(wanted: Granted, posture: JudgedPosture): readonly JudgedCheck[]
-  /** The services for which a code must be given again soon, as the device of the session has woken; in id order. */
+  /**
+   * The services for which a code must be given again soon, as the device of the session has woken;
+   * in id order.
+   */
   promptedServices(session: EntityRecord, prompts: Prompts): readonly PromptedService[]
-  /** Takes note of a session that posture checks stood against. @returns what its client is answered. */
+  /**
+   * Takes note of a session that posture checks stood against.
+   * @returns what its client is answered.
+   */
   refused(
     wanted: Granted & { readonly apiSessionId: string },
     failures: readonly PostureFailure[],

@@ -3,7 +3,10 @@ import type { FieldFault, ProblemCode } from '../lib/problems.ts'
 import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
-/** What apply decided: a value, part of the replicated result, equal on every controller. Never holds a secret. */
+/**
+ * What apply decided: a value, part of the replicated result, equal on every controller. Never
+ * holds a secret.
+ */
 export type Outcome =
   | { readonly ok: true; readonly id: string }
   | {
@@ -44,11 +47,13 @@ export interface Applied {
 /** The way every write takes. */
 export interface Proposer {
   /**
-   * Proposes through whichever controller leads, again when it dies, and resolves after this controller has applied
-   * it: a refusal is an outcome, not an exception.
-   * @throws {Problem} UNAUTHORIZED: the actor gives no right, whatever the state. CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over, fate
-   * not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of outstanding writes is full.
-   * FEATURE_LEVEL_NOT_RAISED: the command needs a feature level that is not in force.
+   * Proposes through whichever controller leads, again when it dies, and resolves after this
+   * controller has applied it: a refusal is an outcome, not an exception.
+   * @throws {Problem} UNAUTHORIZED: the actor gives no right, whatever the state.
+   * CLUSTER_NO_LEADER: never handed to a leader, nothing changed. OUTCOME_UNKNOWN: handed over,
+   * fate not known by the deadline. SERVER_TOO_MANY_REQUESTS: this controller's window of
+   * outstanding writes is full. FEATURE_LEVEL_NOT_RAISED: the command needs a feature level that is
+   * not in force.
    */
   propose(input: ProposalInput): Promise<Applied>
 }

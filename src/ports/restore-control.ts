@@ -57,8 +57,10 @@ export interface SealedAgain {
 }
 
 /**
- * Replaces the records of the running cluster by those of a backup. Each step takes effect once, however often it is asked for.
- * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED: nothing has changed.
+ * Replaces the records of the running cluster by those of a backup. Each step takes effect once,
+ * however often it is asked for.
+ * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED: nothing has
+ * changed.
  */
 export interface RestoreControl {
   begin(announced: RestoreAnnouncement, by: Actor): Promise<void>

@@ -101,7 +101,10 @@ export interface ModelAuthority {
 
 export type PolicyMember = 'service' | 'identity' | 'postureCheck'
 
-/** One step from a model to the next one, as routers follow it. A deletion needs no more of the record than its id. */
+/**
+ * One step from a model to the next one, as routers follow it. A deletion needs no more of the
+ * record than its id.
+ */
 export type ModelEvent =
   | { readonly kind: 'configType'; readonly action: ModelAction; readonly value: ModelConfigType }
   | { readonly kind: 'config'; readonly action: ModelAction; readonly value: ModelConfig }
@@ -116,7 +119,9 @@ export type ModelEvent =
   | { readonly kind: 'servicePolicy'; readonly action: ModelAction; readonly value: ModelPolicy }
   | { readonly kind: 'authority'; readonly action: ModelAction; readonly value: ModelAuthority }
   | { readonly kind: 'revocation'; readonly action: ModelAction; readonly value: ModelRevocation }
-  /** Whom a policy means, or means no more. Whoever is deleted leaves all policies without a word. */
+  /**
+   * Whom a policy means, or means no more. Whoever is deleted leaves all policies without a word.
+   */
   | {
       readonly kind: 'members'
       readonly policyId: string
@@ -136,7 +141,10 @@ export interface ModelFollower {
 export interface RouterModel {
   /** Of the state that `all` tells of. */
   readonly appliedIndex: Index
-  /** All of it, as creations, what others name before the others. Lazy: the state must not change before it is at its end. */
+  /**
+   * All of it, as creations, what others name before the others. Lazy: the state must not change
+   * before it is at its end.
+   */
   all(): Iterable<ModelEvent>
   /** Undefined when there is none. */
   identity(id: string): ModelIdentity | undefined

@@ -19,7 +19,10 @@ export interface RouterVersion {
 export interface RouterStatuses {
   /** Null for a router that is connected to none of the controllers. */
   of(routerId: string): RouterStatus | null
-  /** Whether the identity has a connection to an edge router; null where no router is connected that could tell. */
+  /**
+   * Whether the identity has a connection to an edge router; null where no router is connected that
+   * could tell.
+   */
   hasConnection(identityId: string): boolean | null
 }
 

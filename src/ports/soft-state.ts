@@ -1,18 +1,24 @@
 import type { NodeId } from '../raft/types.ts'
 
-/** A topic: what its values are on the wire, how long they outlive their owner, and what one owner may take. */
+/**
+ * A topic: what its values are on the wire, how long they outlive their owner, and what one owner
+ * may take.
+ */
 export interface SoftTopicDefinition<T> {
   /** Deterministic; at most {@link SOFT_VALUE_BYTES_MAX}. */
   encode(value: T): Uint8Array
   /** @throws on bytes that are none; they are dropped, and the value before them stays. */
   decode(bytes: Uint8Array): T
-  /** An owner from which nothing was heard for so long has no values. The channel speaks every second. */
+  /**
+   * An owner from which nothing was heard for so long has no values. The channel speaks every
+   * second.
+   */
   readonly ttlMs: number
   /** Keys and values of one owner, with {@link SOFT_VALUE_OVERHEAD_BYTES} each. */
   readonly ownerBytesMax: number
   /**
-   * What the cluster itself lives by: it goes before all other values, and is never refused for what other topics take. Its own
-   * cap is at most {@link SOFT_VITAL_BYTES_MAX}.
+   * What the cluster itself lives by: it goes before all other values, and is never refused for
+   * what other topics take. Its own cap is at most {@link SOFT_VITAL_BYTES_MAX}.
    */
   readonly isVital?: boolean
 }
@@ -41,7 +47,10 @@ export interface SoftValue<T> {
 }
 
 export interface SoftTopic<T> {
-  /** @returns false when it does not fit under the cap of an owner; nothing has changed then. Keys: 128 characters. */
+  /**
+   * @returns false when it does not fit under the cap of an owner; nothing has changed then. Keys:
+   * 128 characters.
+   */
   publish(key: string, value: T): boolean
   /** What this controller published under that key is no more. */
   withdraw(key: string): void
@@ -49,8 +58,8 @@ export interface SoftTopic<T> {
   /** Of this controller and all others, in no order. */
   values(): Iterable<SoftValue<T>>
   /**
-   * Called for what others publish, at once for what they have published already; `undefined`: withdrawn, its owner silent past
-   * the TTL, or no member any longer.
+   * Called for what others publish, at once for what they have published already; `undefined`:
+   * withdrawn, its owner silent past the TTL, or no member any longer.
    */
   onChange(listener: (owner: NodeId, key: string, value: T | undefined) => void): void
 }

@@ -21,7 +21,9 @@ import type {
 /** What a row says beside its message. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
-/** A topic whose values are its messages. All integers of a message that was heard are safe ones. */
+/**
+ * A topic whose values are its messages. All integers of a message that was heard are safe ones.
+ */
 function messages<S extends DescMessage>(
   schema: S,
   bounds: Bounds,
@@ -62,8 +64,8 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
 }
 
 /**
- * Every topic of the soft state, by its name on the wire. A row is all that makes a topic: who opens it, what is taken of
- * peers and `docs/limits.md` follow from here.
+ * Every topic of the soft state, by its name on the wire. A row is all that makes a topic: who
+ * opens it, what is taken of peers and `docs/limits.md` follow from here.
  */
 export const softTopics = {
   /** How a controller is; the key is `self`. */
@@ -71,8 +73,9 @@ export const softTopics = {
   /** Why leadership is to stay where it is; the key is the reason. */
   leadership: messages(LeadershipHoldSchema, { ttlMs: 15_000, ownerBytesMax: 1024, isVital: true }),
   /**
-   * Last uses of API sessions, UTC ms by session id. All controllers that hear of a use keep it, so it matters little when its
-   * owner falls silent. The cap is above what `activitySessionsMax` sessions take.
+   * Last uses of API sessions, UTC ms by session id. All controllers that hear of a use keep it, so
+   * it matters little when its owner falls silent. The cap is above what `activitySessionsMax`
+   * sessions take.
    */
   activity: values(SessionUseSchema, {
     ttlMs: 60_000,
@@ -81,8 +84,9 @@ export const softTopics = {
     read: ({ atMs }) => integer(atMs),
   }),
   /**
-   * Reports of devices by identity id. Devices report again what a controller knew that went silent; until then its reports
-   * count. The cap is that of 30,000 identities, a quarter of a kilobyte each.
+   * Reports of devices by identity id. Devices report again what a controller knew that went
+   * silent; until then its reports count. The cap is that of 30,000 identities, a quarter of a
+   * kilobyte each.
    */
   posture: packed(PostureRecordSchema, { ttlMs: 5 * 60_000, ownerBytesMax: 8 * 1024 * 1024 }),
   /** Service sessions that posture checks refused, by identity id. */
@@ -91,8 +95,9 @@ export const softTopics = {
     ownerBytesMax: 1024 * 1024,
   }),
   /**
-   * Routers by id, each published by every controller that it has a channel to. Those beyond the cap are connected and not shown
-   * as such; those of a controller that was silent for the TTL are not connected, as far as the others show.
+   * Routers by id, each published by every controller that it has a channel to. Those beyond the
+   * cap are connected and not shown as such; those of a controller that was silent for the TTL are
+   * not connected, as far as the others show.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
 } as const satisfies SoftTopicTable
@@ -103,12 +108,16 @@ export type SoftTopics = typeof softTopics
 export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
- * State that is live rather than kept: presence, session activity, posture, router links. It travels between
- * controllers beside the log, never through it. Each controller writes values of its own only; a newer (epoch,
- * sequence) of an owner replaces an older one. Nothing in it compares the clocks of two machines.
+ * State that is live rather than kept: presence, session activity, posture, router links. It
+ * travels between controllers beside the log, never through it. Each controller writes values of
+ * its own only; a newer (epoch, sequence) of an owner replaces an older one. Nothing in it compares
+ * the clocks of two machines.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
-  /** Each topic has one user in a controller, which opens it once. What others said before comes first. */
+  /**
+   * Each topic has one user in a controller, which opens it once. What others said before comes
+   * first.
+   */
   open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>
   readonly counts: SoftStateCounts
 }

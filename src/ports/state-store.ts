@@ -14,7 +14,9 @@ export interface StorePosition {
   readonly timeMs: number
   /** membership.v1.Configuration in force at `position`, base64. */
   readonly configuration: string
-  /** In force at `position`: whether this version knows it is to be asked before any record is read. */
+  /**
+   * In force at `position`: whether this version knows it is to be asked before any record is read.
+   */
   readonly featureLevel: number
   /** Hex digests at `position`. */
   readonly digest: string
@@ -22,13 +24,16 @@ export interface StorePosition {
 }
 
 /**
- * Durable home of the applied state, written behind the in-memory one. A batch is atomic and synced: after a crash the
- * store holds the records and the mark of one batch, never a mix.
+ * Durable home of the applied state, written behind the in-memory one. A batch is atomic and
+ * synced: after a crash the store holds the records and the mark of one batch, never a mix.
  */
 export interface StateStore {
   /** null: nothing was ever written. */
   mark(): StorePosition | null
-  /** Whether the state is as a snapshot brought it: nothing was written past the mark of the last `swap`. */
+  /**
+   * Whether the state is as a snapshot brought it: nothing was written past the mark of the last
+   * `swap`.
+   */
   cameBySnapshot(): boolean
   /** In key order. */
   records(): AsyncIterable<StoreRecord & { readonly value: string }>
@@ -36,7 +41,10 @@ export interface StateStore {
   write(records: readonly StoreRecord[], mark: StorePosition): Promise<void>
   /** A consistent view at the last written mark; unaffected by later writes. Must be closed. */
   snapshot(): Promise<StoreSnapshot>
-  /** Begins a second, empty store beside the live one; `commit` makes it the live one at the next `swap`. */
+  /**
+   * Begins a second, empty store beside the live one; `commit` makes it the live one at the next
+   * `swap`.
+   */
   receive(): Promise<StoreReceiver>
   close(): Promise<void>
 }
@@ -54,14 +62,20 @@ export interface StoreSnapshot {
 export interface StoreReceiver {
   /** Applies back-pressure: await each. @throws on a malformed chunk. */
   write(chunk: Uint8Array): Promise<void>
-  /** Checks the whole, syncs it, and returns its mark; the live store is untouched. @throws when it does not check out. */
+  /**
+   * Checks the whole, syncs it, and returns its mark; the live store is untouched.
+   * @throws when it does not check out.
+   */
   finish(): Promise<StorePosition>
   /** Makes the received store the live one, durably; readers of the old one must have ended. */
   swap(): Promise<void>
   abandon(): Promise<void>
 }
 
-/** How far apply has got: `applied` in memory, `persisted` in the store. The log may be cut only below `persisted`. */
+/**
+ * How far apply has got: `applied` in memory, `persisted` in the store. The log may be cut only
+ * below `persisted`.
+ */
 export interface ApplyProgress {
   readonly applied: Index
   readonly persisted: Index

@@ -32,8 +32,9 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
 }
 
 /**
- * A list in the making: each `next` does a bounded part of the work, and the last one gives the list. The records are those that
- * stood when it was begun; what others say of them is read as it is looked at.
+ * A list in the making: each `next` does a bounded part of the work, and the last one gives the
+ * list. The records are those that stood when it was begun; what others say of them is read as it
+ * is looked at.
  * @throws as `StateView.list`, from any step.
  */
 export type Listing = Generator<void, ListResult>
@@ -60,11 +61,16 @@ export interface AccessBetween {
   readonly policies: readonly { readonly id: string; readonly type: DialBind }[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
-  /** Edge routers that the one may use to reach the other, in id order, whether they are up or not. */
+  /**
+   * Edge routers that the one may use to reach the other, in id order, whether they are up or not.
+   */
   readonly commonRouters: readonly EntityRecord[]
 }
 
-/** A service policy and the posture checks that it asks for, which are looked up when they are asked for. */
+/**
+ * A service policy and the posture checks that it asks for, which are looked up when they are asked
+ * for.
+ */
 export interface CheckedPolicy {
   readonly id: string
   readonly name: string
@@ -122,9 +128,10 @@ export interface PromptedService {
 export const shownForNobody: ShownFor = { configTypes: noConfigTypes, posture: unknownPosture }
 
 /**
- * The replicated state as this controller has applied it, for readers. Everything is synchronous and consistent within
- * one turn of the event loop, but `waitForApplied`. `entity` is a descriptor's name ('service'); one that does not
- * exist holds no records. R is the caller's word for the record type of that descriptor.
+ * The replicated state as this controller has applied it, for readers. Everything is synchronous
+ * and consistent within one turn of the event loop, but `waitForApplied`. `entity` is a
+ * descriptor's name ('service'); one that does not exist holds no records. R is the caller's word
+ * for the record type of that descriptor.
  */
 export interface StateView {
   readonly appliedIndex: Index
@@ -154,15 +161,20 @@ export interface StateView {
   count(entity: string): number
 
   /**
-   * What `list`, `subList`, `listNaming` or `accessibleServices` gives, in steps: for queries of callers, which can be long.
-   * Null where `subList` gives it.
+   * What `list`, `subList`, `listNaming` or `accessibleServices` gives, in steps: for queries of
+   * callers, which can be long. Null where `subList` gives it.
    */
   listing(source: ListSource, query: ListQuery): Listing | null
-  /** At once. @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role filter. */
+  /**
+   * At once.
+   * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role
+   * filter.
+   */
   list(entity: string, query: ListQuery): ListResult
   /**
-   * A sub-list of a descriptor (`lists`). A parent that does not exist gives null where the descriptor says so, else an
-   * empty list. @throws {Problem} as `list`.
+   * A sub-list of a descriptor (`lists`). A parent that does not exist gives null where the
+   * descriptor says so, else an empty list.
+   * @throws {Problem} as `list`.
    */
   subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null
   /** Those whose indexed field has that value. @throws {Problem} as `list`. */
@@ -188,14 +200,16 @@ export interface StateView {
   /** The service policies that have the identity, in no order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
   /**
-   * Log time at which the services that an API session is shown changed last: they themselves, what it may do with them, their
-   * configs or posture checks; its creation when they have not. Null when it is not there.
+   * Log time at which the services that an API session is shown changed last: they themselves, what
+   * it may do with them, their configs or posture checks; its creation when they have not. Null
+   * when it is not there.
    */
   lastChangeAt(apiSessionId: string): number | null
 
   /**
-   * The detail of a record as responses show it; `callerId` is the identity whose permissions and configs a service shows.
-   * Where nothing is said of `shownFor`, there is no config data, and no posture check passes.
+   * The detail of a record as responses show it; `callerId` is the identity whose permissions and
+   * configs a service shows. Where nothing is said of `shownFor`, there is no config data, and no
+   * posture check passes.
    */
   detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject
 

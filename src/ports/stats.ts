@@ -11,7 +11,9 @@ export interface ThreadMemory {
 
 export const NO_MEMORY: ThreadMemory = { heapUsedBytes: 0, heapTotalBytes: 0, externalBytes: 0 }
 
-/** How the disk of a log has been in this process. Plain values, so that they cross between threads. */
+/**
+ * How the disk of a log has been in this process. Plain values, so that they cross between threads.
+ */
 export interface DiskVitals {
   /** fdatasync of log and meta slots. */
   readonly fsync: LatencyCounts

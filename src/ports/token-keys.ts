@@ -6,14 +6,20 @@ export interface TokenKey {
   readonly overlapEndsAtMs: number | null
 }
 
-/** The keys that session tokens are signed by and second factors are encrypted by, as this controller holds them now. */
+/**
+ * The keys that session tokens are signed by and second factors are encrypted by, as this
+ * controller holds them now.
+ */
 export interface TokenKeys {
   /**
-   * Versions ascending; the same array until something changes. Empty before the state has them, and without one in
-   * force when this controller can not open it.
+   * Versions ascending; the same array until something changes. Empty before the state has them,
+   * and without one in force when this controller can not open it.
    */
   clusterKeys(): readonly TokenKey[]
-  /** As `clusterKeys`, of the key that second factors are encrypted by: all versions that any of them is encrypted by. */
+  /**
+   * As `clusterKeys`, of the key that second factors are encrypted by: all versions that any of
+   * them is encrypted by.
+   */
   factorKeys(): readonly TokenKey[]
   /** Takes over what the applied state says by now. */
   refresh(): Promise<void>

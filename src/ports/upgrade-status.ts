@@ -10,8 +10,8 @@ export interface UpgradeStatus {
   /** The highest that a member knows and that is not in force; null: there is none. */
   readonly nextFeatureLevel: number | null
   /**
-   * complete: every member runs one version, and its level is in force. mixed: several versions. waiting: one version, but its
-   * level is not in force yet, or a member was not heard.
+   * complete: every member runs one version, and its level is in force. mixed: several versions.
+   * waiting: one version, but its level is not in force yet, or a member was not heard.
    */
   readonly state: 'complete' | 'mixed' | 'waiting'
   /** One sentence. */
@@ -49,7 +49,10 @@ export function upgradeStatusOf(cluster: ClusterView): UpgradeStatus {
   return { featureLevel, nextFeatureLevel: next, state, advice, notNow, members }
 }
 
-/** A member that is behind or away is the failure that the cluster tolerates: the next stop would be one more. */
+/**
+ * A member that is behind or away is the failure that the cluster tolerates: the next stop would be
+ * one more.
+ */
 function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
   if (leaderId === null) return 'there is no leader'
   const commit = Math.max(...views.map(({ progress }) => progress?.commit ?? 0))
@@ -70,7 +73,10 @@ function stateOf(views: readonly MemberView[], next: number | null): UpgradeStat
   return next === null && isAllHeard ? 'complete' : 'waiting'
 }
 
-/** Versions that know the highest level; a version is a word, and which of two is newer is not judged here. */
+/**
+ * Versions that know the highest level; a version is a word, and which of two is newer is not
+ * judged here.
+ */
 function newestVersions(views: readonly MemberView[], highest: number): string {
   const found = views.filter(({ featureLevel }) => featureLevel === highest)
   return [...new Set(found.map(({ version }) => version))].sort().join(' or ')
@@ -95,7 +101,7 @@ function actionOf(
   if (!isBehind || featureLevel === 0) return ''
   return voter
     ? `upgrade it to ${newest}`
-    : `upgrade it to ${newest}: it stops when the level is raised`
+    : `upgrade it to ${newest}; it stops when the level is activated`
 }
 
 function adviceOf(
@@ -106,15 +112,15 @@ function adviceOf(
 ): string {
   const waiting = members.filter(({ holdsBack }) => holdsBack).map(({ id }) => id)
   if (next !== null && waiting.length > 0) {
-    return `feature level ${next} waits for ${waiting.join(', ')}; until it is raised, each member can go back to its former version`
+    return `feature level ${next} waits for ${waiting.join(', ')}; until it is activated, each member can be downgraded to its former version`
   }
   if (next !== null)
-    return `feature level ${next} is about to be raised: there is no way back after it`
+    return `feature level ${next} is about to be activated; after that there is no downgrade`
   if (state === 'mixed')
-    return `members run several versions: upgrade them one at a time to the newest`
+    return `members run different versions; upgrade them one at a time to the newest`
   if (state === 'waiting') {
     const silent = members.filter(({ version }) => version === '').map(({ id }) => id)
-    return `nothing was heard of ${silent.join(', ')}; every other member runs ${newest}`
+    return `the versions of ${silent.join(', ')} are unknown; every other member runs ${newest}`
   }
-  return `the upgrade is complete: every member runs ${newest}`
+  return `the upgrade is complete; every member runs ${newest}`
 }

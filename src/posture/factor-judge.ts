@@ -1,7 +1,10 @@
 import type { PostureCheck } from '../entities/posture-check.ts'
 import type { ShownFactor } from '../ports/posture.ts'
 
-/** How long a session keeps what it has once its machine has woken or was unlocked, until a code is given again. */
+/**
+ * How long a session keeps what it has once its machine has woken or was unlocked, until a code is
+ * given again.
+ */
 export const PROMPT_GRACE_MS = 5 * 60_000
 /** No time limit. */
 const NO_TIMEOUT = -1
@@ -10,7 +13,10 @@ type Factor = ShownFactor | undefined
 type Timed = Pick<PostureCheck, 'timeoutSeconds'>
 type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
-/** Whether a code was given in the session, not too long ago, and again where the check asks for that. */
+/**
+ * Whether a code was given in the session, not too long ago, and again where the check asks for
+ * that.
+ */
 export function passesFactor(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return (
@@ -33,7 +39,10 @@ export function isTimedOut(check: Timed, factor: Factor): boolean {
   return timeLeftMs(check, factor) === 0
 }
 
-/** Whether what happened to the machine asks for no code, or one was given after it, or there is still time for one. */
+/**
+ * Whether what happened to the machine asks for no code, or one was given after it, or there is
+ * still time for one.
+ */
 export function isFresh(isPrompted: boolean, atMs: number | null, factor: Factor): boolean {
   if (!isPrompted || atMs === null) return true
   return atMs <= (factor?.passedAtMs ?? -Infinity) || graceLeftMs(atMs, factor) > 0
@@ -43,7 +52,10 @@ function graceLeftMs(atMs: number, factor: Factor): number {
   return Math.max(0, atMs + PROMPT_GRACE_MS - (factor?.nowMs ?? Infinity))
 }
 
-/** In seconds, as clients read them: -1 where there is no limit, or where the client would not understand one. */
+/**
+ * In seconds, as clients read them: -1 where there is no limit, or where the client would not
+ * understand one.
+ */
 export function factorTimes(
   check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
   factor: Factor,
@@ -66,8 +78,8 @@ export function factorTimes(
 }
 
 /**
- * What a client whose machine has just woken or was unlocked is told of a check that asks for a code then: nothing, where no code
- * was given or less than the grace is left of it.
+ * What a client whose machine has just woken or was unlocked is told of a check that asks for a
+ * code then: nothing, where no code was given or less than the grace is left of it.
  */
 export function promptedTimes(
   check: Timed,

@@ -18,7 +18,9 @@ export const failedRequestLimits = {
 const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Service sessions that were refused because of posture, over the soft state; the oldest make room. */
+/**
+ * Service sessions that were refused because of posture, over the soft state; the oldest make room.
+ */
 export class FailedRequests {
   readonly #selfId: string
   readonly #topic: OpenTopic<'failed-requests'>

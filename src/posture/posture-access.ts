@@ -32,7 +32,9 @@ export function judged(posture: Posture): JudgedPosture {
   }
 }
 
-/** The policies that grant nothing for the posture; [] when one of them grants, or there is none. */
+/**
+ * The policies that grant nothing for the posture; [] when one of them grants, or there is none.
+ */
 export function postureFailures(
   state: Policies,
   { identityId, serviceId, type }: Granted,
@@ -78,8 +80,8 @@ export function checksConcerning(state: Policies, identityId: string): readonly 
 }
 
 /**
- * The services of an identity for which a code must be given again soon, as its device has woken or was unlocked; in id order.
- * Of several checks, the shortest timeout is shown.
+ * The services of an identity for which a code must be given again soon, as its device has woken or
+ * was unlocked; in id order. Of several checks, the shortest timeout is shown.
  */
 export function promptedServices(
   state: Policies,

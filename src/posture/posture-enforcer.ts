@@ -19,13 +19,22 @@ import type { PostureReports } from './posture-reports.ts'
 export interface EnforcerLimits {
   /** How often the duty comes round. */
   readonly sweepMs: number
-  /** Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no longer passes ... */
+  /**
+   * Of the service sessions, the leader looks at so many each `sweepMs` for those whose client no
+   * longer passes ...
+   */
   readonly postureLooksMax: number
   /** ... ends at most so many in one command ... */
   readonly postureEndsMax: number
-  /** ... and leaves this long after it began to lead, or after reports of a client were lost, to make them again. */
+  /**
+   * ... and leaves this long after it began to lead, or after reports of a client were lost, to
+   * make them again.
+   */
   readonly postureGraceMs: number
-  /** Reports of so many identities are looked at each `sweepMs`, and dropped where no API session is left. */
+  /**
+   * Reports of so many identities are looked at each `sweepMs`, and dropped where no API session is
+   * left.
+   */
   readonly posturePrunesMax: number
 }
 
@@ -61,9 +70,10 @@ const FOLLOW_MS_MIN = 1000
 const SLICE = 250
 
 /**
- * Ends service sessions whose client no longer passes the posture checks. The controller that takes a report ends the sessions
- * that fail by it at once. The leader also goes round all service sessions, and begins a look when checks or policies change:
- * reports can be lost with the controller that they were made to, and second factors time out.
+ * Ends service sessions whose client no longer passes the posture checks. The controller that takes
+ * a report ends the sessions that fail by it at once. The leader also goes round all service
+ * sessions, and begins a look when checks or policies change: reports can be lost with the
+ * controller that they were made to, and second factors time out.
  */
 export class PostureEnforcer {
   readonly #parts: EnforcerParts
@@ -75,8 +85,9 @@ export class PostureEnforcer {
   /** Monotonic: a change of the records last began a look. */
   #followedMs = -Infinity
   /**
-   * When reports at another controller were lost, monotonic: they may be made again in a moment. New reports earn no such grace,
-   * or a client that reports again and again would never be looked at.
+   * When reports at another controller were lost, monotonic: they may be made again in a moment.
+   * New reports earn no such grace, or a client that reports again and again would never be looked
+   * at.
    */
   readonly #lostMs = new Map<string, number>()
 
@@ -112,9 +123,10 @@ export class PostureEnforcer {
   }
 
   /**
-   * Resolves when the sessions that it costs the caller are ended, as far as there is a leader to end them.
-   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity; SERVER_TOO_MANY_REQUESTS when this
-   * controller has no room for it.
+   * Resolves when the sessions that it costs the caller are ended, as far as there is a leader to
+   * end them.
+   * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity;
+   * SERVER_TOO_MANY_REQUESTS when this controller has no room for it.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
     const { reports, postureOf, logger } = this.#parts
@@ -133,7 +145,9 @@ export class PostureEnforcer {
     await this.#follow(identityId, { before, after, hasWoken: made.some(isEndpoint) })
   }
 
-  /** Moves what clients are shown, and ends sessions, where the checks that pass are other ones now. */
+  /**
+   * Moves what clients are shown, and ends sessions, where the checks that pass are other ones now.
+   */
   async #follow(
     identityId: string,
     moved: { readonly before: Posture; readonly after: Posture; readonly hasWoken: boolean },
@@ -211,8 +225,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Of a slice of sessions, ends those whose client passes none of the policies that grant them. No leader or no answer is
-   * part of life: the next round tries again.
+   * Of a slice of sessions, ends those whose client passes none of the policies that grant them. No
+   * leader or no answer is part of life: the next round tries again.
    */
   async #endFailing(sessions: readonly EntityRecord[]): Promise<void> {
     const { proposer, limits, logger } = this.#parts

@@ -4,7 +4,10 @@ import { PostureFactSchema, PostureRecordSchema } from '../../proto/gen/soft_pb.
 import type { PostureFact, PostureRecord } from '../../proto/gen/soft_pb.ts'
 import type { PostureReport } from '../ports/posture.ts'
 
-/** The facts of one identity, by what each is about; a later fact on the same thing takes the place of an earlier one. */
+/**
+ * The facts of one identity, by what each is about; a later fact on the same thing takes the place
+ * of an earlier one.
+ */
 export type Facts = Map<string, PostureFact>
 
 /** The oldest first; of facts on two things told at once, in one order on all controllers. */

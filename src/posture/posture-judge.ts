@@ -20,12 +20,15 @@ interface WantedProcess {
   readonly signers: readonly string[]
 }
 
-/** Neither records nor reports ever change, and a list asks for the same checks again with each service. */
+/**
+ * Neither records nor reports ever change, and a list asks for the same checks again with each
+ * service.
+ */
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
- * Whether the reports of a client pass a check; they do not where nothing was reported that the check asks for. A report is the
- * client's own word.
+ * Whether the reports of a client pass a check; they do not where nothing was reported that the
+ * check asks for. A report is the client's own word.
  */
 export function passes(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)

@@ -17,7 +17,10 @@ import { factsOf, inOrder, pack, sameReport, slotOf, unpack, whatOf } from './po
 import type { Facts } from './posture-facts.ts'
 
 export const postureLimits = {
-  /** A report that is repeated unchanged goes to the other controllers again after so long: they show when it was made. */
+  /**
+   * A report that is repeated unchanged goes to the other controllers again after so long: they
+   * show when it was made.
+   */
   postureRepeatMs: 60_000,
 } as const
 
@@ -28,9 +31,10 @@ interface Merged {
 }
 
 /**
- * What devices reported of themselves, over the soft state. Each controller publishes what was reported to it. Of two reports on
- * one thing the one with the higher version counts: a controller sets it above all that it knows (Lamport's clock), and equal
- * versions are ordered by the controllers' ids. So all of them come to the same, and no clock is compared.
+ * What devices reported of themselves, over the soft state. Each controller publishes what was
+ * reported to it. Of two reports on one thing the one with the higher version counts: a controller
+ * sets it above all that it knows (Lamport's clock), and equal versions are ordered by the
+ * controllers' ids. So all of them come to the same, and no clock is compared.
  */
 export class PostureReports {
   readonly #selfId: string
@@ -48,7 +52,8 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // At once: should the later report go with its controller, the one before it must not count again.
+      // At once: should the later report go with its controller, the one before it must not count
+      // again.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
@@ -130,7 +135,10 @@ export class PostureReports {
     return outcome === 'taken' && isSame ? 'same' : outcome
   }
 
-  /** How often reports on an identity changed what it passes; only grows as long as the controllers run. */
+  /**
+   * How often reports on an identity changed what it passes; only grows as long as the controllers
+   * run.
+   */
   moves(identityId: string): number {
     let moves = 0
     for (const owner of this.#ownersOf(identityId)) {
@@ -145,7 +153,10 @@ export class PostureReports {
     this.#publish(identityId, (own?.moves ?? 0n) + 1n, facts, new Set())
   }
 
-  /** Identities with reports that were made here, those not looked at for longest first; at most `max`. */
+  /**
+   * Identities with reports that were made here, those not looked at for longest first; at most
+   * `max`.
+   */
   reportedHere(max: number): readonly string[] {
     const found: string[] = []
     for (const id of this.#here) {
@@ -159,7 +170,10 @@ export class PostureReports {
     return found
   }
 
-  /** Forgets the reports on an identity that were made here in none of these API sessions; without any, all of them. */
+  /**
+   * Forgets the reports on an identity that were made here in none of these API sessions; without
+   * any, all of them.
+   */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
       this.#topic.withdraw(identityId)
@@ -171,7 +185,10 @@ export class PostureReports {
     this.#dropWhere(identityId, (fact, counting) => isOver(fact) || isOverridden(fact, counting))
   }
 
-  /** Drops facts that were reported here. @param isIdle given a fact, and the one on the same thing that counts. */
+  /**
+   * Drops facts that were reported here.
+   * @param isIdle given a fact, and the one on the same thing that counts.
+   */
   #dropWhere(
     identityId: string,
     isIdle: (fact: PostureFact, counting: PostureFact | undefined) => boolean,

@@ -26,7 +26,10 @@ export interface PostureParts extends Omit<EnforcerParts, 'reports' | 'postureOf
   readonly soft: Pick<SoftState, 'open'>
 }
 
-/** Posture as the rest of a controller knows it: reports, what they pass, and the duty that ends what they no longer do. */
+/**
+ * Posture as the rest of a controller knows it: reports, what they pass, and the duty that ends
+ * what they no longer do.
+ */
 export class ControllerPosture implements PostureService {
   readonly #parts: PostureParts
   readonly #reports: PostureReports

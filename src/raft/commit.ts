@@ -10,8 +10,9 @@ import { furthestVoter } from './transfer.ts'
 import type { Index } from './types.ts'
 
 /**
- * Commits what a quorum holds durably, the leader's own disk counted like any other and only if the leader is a voter.
- * Only an entry of the leader's own term is committed by counting; those before it follow (paper 5.4.2, figure 8).
+ * Commits what a quorum holds durably, the leader's own disk counted like any other and only if the
+ * leader is a voter. Only an entry of the leader's own term is committed by counting; those before
+ * it follow (paper 5.4.2, figure 8).
  */
 export function advanceCommit(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader commits by counting')
@@ -32,7 +33,9 @@ export function commitTo(state: RaftState, index: Index): void {
   state.commit = index
 }
 
-/** A committed joint configuration is left by itself, also by a leader that inherited it (paper 6). */
+/**
+ * A committed joint configuration is left by itself, also by a leader that inherited it (paper 6).
+ */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
   if (index > state.commit) return
@@ -45,8 +48,8 @@ function finishChange(state: RaftState): void {
 }
 
 /**
- * A leader that is no longer a voter leads until that is committed (paper 6), then goes: the others learn of the commit,
- * and one of them is asked to take over at once.
+ * A leader that is no longer a voter leads until that is committed (paper 6), then goes: the others
+ * learn of the commit, and one of them is asked to take over at once.
  */
 function retire(state: RaftState): void {
   for (const progress of state.progress.values()) {
@@ -58,9 +61,10 @@ function retire(state: RaftState): void {
 }
 
 /**
- * Those who are left out are sent the entry that says so, once and without being waited for: it is how they learn of it
- * from their own log. Only now that it is committed: one who had it on disk before that would have the longer log, and
- * could keep those who still need its vote from ever electing anyone.
+ * Those who are left out are sent the entry that says so, once and without being waited for: it is
+ * how they learn of it from their own log. Only now that it is committed: one who had it on disk
+ * before that would have the longer log, and could keep those who still need its vote from ever
+ * electing anyone.
  */
 function bidFarewell(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state

@@ -26,7 +26,10 @@ export function memberIds(configuration: Configuration): readonly NodeId[] {
   return [...new Set([...voters, ...outgoingVoters, ...learners])].sort()
 }
 
-/** Who counts, out of who they are. An outgoing voter that is to stay as a learner is not a learner yet. */
+/**
+ * Who counts, out of who they are. An outgoing voter that is to stay as a learner is not a learner
+ * yet.
+ */
 export function countedBy(record: ConfigurationRecord): Configuration {
   const outgoingVoters = [...record.outgoingVoters].sort()
   const voters = record.members.filter((member) => member.voter).map((member) => member.id)
@@ -48,7 +51,10 @@ export function decodeMembership(index: Index, data: Uint8Array): Membership {
   return { index, record, configuration }
 }
 
-/** @returns false for no voters, an empty or repeated id, or the fields that only a change under way may bear. */
+/**
+ * @returns false for no voters, an empty or repeated id, or the fields that only a change under way
+ * may bear.
+ */
 export function isWellFormedTarget(target: ConfigurationRecord): boolean {
   const ids = target.members.map((member) => member.id)
   return (
@@ -60,8 +66,9 @@ export function isWellFormedTarget(target: ConfigurationRecord): boolean {
 }
 
 /**
- * The first step of every change (Raft paper 6): decisions need a majority of the old voters and of the new ones.
- * Voters that leave stay listed, so that they can be reached and counted until the second step.
+ * The first step of every change (Raft paper 6): decisions need a majority of the old voters and of
+ * the new ones. Voters that leave stay listed, so that they can be reached and counted until the
+ * second step.
  */
 export function enterJoint(
   current: ConfigurationRecord,
@@ -99,7 +106,10 @@ function isSameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at])
 }
 
-/** Whether the record names this disk, not only this name. `storeId` null: the name alone is asked for. */
+/**
+ * Whether the record names this disk, not only this name. `storeId` null: the name alone is asked
+ * for.
+ */
 export function listsStore(
   record: ConfigurationRecord,
   id: NodeId,
@@ -111,8 +121,8 @@ export function listsStore(
 }
 
 /**
- * The configurations of the kept log, oldest first. The last one is in force from the moment it is appended
- * (Raft paper 6), and truncating it brings back the one before.
+ * The configurations of the kept log, oldest first. The last one is in force from the moment it is
+ * appended (Raft paper 6), and truncating it brings back the one before.
  */
 export class MembershipHistory {
   #items: Membership[]
@@ -125,7 +135,9 @@ export class MembershipHistory {
     return present(this.#items.at(-1), 'there is always a configuration')
   }
 
-  /** The newest that is committed, given how far that is known, and all that were appended after it. */
+  /**
+   * The newest that is committed, given how far that is known, and all that were appended after it.
+   */
   notOvertaken(commit: Index): readonly Membership[] {
     const newer = this.#items.findIndex(({ index }) => index > commit)
     return newer < 0 ? this.#items.slice(-1) : this.#items.slice(Math.max(0, newer - 1))

@@ -64,8 +64,8 @@ export interface FullStatus extends CoreStatus {
   readonly durableIndex: Index
   readonly onDisk: OnDisk
   /**
-   * False while a new term, or a snapshot in place of the log, is on its way to the disk: what `onDisk` says may then fall
-   * short of what was promised.
+   * False while a new term, or a snapshot in place of the log, is on its way to the disk: what
+   * `onDisk` says may then fall short of what was promised.
    */
   readonly isOnDiskWhole: boolean
   /** What the log may lack of what was promised: see owed.ts. */
@@ -81,9 +81,10 @@ export interface FullStatus extends CoreStatus {
 }
 
 /**
- * One Raft node without clock, chance, disk or network (Ongaro & Ousterhout 2014, "the paper"; Ongaro's dissertation):
- * inputs are stepped in, the work that falls out is taken and carried out by a driver. Never waits and never throws for
- * what a peer sends; an assertion that fails is a mistake of ours and must stop the node.
+ * One Raft node without clock, chance, disk or network (Ongaro & Ousterhout 2014, "the paper";
+ * Ongaro's dissertation): inputs are stepped in, the work that falls out is taken and carried out
+ * by a driver. Never waits and never throws for what a peer sends; an assertion that fails is a
+ * mistake of ours and must stop the node.
  */
 export class Core {
   readonly #state: RaftState
@@ -94,8 +95,10 @@ export class Core {
   }
 
   /**
-   * Starts from what is on disk, as a follower. The first log of a cluster is formed beforehand, equal on all its members.
-   * @throws {AssertionError} when log and state cannot belong together: entries between them are missing.
+   * Starts from what is on disk, as a follower. The first log of a cluster is formed beforehand,
+   * equal on all its members.
+   * @throws {AssertionError} when log and state cannot belong together: entries between them are
+   * missing.
    */
   static restore(start: CoreStart): Core {
     checkOptions(start.options)
@@ -229,7 +232,9 @@ export class Core {
     }
   }
 
-  /** Entries from..to of those in memory: for checks and for whoever serves the log, not for apply. */
+  /**
+   * Entries from..to of those in memory: for checks and for whoever serves the log, not for apply.
+   */
   entries(from: Index, to: Index): readonly Entry[] {
     return this.#state.log.slice(from, to, Infinity)
   }
@@ -278,7 +283,8 @@ function onPersisted(state: RaftState, token: number): void {
 function isOnDiskWhole({ durability, log }: RaftState): boolean {
   const isTermDurable =
     !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
-  // Before the beginning of the log in memory only the log that it replaces is on disk, of which nothing is known here.
+  // Before the beginning of the log in memory only the log that it replaces is on disk, of which
+  // nothing is known here.
   return isTermDurable && durability.durableIndex >= log.base.index
 }
 

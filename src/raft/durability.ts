@@ -9,8 +9,9 @@ interface PendingWrite {
 }
 
 /**
- * What of our own promises is on disk. Writes are numbered; a promise waits for the number of the write it rests on.
- * A report of an old write must not count entries that a later write has replaced meanwhile.
+ * What of our own promises is on disk. Writes are numbered; a promise waits for the number of the
+ * write it rests on. A report of an old write must not count entries that a later write has
+ * replaced meanwhile.
  */
 export class Durability {
   #lastToken = 0
@@ -78,14 +79,20 @@ export class Durability {
     return this.#lastToken
   }
 
-  /** Entries from `from` on are replaced in memory; whatever of them is on disk or on its way counts no more. */
+  /**
+   * Entries from `from` on are replaced in memory; whatever of them is on disk or on its way counts
+   * no more.
+   */
   truncate(from: Index): void {
     this.#writtenIndex = Math.min(this.#writtenIndex, from - 1)
     this.#durableIndex = Math.min(this.#durableIndex, from - 1)
     for (const write of this.#pending) write.lastIndex = Math.min(write.lastIndex, from - 1)
   }
 
-  /** The whole log is replaced by one that continues after `index`. @returns the token of that reset. */
+  /**
+   * The whole log is replaced by one that continues after `index`.
+   * @returns the token of that reset.
+   */
   reset(index: Index, commit: Index, tick: number): number {
     this.truncate(commit + 1)
     this.#lastToken += 1

@@ -27,8 +27,8 @@ function isSoleVoter(state: RaftState): boolean {
 }
 
 /**
- * Whoever hears a leader within an election timeout helps nobody to replace it (dissertation 4.2.3, 6.4.1): a removed or
- * half cut-off node cannot disturb those that are well.
+ * Whoever hears a leader within an election timeout helps nobody to replace it (dissertation 4.2.3,
+ * 6.4.1): a removed or half cut-off node cannot disturb those that are well.
  */
 export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true
@@ -53,8 +53,8 @@ function requestVotes(state: RaftState, pre: boolean): void {
   const { last } = state.log
   const term = pre ? state.term + 1 : state.term
   const transfer = state.isTransferCampaign
-  // Not before the own vote is durable: after a crash the same term could be campaigned for again, with a shorter log,
-  // on the answers to the first campaign.
+  // Not before the own vote is durable: after a crash the same term could be campaigned for again,
+  // with a shorter log, on the answers to the first campaign.
   const afterToken = pre ? 0 : state.durability.hardStateToken
   for (const id of memberIds(state.configuration)) {
     if (id === state.id || state.configuration.learners.includes(id)) continue
@@ -85,8 +85,8 @@ export function onVoteRequest(state: RaftState, message: VoteRequest): void {
     state.setTermAndVote(state.term, message.from)
     state.resetElectionTimer()
   }
-  // A vote must outlive a restart (paper 5.2), so it leaves only after the write; so does a refusal, which may rest on
-  // a vote that is itself not yet on disk.
+  // A vote must outlive a restart (paper 5.2), so it leaves only after the write; so does a
+  // refusal, which may rest on a vote that is itself not yet on disk.
   const body = { type: 'voteResponse', pre: false, granted } as const
   state.send(message.from, body, state.durability.hardStateToken)
 }

@@ -2,8 +2,9 @@ import { assert } from '../lib/assert.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Packed entries: the one form in which entries cross the mesh, the threads and (with checksums added) the disk.
- * Little endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64 timeMs, body.
+ * Packed entries: the one form in which entries cross the mesh, the threads and (with checksums
+ * added) the disk. Little endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64
+ * timeMs, body.
  */
 export const ENTRY_HEADER_BYTES = 32
 /** A body larger than this is refused before it is logged, and taken for damage when read. */

@@ -33,7 +33,8 @@ export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest):
     clockMs: state.nowMs,
     ...(state.owed === null ? {} : { owingBoot: state.boot }),
   } as const
-  // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost node there.
+  // Rests on the term alone: behind the entries' writes, a slow disk here would look like a lost
+  // node there.
   state.send(message.from, body, state.durability.hardStateToken)
 }
 
@@ -62,14 +63,17 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 }
 
 /**
- * With so much committed and not applied a follower takes no more for the moment, as if the request were lost: apply goes
- * on without it, and the leader sends it again.
+ * With so much committed and not applied a follower takes no more for the moment, as if the request
+ * were lost: apply goes on without it, and the leader sends it again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax
 }
 
-/** From outside, so looked at rather than asserted: a request that cannot be right is dropped like a lost one. */
+/**
+ * From outside, so looked at rather than asserted: a request that cannot be right is dropped like a
+ * lost one.
+ */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous
   for (const entry of entries) {
@@ -81,8 +85,8 @@ function isConsecutive(previous: Position, entries: readonly Entry[], term: numb
 }
 
 /**
- * A late request may begin before what is committed, even before what is still in memory. That part is equal on both
- * sides (leader completeness) and is passed over.
+ * A late request may begin before what is committed, even before what is still in memory. That part
+ * is equal on both sides (leader completeness) and is passed over.
  */
 function withoutCommitted(
   state: RaftState,
@@ -100,8 +104,8 @@ function withoutCommitted(
 }
 
 /**
- * Only from the first entry that differs is anything replaced: a late, shorter request must not cut off what was
- * acknowledged since (paper 5.3, figure 2, AppendEntries 3).
+ * Only from the first entry that differs is anything replaced: a late, shorter request must not cut
+ * off what was acknowledged since (paper 5.3, figure 2, AppendEntries 3).
  */
 function appendNew(state: RaftState, entries: readonly Entry[]): void {
   const { log } = state
@@ -140,12 +144,18 @@ function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCom
   state.send(leader, body, state.durability.tokenFor(index))
 }
 
-/** Commit of a follower: no further than what is known to equal this leader's log (paper 5.3, figure 2). */
+/**
+ * Commit of a follower: no further than what is known to equal this leader's log (paper 5.3, figure
+ * 2).
+ */
 function followCommit(state: RaftState, leaderCommit: Index): void {
   commitTo(state, Math.min(leaderCommit, state.matched))
 }
 
-/** Says where the logs may agree: the end of the last term here that is no later than the one asked about. */
+/**
+ * Says where the logs may agree: the end of the last term here that is no later than the one asked
+ * about.
+ */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   const hint = state.log.lastPositionUpToTerm(previous.index, previous.term)
   const body = {
@@ -159,14 +169,18 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   state.send(leader, body, state.durability.hardStateToken)
 }
 
-/** To a leader of an earlier term, which learns from it that it no longer leads, even if it can be heard by few. */
+/**
+ * To a leader of an earlier term, which learns from it that it no longer leads, even if it can be
+ * heard by few.
+ */
 export function answerStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })
 }
 
 /**
- * A received snapshot takes the place of log and state, unless what it holds is already here (paper 7). It holds only
- * what is committed, so it is as good from a leader of an earlier term: a new election need not begin the transfer anew.
+ * A received snapshot takes the place of log and state, unless what it holds is already here (paper
+ * 7). It holds only what is committed, so it is as good from a leader of an earlier term: a new
+ * election need not begin the transfer anew.
  */
 export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
   if (message.term === state.term) hear(state, message.from)
@@ -182,7 +196,8 @@ export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
 }
 
 function install(state: RaftState, position: Position, configuration: Uint8Array): void {
-  // Messages may already wait for this write, so it happens even though what it holds is about to go.
+  // Messages may already wait for this write, so it happens even though what it holds is about to
+  // go.
   state.flushWrite()
   // An uncommitted configuration goes with the log it stood in.
   state.memberships.reset(decodeMembership(position.index, configuration))

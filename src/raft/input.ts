@@ -11,7 +11,10 @@ export interface Proposal {
 /** Everything that can happen to a core. It is stepped in one at a time and never waits. */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
-  /** `storeId`: of the disk that the sender has proven to run on; absent where disks are not told apart. */
+  /**
+   * `storeId`: of the disk that the sender has proven to run on; absent where disks are not told
+   * apart.
+   */
   | {
       readonly type: 'message'
       readonly message: Message
@@ -24,8 +27,9 @@ export type Input =
       readonly nowMs: number
     }
   /**
-   * `target`: the members wanted in the end. The core makes the joint step and leaves it by itself. `basedOn`: index of the
-   * configuration that it was derived from; with another in force it is refused, or what that one changed would be undone.
+   * `target`: the members wanted in the end. The core makes the joint step and leaves it by itself.
+   * `basedOn`: index of the configuration that it was derived from; with another in force it is
+   * refused, or what that one changed would be undone.
    */
   | {
       readonly type: 'changeConfiguration'
@@ -39,7 +43,10 @@ export type Input =
   | { readonly type: 'transfer'; readonly target: NodeId | null }
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
-  /** Apply has reached `index`, at log time `timeMs`; opens the window for further committed entries. */
+  /**
+   * Apply has reached `index`, at log time `timeMs`; opens the window for further committed
+   * entries.
+   */
   | { readonly type: 'applied'; readonly index: number; readonly timeMs: number }
   /** The state through `position` is durable outside the log, which may forget it. */
   | { readonly type: 'compact'; readonly position: Position }

@@ -4,7 +4,10 @@ import { syncPeers } from './peers.ts'
 import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
-/** Log time for the next entries: never behind the last stamp, never far ahead of a quorum's clocks. UTC ms. */
+/**
+ * Log time for the next entries: never behind the last stamp, never far ahead of a quorum's clocks.
+ * UTC ms.
+ */
 export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
   const quorumMs = state.logTime.quorumMs(state.configuration, state.id, state.nowMs)

@@ -2,12 +2,15 @@ import { quorumValue } from './quorum.ts'
 import type { Configuration, NodeId } from './types.ts'
 
 /**
- * The leader's judgement of what time it is. Log time expires sessions on every controller, so one leader with a
- * wrong clock must not move it: it never passes the clock that a quorum has reached by more than the allowed skew, and
- * it never runs back.
+ * The leader's judgement of what time it is. Log time expires sessions on every controller, so one
+ * leader with a wrong clock must not move it: it never passes the clock that a quorum has reached
+ * by more than the allowed skew, and it never runs back.
  */
 export class LogTime {
-  /** Peer's clock minus ours when its answer arrived; short by the way it took, which errs to the safe side. */
+  /**
+   * Peer's clock minus ours when its answer arrived; short by the way it took, which errs to the
+   * safe side.
+   */
   #offsetsMs = new Map<NodeId, number>()
 
   clear(): void {

@@ -2,7 +2,10 @@ import { assert, present } from '../lib/assert.ts'
 import { ENTRY_HEADER_BYTES } from './entry-codec.ts'
 import type { Entry, Index, Position, Term } from './types.ts'
 
-/** Raft paper 5.4.1: the log with the later last term is more up to date; with equal terms the longer one. */
+/**
+ * Raft paper 5.4.1: the log with the later last term is more up to date; with equal terms the
+ * longer one.
+ */
 export function isAtLeast(position: Position, other: Position): boolean {
   if (position.term !== other.term) return position.term > other.term
   return position.index >= other.index
@@ -31,7 +34,10 @@ export class RaftLog {
     return this.#base
   }
 
-  /** Of the entries after `after` through `through`, of those in memory, as `entryBytes` counts them. */
+  /**
+   * Of the entries after `after` through `through`, of those in memory, as `entryBytes` counts
+   * them.
+   */
   bytesBetween(after: Index, through: Index): number {
     return Math.max(0, this.#endOf(through) - this.#endOf(after))
   }
@@ -125,8 +131,9 @@ export class RaftLog {
   }
 
   /**
-   * The last position at or before `index` whose term is <= `term`: where two logs may agree again, so that a leader
-   * passes over a whole term a round (Raft paper 5.3, end). Terms never fall along the log, so the search is binary.
+   * The last position at or before `index` whose term is <= `term`: where two logs may agree again,
+   * so that a leader passes over a whole term a round (Raft paper 5.3, end). Terms never fall along
+   * the log, so the search is binary.
    */
   lastPositionUpToTerm(index: Index, term: Term): Position {
     let low = this.#base.index

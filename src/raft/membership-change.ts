@@ -35,8 +35,9 @@ function refusalOf(
 ): ProposalRefusalCode | null {
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   const { index, configuration } = state.memberships.current
-  // One change at a time, and none before an entry of the own term is committed: otherwise a change of an earlier leader
-  // may still be about, and the two majorities need not meet (Ongaro, raft-dev, 2015-07-10).
+  // One change at a time, and none before an entry of the own term is committed: otherwise a change
+  // of an earlier leader may still be about, and the two majorities need not meet (Ongaro,
+  // raft-dev, 2015-07-10).
   const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
   if (isUnderWay || !state.hasCommittedInTerm) return 'CHANGE_IN_PROGRESS'
   if (!isWellFormedTarget(target)) return 'INVALID_CONFIGURATION'
@@ -45,9 +46,10 @@ function refusalOf(
 }
 
 /**
- * A voter whose disk was lost may have elected a leader of a later term, and forgot it: counted in the old half, it would
- * help to commit what that leader overwrites. Whoever elected it without that vote meets every majority of the other old
- * voters; so those, and nobody else, must be the new half.
+ * A voter whose disk was lost may have elected a leader of a later term, and forgot it: counted in
+ * the old half, it would help to commit what that leader overwrites. Whoever elected it without
+ * that vote meets every majority of the other old voters; so those, and nobody else, must be the
+ * new half.
  */
 function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration } = state.memberships.current
@@ -62,10 +64,11 @@ function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean 
 }
 
 /**
- * A voter that has to be sent the log first would stop the cluster meanwhile (dissertation 4.2.1). And one that does not
- * hold the committed configuration that names its disk abstains: from one voter to two, a leader that died with the joint
- * entry on its own disk alone would wait for the vote of the new one, and that one for the leader to send it the
- * configuration. What was acknowledged up to a committed index stays, so a promoted learner holds its vote from then on.
+ * A voter that has to be sent the log first would stop the cluster meanwhile (dissertation 4.2.1).
+ * And one that does not hold the committed configuration that names its disk abstains: from one
+ * voter to two, a leader that died with the joint entry on its own disk alone would wait for the
+ * vote of the new one, and that one for the leader to send it the configuration. What was
+ * acknowledged up to a committed index stays, so a promoted learner holds its vote from then on.
  */
 function isReadyToVote(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration, index } = state.memberships.current

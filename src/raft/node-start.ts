@@ -30,22 +30,35 @@ export interface Scheduler {
   every(periodMs: number, task: () => void): () => void
 }
 
-/** All but onRestore are called within a turn and must not wait; what they throw is fatal to the node. */
+/**
+ * All but onRestore are called within a turn and must not wait; what they throw is fatal to the
+ * node.
+ */
 export interface RaftNodeCallbacks {
-  /** In index order, without gaps, each entry once; durable here and committed. Answer with `applied`. */
+  /**
+   * In index order, without gaps, each entry once; durable here and committed. Answer with
+   * `applied`.
+   */
   onCommitted(entries: readonly Entry[]): void
-  /** The fate of `propose`d proposals, by their ids: accepted at (index, term), or refused before logging. */
+  /**
+   * The fate of `propose`d proposals, by their ids: accepted at (index, term), or refused before
+   * logging.
+   */
   onProposals(results: readonly ProposalResult[]): void
   /** Role, term, leader or configuration moved; also once at start. */
   onStatus(status: CoreStatus): void
   /** `to` needs a snapshot. Answer with snapshotSent or snapshotFailed, always. */
   onSendSnapshot(to: NodeId): void
   /**
-   * The snapshot received for `position` is taken: resolve once it is the live state, durably. The log is reset after
-   * that. Entries handed to onCommitted before this call are older than `position`, those after it follow it.
+   * The snapshot received for `position` is taken: resolve once it is the live state, durably. The
+   * log is reset after that. Entries handed to onCommitted before this call are older than
+   * `position`, those after it follow it.
    */
   onRestore(position: Position, configuration: Uint8Array): PromiseLike<void>
-  /** Once. The node does nothing any more and the process must stop: a later start repairs what can be repaired. */
+  /**
+   * Once. The node does nothing any more and the process must stop: a later start repairs what can
+   * be repaired.
+   */
   onFatal(error: Error): void
 }
 

@@ -31,9 +31,10 @@ interface TransferWait {
 }
 
 /**
- * Drives one {@link Core} against a real disk, real peers and a state machine. The only file of this folder that waits:
- * one turn at a time steps in whatever has arrived, so that it shares one write and one round of messages, and messages
- * that rest on a write are held until the disk reports it. No turn waits for disk, peer or state machine.
+ * Drives one {@link Core} against a real disk, real peers and a state machine. The only file of
+ * this folder that waits: one turn at a time steps in whatever has arrived, so that it shares one
+ * write and one round of messages, and messages that rest on a write are held until the disk
+ * reports it. No turn waits for disk, peer or state machine.
  */
 export class RaftNode {
   readonly #core: Core
@@ -82,7 +83,8 @@ export class RaftNode {
     this.#disk.onFailed = (error) => {
       this.#fail(error)
     }
-    // Sets a flag only: after a stall one tick is due, not all that were missed, which would be an election.
+    // Sets a flag only: after a stall one tick is due, not all that were missed, which would be an
+    // election.
     this.#stopTicking = this.#scheduler.every(this.#limits.tickMs, () => {
       this.#isTickDue = true
       this.#plan()
@@ -90,7 +92,10 @@ export class RaftNode {
     this.#plan()
   }
 
-  /** Ends without a farewell; hand over first with transferLeadership. The disk is the caller's to close. */
+  /**
+   * Ends without a farewell; hand over first with transferLeadership. The disk is the caller's to
+   * close.
+   */
   stop(): void {
     if (!this.#isRunning) return
     this.#isRunning = false
@@ -104,8 +109,8 @@ export class RaftNode {
   }
 
   /**
-   * From the mesh; `message.from` is who the connection has proven to be, `storeId` on which disk (absent where disks are not
-   * told apart). Dropped when too many wait.
+   * From the mesh; `message.from` is who the connection has proven to be, `storeId` on which disk
+   * (absent where disks are not told apart). Dropped when too many wait.
    */
   receive(message: Message, storeId?: Uint8Array): void {
     const bytes = messageBytes(message)
@@ -117,7 +122,10 @@ export class RaftNode {
     this.#submit({ type: 'message', message, ...(storeId === undefined ? {} : { storeId }), nowMs })
   }
 
-  /** Ids are the caller's, >= 0. Each is answered once through onProposals, in a later turn, unless the node stops. */
+  /**
+   * Ids are the caller's, >= 0. Each is answered once through onProposals, in a later turn, unless
+   * the node stops.
+   */
   propose(proposals: readonly Proposal[]): void {
     for (const proposal of proposals) {
       if (this.#proposals.length < this.#limits.inboxProposalsMax) this.#proposals.push(proposal)
@@ -126,7 +134,10 @@ export class RaftNode {
     this.#plan()
   }
 
-  /** Resolves with an index that, once applied here, makes a read linearizable; refused when this node does not lead. */
+  /**
+   * Resolves with an index that, once applied here, makes a read linearizable; refused when this
+   * node does not lead.
+   */
   readIndex(): Promise<ReadResult> {
     const id = this.#takeOwnId()
     if (!this.#isRunning) return Promise.resolve({ id, ok: false, code: 'NOT_LEADER' })
@@ -137,9 +148,10 @@ export class RaftNode {
   }
 
   /**
-   * Resolves once the joint step is logged or refused; the change is over when a committed configuration that is not joint
-   * and has a higher index is seen in onStatus.
-   * @param basedOn index of the configuration that `target` was derived from; refused when it is not in force any more.
+   * Resolves once the joint step is logged or refused; the change is over when a committed
+   * configuration that is not joint and has a higher index is seen in onStatus.
+   * @param basedOn index of the configuration that `target` was derived from; refused when it is
+   * not in force any more.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn?: Index): Promise<ProposalResult> {
     const id = this.#takeOwnId()
@@ -152,7 +164,10 @@ export class RaftNode {
     })
   }
 
-  /** @returns whether this node has given up leadership; false when it does not lead or nobody took over in time. */
+  /**
+   * @returns whether this node has given up leadership; false when it does not lead or nobody took
+   * over in time.
+   */
   transferLeadership(target: NodeId | null): Promise<boolean> {
     const { role, term } = this.#core.status
     if (!this.#isRunning || role !== 'leader') return Promise.resolve(false)
@@ -226,7 +241,8 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // Last, so that a leader's message that arrived during a stall is heard before its silence is counted.
+    // Last, so that a leader's message that arrived during a stall is heard before its silence is
+    // counted.
     if (this.#isTickDue) {
       this.#isTickDue = false
       this.#core.step({ type: 'tick', nowMs: this.#clock.nowMs() })
@@ -252,7 +268,8 @@ export class RaftNode {
   }
 
   #carryOut(effects: Effects): void {
-    // Messages first: what they rest on holds them back, and the others need not wait for a write call that blocks.
+    // Messages first: what they rest on holds them back, and the others need not wait for a write
+    // call that blocks.
     for (const outgoing of effects.messages) this.#send(outgoing)
     for (const operation of effects.disk) this.#toDisk(operation)
     if (effects.status !== null) this.#callbacks.onStatus(effects.status)
@@ -301,7 +318,10 @@ export class RaftNode {
     }
   }
 
-  /** Everything for the disk queues up behind it; the core goes on, and its promises wait for their writes. */
+  /**
+   * Everything for the disk queues up behind it; the core goes on, and its promises wait for their
+   * writes.
+   */
   #restore(position: Position, configuration: Uint8Array): void {
     this.#isRestoring = true
     this.#callbacks.onRestore(position, configuration).then(

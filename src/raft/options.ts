@@ -3,7 +3,10 @@ import { assert } from '../lib/assert.ts'
 /** Times in ticks of the driver (50 ms by default), sizes in bytes of entry bodies and headers. */
 export interface CoreOptions {
   readonly heartbeatTicks: number
-  /** A leader silent this long is no longer protected from elections; a leader without its quorum steps down. */
+  /**
+   * A leader silent this long is no longer protected from elections; a leader without its quorum
+   * steps down.
+   */
   readonly electionTimeoutTicks: number
   /** Each wait for a leader is drawn from electionTimeoutTicks..electionTimeoutTicksMax. */
   readonly electionTimeoutTicksMax: number
@@ -12,7 +15,10 @@ export interface CoreOptions {
   /** Sent to one peer and not yet acknowledged. */
   readonly windowBytesMax: number
   readonly windowMessagesMax: number
-  /** Logged by this leader and not yet committed and applied; beyond it proposals are refused before logging. */
+  /**
+   * Logged by this leader and not yet committed and applied; beyond it proposals are refused before
+   * logging.
+   */
   readonly uncommittedBytesMax: number
   /** Handed to apply and not yet reported applied; beyond it proposals are refused. */
   readonly applyLagEntriesMax: number

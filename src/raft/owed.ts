@@ -16,7 +16,10 @@ So the end of its log at any moment after this start covers every debt. That it 
 own number, which comes back with it.
 */
 
-/** Where the log ended as far as this node's promises go: what a candidate's log must not fall short of. */
+/**
+ * Where the log ended as far as this node's promises go: what a candidate's log must not fall short
+ * of.
+ */
 export function promisedLast({ owed, log }: RaftState): Position {
   return owed === null || isAtLeast(log.last, owed) ? log.last : owed
 }

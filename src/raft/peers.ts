@@ -4,8 +4,8 @@ import { Progress } from './progress.ts'
 import type { RaftState } from './state.ts'
 
 /**
- * Brings the leader's list of peers in line with the configuration in force. A peer that came back with another disk
- * starts from nothing: what the old disk acknowledged is not on the new one.
+ * Brings the leader's list of peers in line with the configuration in force. A peer that came back
+ * with another disk starts from nothing: what the old disk acknowledged is not on the new one.
  */
 export function syncPeers(state: RaftState, before: ConfigurationRecord | null = null): void {
   const ids = memberIds(state.configuration)

@@ -1,14 +1,15 @@
 import type { Index, NodeId } from './types.ts'
 
 /**
- * probe: one request at a time until the logs are known to agree. replicate: requests follow one another without
- * waiting, up to the window. snapshot: what the peer needs is gone from the log; nothing is sent until it has it.
+ * probe: one request at a time until the logs are known to agree. replicate: requests follow one
+ * another without waiting, up to the window. snapshot: what the peer needs is gone from the log;
+ * nothing is sent until it has it.
  */
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
 /**
- * What the leader knows of one peer. `matchIndex` falls only for a peer that says it has lost what it acknowledged;
- * `nextIndex` > `matchIndex` always holds.
+ * What the leader knows of one peer. `matchIndex` falls only for a peer that says it has lost what
+ * it acknowledged; `nextIndex` > `matchIndex` always holds.
  */
 export class Progress {
   readonly id: NodeId
@@ -52,7 +53,10 @@ export class Progress {
     this.nextIndex = lastIndex + 1
   }
 
-  /** Late and repeated answers change nothing. @returns whether the peer is now known to have more. */
+  /**
+   * Late and repeated answers change nothing.
+   * @returns whether the peer is now known to have more.
+   */
   acknowledge(matchIndex: Index): boolean {
     const isNews = matchIndex > this.matchIndex
     if (isNews) this.matchIndex = matchIndex
@@ -70,8 +74,8 @@ export class Progress {
   }
 
   /**
-   * What it acknowledged is on its disk no more. Said late or twice this costs a probe: what was committed by counting it stays
-   * so, for the peer votes for nobody who lacks it.
+   * What it acknowledged is on its disk no more. Said late or twice this costs a probe: what was
+   * committed by counting it stays so, for the peer votes for nobody who lacks it.
    */
   forget(): void {
     this.matchIndex = 0

@@ -24,7 +24,10 @@ export function releaseHeld(state: RaftState): void {
   propose(state, held, state.nowMs)
 }
 
-/** Only for the round trip after an election: a new leader with a wrong clock must not stamp by it unchecked. */
+/**
+ * Only for the round trip after an election: a new leader with a wrong clock must not stamp by it
+ * unchecked.
+ */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false
   return state.logTime.quorumMs(state.configuration, state.id, state.nowMs) === null
@@ -57,7 +60,10 @@ function unappliedBytes({ log, applied }: RaftState): number {
   return log.bytesBetween(applied, log.lastIndex)
 }
 
-/** Refuses before logging: what is logged takes effect sooner or later, whatever its caller was told. */
+/**
+ * Refuses before logging: what is logged takes effect sooner or later, whatever its caller was
+ * told.
+ */
 function refusalOf(
   state: RaftState,
   data: Uint8Array,

@@ -1,14 +1,21 @@
 import type { Configuration, NodeId } from './types.ts'
 
-/** The highest value that a majority of `voters` has reached. Infinity for no voters: an absent half hinders nothing. */
+/**
+ * The highest value that a majority of `voters` has reached. Infinity for no voters: an absent half
+ * hinders nothing.
+ */
 export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity
-  // Sorted on every call: progress moves out of order, and a list kept sorted by hand has cost others a commit.
+  // Sorted on every call: progress moves out of order, and a list kept sorted by hand has cost
+  // others a commit.
   const values = voters.map(valueOf).sort((a, b) => b - a)
   return values[Math.floor(voters.length / 2)] ?? 0
 }
 
-/** The highest value that a quorum has reached: a majority of each half while a change is joint (Raft paper 6). */
+/**
+ * The highest value that a quorum has reached: a majority of each half while a change is joint
+ * (Raft paper 6).
+ */
 export function quorumValue(configuration: Configuration, valueOf: (id: NodeId) => number): number {
   return Math.min(
     majorityValue(configuration.voters, valueOf),

@@ -8,10 +8,10 @@ interface Round {
 }
 
 /**
- * Linearizable reads without a log entry (dissertation 6.4). A round takes the commit index, and holds once a quorum has
- * answered a heartbeat that left after the round began. Rounds are numbered and the number never falls or repeats, so a
- * late answer to an older heartbeat cannot confirm a newer read. One round is out at a time; reads that arrive meanwhile
- * share the next.
+ * Linearizable reads without a log entry (dissertation 6.4). A round takes the commit index, and
+ * holds once a quorum has answered a heartbeat that left after the round began. Rounds are numbered
+ * and the number never falls or repeats, so a late answer to an older heartbeat cannot confirm a
+ * newer read. One round is out at a time; reads that arrive meanwhile share the next.
  */
 export class ReadQueue {
   readonly #readsMax: number
@@ -50,7 +50,10 @@ export class ReadQueue {
     this.#results.push({ id, ok: false, code: 'NOT_LEADER' })
   }
 
-  /** Begins a round for all that wait; those of a round still out join it, for a later answer confirms them too. */
+  /**
+   * Begins a round for all that wait; those of a round still out join it, for a later answer
+   * confirms them too.
+   */
   begin(commit: Index): void {
     this.#sequence += 1
     const ids = this.#out === null ? this.#waiting : [...this.#out.ids, ...this.#waiting]

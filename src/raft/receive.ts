@@ -12,7 +12,10 @@ import { becomeFollower } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
-/** The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2 "All servers"). */
+/**
+ * The rules about terms stand here, once, before any message is looked at (paper 5.1, and figure 2
+ * "All servers").
+ */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
   if (isAnswer(message) && !isCounted(state, message.from, storeId)) return
@@ -22,9 +25,10 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
 }
 
 /**
- * Answers of those who take no part are not heard: a removed node's higher term unseats nobody. Nor are those of a disk that
- * is not the one in force: what a lost disk acknowledged is not on the one in its place, and that one, which forgot what
- * was promised under its name, stands for nobody before it was let in.
+ * Answers of those who take no part are not heard: a removed node's higher term unseats nobody. Nor
+ * are those of a disk that is not the one in force: what a lost disk acknowledged is not on the one
+ * in its place, and that one, which forgot what was promised under its name, stands for nobody
+ * before it was let in.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   return listsStore(state.memberships.current.record, from, storeId)

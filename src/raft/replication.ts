@@ -16,7 +16,8 @@ type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 /** The leader's half of replication (paper 5.3). The follower's is in follow.ts. */
 export function tickLeader(state: RaftState): void {
   if (!hasQuorumContact(state)) {
-    // Cut off: the others have elected someone else or will, and nobody here should wait for us (dissertation 6.2).
+    // Cut off: the others have elected someone else or will, and nobody here should wait for us
+    // (dissertation 6.2).
     becomeFollower(state, state.term, null)
     return
   }
@@ -37,7 +38,9 @@ function hasQuorumContact(state: RaftState): boolean {
   return state.ticks - contactTick <= state.options.electionTimeoutTicks
 }
 
-/** A snapshot that was sent but never acknowledged was not taken: look again where the peer stands. */
+/**
+ * A snapshot that was sent but never acknowledged was not taken: look again where the peer stands.
+ */
 function expireSnapshots(state: RaftState): void {
   for (const progress of state.progress.values()) {
     if (progress.state !== 'snapshot' || progress.snapshotSentTick === null) continue
@@ -46,7 +49,10 @@ function expireSnapshots(state: RaftState): void {
   }
 }
 
-/** Everything the leader owes its peers after the inputs of one turn, so that what came in together leaves together. */
+/**
+ * Everything the leader owes its peers after the inputs of one turn, so that what came in together
+ * leaves together.
+ */
 export function sendDue(state: RaftState): void {
   if (state.role !== 'leader') return
   beginReadRound(state)
@@ -59,8 +65,8 @@ export function sendDue(state: RaftState): void {
 }
 
 /**
- * The commit index is told as soon as it moves, for a controller answers a write only once it has applied it. Neither
- * message carries it further than the peer is known to agree.
+ * The commit index is told as soon as it moves, for a controller answers a write only once it has
+ * applied it. Neither message carries it further than the peer is known to agree.
  */
 function sendCommit(state: RaftState, progress: Progress): void {
   const commit = Math.min(state.commit, progress.matchIndex)
@@ -75,7 +81,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
 
 function beginReadRound(state: RaftState): void {
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
-  // A round still out is given until the next heartbeat; then it and all that wait go round together.
+  // A round still out is given until the next heartbeat; then it and all that wait go round
+  // together.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
   state.reads.begin(state.commit)
   state.isHeartbeatDue = true
@@ -141,7 +148,10 @@ function bytesOf(entries: readonly Entry[]): number {
   return bytes
 }
 
-/** May leave before the entries are on the leader's own disk: the disk works beside the network (dissertation 10.2.1). */
+/**
+ * May leave before the entries are on the leader's own disk: the disk works beside the network
+ * (dissertation 10.2.1).
+ */
 function sendAppend(
   state: RaftState,
   progress: Progress,
@@ -184,7 +194,10 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
   advanceCommit(state)
 }
 
-/** The logs differ before what was sent. Goes back a whole term of the follower's a round, never below what matched. */
+/**
+ * The logs differ before what was sent. Goes back a whole term of the follower's a round, never
+ * below what matched.
+ */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
   if (rejectedIndex <= progress.matchIndex) {
@@ -214,19 +227,22 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
 }
 
 /**
- * A probe without an answer goes out again. A request lost from a row of them is noticed by asking whether the follower
- * has all that was sent: it refuses at once if not, and its answer merely waits for its disk if so. Once a heartbeat.
+ * A probe without an answer goes out again. A request lost from a row of them is noticed by asking
+ * whether the follower has all that was sent: it refuses at once if not, and its answer merely
+ * waits for its disk if so. Once a heartbeat.
  */
 function lookForLoss(state: RaftState, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
   if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate') return
-  // One that owes may lack what it acknowledged in an earlier life, and would not be asked for it otherwise.
+  // One that owes may lack what it acknowledged in an earlier life, and would not be asked for it
+  // otherwise.
   if (progress.matchIndex >= progress.nextIndex - 1 && progress.owingBoot === null) return
   progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)
   if (previousTerm === null) {
-    // The log was compacted past what is on its way, so the question can no longer be put: start over from what matched.
+    // The log was compacted past what is on its way, so the question can no longer be put: start
+    // over from what matched.
     progress.becomeProbe(0)
     return
   }

@@ -29,8 +29,9 @@ export interface Transfer {
 }
 
 /**
- * A term that is durable, and a position up to which the log was durable then. It says no more than what is on disk and,
- * while the term in memory is durable, no less than any acknowledgement that has left: those wait for the same reports.
+ * A term that is durable, and a position up to which the log was durable then. It says no more than
+ * what is on disk and, while the term in memory is durable, no less than any acknowledgement that
+ * has left: those wait for the same reports.
  */
 export interface OnDisk {
   readonly term: Term
@@ -53,7 +54,10 @@ export interface StateStart {
   readonly owed: Position | null
 }
 
-/** Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only they may change it. */
+/**
+ * Everything one node knows (Raft paper, figure 2), shared by the subjects of this folder. Only
+ * they may change it.
+ */
 export class RaftState {
   readonly id: NodeId
   /** Of the disk below; null where disks are not told apart. */
@@ -78,7 +82,10 @@ export class RaftState {
   owed: Position | null
   /** Never falls. */
   commit: Index
-  /** Highest index known to equal this term's leader's log: commit follows the leader only up to here. */
+  /**
+   * Highest index known to equal this term's leader's log: commit follows the leader only up to
+   * here.
+   */
   matched: Index
   /** Handed to apply. */
   emitted: Index
@@ -153,9 +160,10 @@ export class RaftState {
   }
 
   /**
-   * Whether this disk may give votes. One that was wiped, rolled back or has just joined does not know what was promised
-   * under its name, so it abstains until its own log has a configuration that names this very disk: by then the leader has
-   * re-admitted it, and what its predecessor promised is no longer counted on.
+   * Whether this disk may give votes. One that was wiped, rolled back or has just joined does not
+   * know what was promised under its name, so it abstains until its own log has a configuration
+   * that names this very disk: by then the leader has re-admitted it, and what its predecessor
+   * promised is no longer counted on.
    *
    * An uncommitted configuration does not take the vote away: see {@link isEligible}.
    */
@@ -168,9 +176,10 @@ export class RaftState {
   }
 
   /**
-   * Whether this node campaigns. One that is left out by a configuration it does not know to be committed still does
-   * (dissertation 4.2.2): of two voters the leader removes itself and dies with the final entry on its own disk alone. The
-   * other, whose log is shorter, can then win nothing without it, and it can win for both.
+   * Whether this node campaigns. One that is left out by a configuration it does not know to be
+   * committed still does (dissertation 4.2.2): of two voters the leader removes itself and dies
+   * with the final entry on its own disk alone. The other, whose log is shorter, can then win
+   * nothing without it, and it can win for both.
    *
    * One that has lost a part of its log does not, until it has made up for it (owed.ts).
    */
@@ -180,7 +189,10 @@ export class RaftState {
     return this.holdsVote && standing.some((one) => isVoter(one.configuration, this.id))
   }
 
-  /** Paper 5.4.2: what an earlier term left behind is only known committed once an entry of this term is. */
+  /**
+   * Paper 5.4.2: what an earlier term left behind is only known committed once an entry of this
+   * term is.
+   */
   get hasCommittedInTerm(): boolean {
     return this.log.termAt(this.commit) === this.#term
   }

@@ -1,7 +1,10 @@
 import type { RaftState } from './state.ts'
 import type { NodeId } from './types.ts'
 
-/** The voter other than this node that was heard of lately and has most of the log; null when there is none. */
+/**
+ * The voter other than this node that was heard of lately and has most of the log; null when there
+ * is none.
+ */
 export function furthestVoter(state: RaftState): NodeId | null {
   let best: NodeId | null = null
   let bestMatch = -1
@@ -18,8 +21,8 @@ export function furthestVoter(state: RaftState): NodeId | null {
 }
 
 /**
- * Leadership transfer (dissertation 3.10): proposals are refused while the target catches up, then it is told to campaign
- * at once. Given up after an election timeout.
+ * Leadership transfer (dissertation 3.10): proposals are refused while the target catches up, then
+ * it is told to campaign at once. Given up after an election timeout.
  */
 export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return

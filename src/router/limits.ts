@@ -6,7 +6,10 @@ export const routerProgramLimits = {
   /** Addresses of the client API that renewals are asked at. */
   apisMax: 16,
   endpointsFileBytesMax: 256 * 1024,
-  /** Waits between two dials of one controller grow from the one to the other, half of each by chance. */
+  /**
+   * Waits between two dials of one controller grow from the one to the other, half of each by
+   * chance.
+   */
   dialWaitMs: 50,
   dialWaitMsMax: 8_000,
   /** Between two dials of one controller, at least. */

@@ -54,7 +54,10 @@ export interface RouterParts {
 
 const NANOSECONDS_A_MS = 1_000_000
 
-/** A router that is known to its controllers, with links to others. It carries no data yet: circuits and clients are not served. */
+/**
+ * A router that is known to its controllers, with links to others. It carries no data yet: circuits
+ * and clients are not served.
+ */
 export class RouterProgram {
   readonly #parts: RouterParts
   readonly #holder: IdentityHolder

@@ -6,7 +6,10 @@ export interface AdmittedRouter {
   readonly name: string
   /** Clients connect to it. */
   readonly isEdge: boolean
-  /** PEM of its record: whether this is still the certificate of the record is asked again and again. */
+  /**
+   * PEM of its record: whether this is still the certificate of the record is asked again and
+   * again.
+   */
   readonly certPem: string
 }
 

@@ -31,8 +31,8 @@ export interface CertificateDutyParts {
 }
 
 /**
- * New certificates for a router whose own end soon. They count once the router has said that it has them: a router that
- * loses the answer goes on by those that it has.
+ * New certificates for a router whose own end soon. They count once the router has said that it has
+ * them: a router that loses the answer goes on by those that it has.
  */
 export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
   return {
@@ -95,7 +95,7 @@ async function verify(
     payload: toBinary(RouterExtendVerifySchema, verified),
   })
   connection.hasOffered()
-  log.info({ routerId: router.id, name: router.name }, 'router has new certificates')
+  log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
   // An error without a code says that all went well.
   channel.reply(message, {
     contentType: routerMessage.error,
@@ -127,10 +127,10 @@ async function answered(
   } catch (error) {
     const code = error instanceof Problem ? error.code : 'UNHANDLED'
     const text = error instanceof Error ? error.message : String(error)
-    log.warn({ routerId: router.id, reason: text }, 'a router gets no new certificates')
+    log.warn({ routerId: router.id, reason: text }, 'cannot renew the certificates of a router')
     const answer = create(RouterErrorSchema, {
       code,
-      message: error instanceof Problem ? text : 'the certificates could not be made',
+      message: error instanceof Problem ? text : 'the certificates could not be issued',
     })
     channel.reply(message, {
       contentType: routerMessage.error,

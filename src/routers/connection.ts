@@ -6,7 +6,9 @@ import type { AdmittedRouter } from './admission.ts'
 import { readClientHello, routerMessage, serverHello } from './messages.ts'
 import type { ControllerAddress } from './messages.ts'
 
-/** What a router waits for an answer to, and what succeeds without anything being done for it here. */
+/**
+ * What a router waits for an answer to, and what succeeds without anything being done for it here.
+ */
 const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
 
 /** What a router waits for an answer to, and what this controller can not do yet. */
@@ -85,7 +87,10 @@ export class RouterConnection {
     // Every other message is one that its sender does not wait for, or that it tries again.
   }
 
-  /** A message that can not be read, or that a mistake of ours breaks at, ends the channel of its sender and nothing else. */
+  /**
+   * A message that can not be read, or that a mistake of ours breaks at, ends the channel of its
+   * sender and nothing else.
+   */
   #perform(handle: MessageHandler, message: ChannelMessage): void {
     const fail = (error: unknown): void => {
       const reason = error instanceof Error ? error.message : String(error)
@@ -99,7 +104,10 @@ export class RouterConnection {
     }
   }
 
-  /** Asks an edge router where clients reach it. A router that does not answer stays connected, and shows no address. */
+  /**
+   * Asks an edge router where clients reach it. A router that does not answer stays connected, and
+   * shows no address.
+   */
   async #greet(): Promise<void> {
     const { channel, ownVersion, onStatus, version } = this.#parts
     try {

@@ -11,8 +11,9 @@ const clusterIdHeader = 2004
 const olderClusterIdHeader = 15
 
 /**
- * What newer routers ask of every controller: terminators of version 2, links reported by one side, circuits of version 3,
- * the data model, and session tokens as JWTs; they refuse one without the last. Left out is 5, several sockets a channel.
+ * What newer routers ask of every controller: terminators of version 2, links reported by one side,
+ * circuits of version 3, the data model, and session tokens as JWTs; they refuse one without the
+ * last. Left out is 5, several sockets a channel.
  */
 const capabilities = [1, 2, 3, 4, 6]
 

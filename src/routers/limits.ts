@@ -4,13 +4,18 @@ export const routerLimits = {
   routerConnectionsMax: 8192,
   /** Of one source, as many routers may stand behind one address; more are closed at once. */
   routerConnectionsPerSourceMax: 1024,
-  /** From the first packet to the end of the TLS handshake, and then again to the hello; beyond: closed. */
+  /**
+   * From the first packet to the end of the TLS handshake, and then again to the hello; beyond:
+   * closed.
+   */
   routerHandshakeTimeoutMs: 5000,
   /** Protocols of one router that are shown. */
   routerProtocolsMax: 16,
   /** Characters of each text that a router says of itself; the rest is cut off. */
   routerTextCharactersMax: 255,
-  /** Lines in the log about refused routers, of a minute: one that is refused dials again and again. */
+  /**
+   * Lines in the log about refused routers, of a minute: one that is refused dials again and again.
+   */
   routerRefusalsLoggedMax: 60,
   /** Links that a controller knows of; those beyond are not shown. */
   linksMax: 65_536,
@@ -24,9 +29,13 @@ export const routerLimits = {
   modelEntriesMax: 10_000,
   /** Of those entries, encoded. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
-  /** Routers that are sent the whole model at once, as each of them holds a copy until it is read. */
+  /**
+   * Routers that are sent the whole model at once, as each of them holds a copy until it is read.
+   */
   modelSendsMax: 4,
-  /** For so long a router gets changes after it has asked for them, as it asks within these bounds. */
+  /**
+   * For so long a router gets changes after it has asked for them, as it asks within these bounds.
+   */
   modelSubscriptionSecondsMin: 10,
   modelSubscriptionSecondsMax: 360,
   /** How often routers are told how far the model is. */
@@ -51,6 +60,9 @@ export const routerLimits = {
   routerFiguresMax: 4096,
   /** Connections of one identity, of one report, that events tell of. */
   identityConnectsMax: 64,
-  /** How often records, members and leadership are compared with what the connected routers were told. */
+  /**
+   * How often records, members and leadership are compared with what the connected routers were
+   * told.
+   */
   routerSweepMs: 500,
 } as const

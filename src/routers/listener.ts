@@ -40,7 +40,8 @@ export class RouterListener {
     this.#server.maxConnections = routerLimits.routerConnectionsMax
     parts.bound(this.#server)
     this.#server.on('secureConnection', (socket) => {
-      // A dialer that asks for another protocol has failed in the handshake; one that asks for none gets here.
+      // A dialer that asks for another protocol has failed in the handshake; one that asks for none
+      // gets here.
       if (socket.alpnProtocol === CONTROL_PROTOCOL) parts.channels.accept(socket)
       else socket.destroy()
     })

@@ -73,8 +73,8 @@ export interface ControllerAddress {
 export interface ClusterAddresses {
   readonly controllers: readonly ControllerAddress[]
   /**
-   * A router takes a list only with a greater one than it knows. Of the configuration of members; from the leader, how far the
-   * log is, since an address can change without a change of members.
+   * A router takes a list only with a greater one than it knows. Of the configuration of members;
+   * from the leader, how far the log is, since an address can change without a change of members.
    */
   readonly index: number
   /** Of the configuration of members. */
@@ -96,7 +96,9 @@ export function addressesMessage({ controllers, index, isLeader }: ClusterAddres
   }
 }
 
-/** @param index grows from leader to leader; a router takes none that is lower than the last one. */
+/**
+ * @param index grows from leader to leader; a router takes none that is lower than the last one.
+ */
 export function leaderMessage(index: number): Outgoing {
   const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
   return {

@@ -34,7 +34,10 @@ export interface RouterLogger {
 
 /** What routers are told of the cluster. */
 export interface RouterCluster {
-  /** Null while the address of a member is not known: a router takes an incomplete list for the whole. */
+  /**
+   * Null while the address of a member is not known: a router takes an incomplete list for the
+   * whole.
+   */
   addresses(): ClusterAddresses | null
   /** Grows from leader to leader; null when this controller does not lead. */
   leaderIndex(): number | null
@@ -129,7 +132,10 @@ export class RouterChannels {
     })
   }
 
-  /** After the entry that asks for it: the channel of a router that was disabled or removed is closed. */
+  /**
+   * After the entry that asks for it: the channel of a router that was disabled or removed is
+   * closed.
+   */
   #sweepSoon(): void {
     this.#soon ??= setImmediate(() => {
       this.#soon = null
@@ -144,7 +150,7 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
-    for (const channel of [...this.#open]) channel.close('the controller stops')
+    for (const channel of [...this.#open]) channel.close('the controller is stopping')
   }
 
   /** @param socket whose TLS handshake is over. */
@@ -174,7 +180,10 @@ export class RouterChannels {
     this.#open.add(channel)
   }
 
-  /** What has changed since the last time: records of routers, members and their addresses, who leads. */
+  /**
+   * What has changed since the last time: records of routers, members and their addresses, who
+   * leads.
+   */
   sweep(): void {
     const { gate, log } = this.#parts
     for (const connection of [...this.connections()]) {
@@ -194,7 +203,10 @@ export class RouterChannels {
     for (const duty of this.#duties) duty.onSweep?.()
   }
 
-  /** A mistake of ours in judging one router must not end the others, as an exception from a socket would. */
+  /**
+   * A mistake of ours in judging one router must not end the others, as an exception from a socket
+   * would.
+   */
   #welcome(channel: Channel, socket: TLSSocket, message: ChannelMessage): RouterConnection | null {
     try {
       return this.#onHello(channel, socket, message)
@@ -215,7 +227,7 @@ export class RouterChannels {
     if (!admission.ok) return this.#refuse(channel, socket, hello, admission.reason)
     const { router } = admission
     if (router.id !== hello.token) {
-      return this.#refuse(channel, socket, hello, 'the certificate is that of another router')
+      return this.#refuse(channel, socket, hello, 'the certificate belongs to another router')
     }
     const fault = helloFault(hello)
     if (fault !== null || hello.version === null) {
@@ -229,7 +241,10 @@ export class RouterChannels {
       ownVersion: identity.version.version,
       onStatus: (status) => {
         if (statuses.publish(router.id, status)) return
-        log.warn({ routerId: router.id }, 'too many routers: not shown as online elsewhere')
+        log.warn(
+          { routerId: router.id },
+          'too many routers; this one is not reported to other controllers as online',
+        )
       },
       onMembersAsked: () => this.#tellAddresses(connection, this.#addresses(), true),
     })
@@ -237,7 +252,7 @@ export class RouterChannels {
     if (!this.#rows.set(router.id, { connection, connectedAt: clock.nowMs(), address })) {
       return this.#refuse(channel, socket, hello, 'too many routers are connected')
     }
-    before?.channel.close('the router has connected again')
+    before?.channel.close('replaced by a newer connection of the router')
     log.info(
       { routerId: router.id, name: router.name, address, version: hello.version.version },
       'router connected',
@@ -319,14 +334,16 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A router takes a list by a greater index alone, and the log may not have grown since the last one.
+    // A router takes a list by a greater index alone, and the log may not have grown since the last
+    // one.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, address }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.address !== address)
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // A router of the family dials a controller that it knows where it was first told, so it has to forget it in between.
+    // A router of the family dials a controller that it knows where it was first told, so it has to
+    // forget it in between.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
@@ -338,7 +355,8 @@ export class RouterChannels {
     const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    // That of a follower is lower, and must not let a later leader's fall back to what the router has already.
+    // That of a follower is lower, and must not let a later leader's fall back to what the router
+    // has already.
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 

@@ -35,8 +35,8 @@ function bounded({ hostname, protocols, version }: RouterStatus): RouterStatus {
 }
 
 /**
- * Which routers are connected, over the soft state: a router is online while any controller holds a channel to it, so all
- * controllers show the same, whichever of them it reaches.
+ * Which routers are connected, over the soft state: a router is online while any controller holds a
+ * channel to it, so all controllers show the same, whichever of them it reaches.
  */
 export class RouterStatusTopic implements RouterStatuses {
   readonly #topic: OpenTopic<'routers'>
@@ -57,7 +57,8 @@ export class RouterStatusTopic implements RouterStatuses {
   of(routerId: string): RouterStatus | null {
     const said = this.#byRouter.get(routerId)
     if (said === undefined) return null
-    // The same one of several on every controller: one that has heard the name of the host comes first, then by id.
+    // The same one of several on every controller: one that has heard the name of the host comes
+    // first, then by id.
     const [first] = [...said].sort(
       ([a, one], [b, other]) =>
         Number(one.hostname === '') - Number(other.hostname === '') || (a < b ? -1 : 1),

@@ -5,8 +5,8 @@ import { CHAIN_BYTES } from './wal-format.ts'
 const SLOT_BYTES = CHAIN_BYTES + 8
 
 /**
- * Chain and term of the entries that may still be replaced: from the last committed one to the end of the log. One flat
- * buffer, so that a long tail costs 24 bytes an entry and no objects.
+ * Chain and term of the entries that may still be replaced: from the last committed one to the end
+ * of the log. One flat buffer, so that a long tail costs 24 bytes an entry and no objects.
  */
 export class ChainWindow {
   #bytes: Uint8Array

@@ -7,9 +7,10 @@ import { STATE_NAME } from './level-state-store.ts'
 export const DAMAGED_STATE_NAME = 'state.damaged'
 
 /**
- * Takes the state out of a data folder, durably and in one step: the next one to be opened is empty. It is kept for whoever
- * wants to look into the damage, in place of an earlier one, unless too little space would be left for filling the new one.
- * The caller holds the lock of the folder. @returns where it is; null when it was removed.
+ * Takes the state out of a data folder, durably and in one step: the next one to be opened is
+ * empty. It is kept for whoever wants to look into the damage, in place of an earlier one, unless
+ * too little space would be left for filling the new one. The caller holds the lock of the folder.
+ * @returns where it is; null when it was removed.
  */
 export function setStateAside(
   dir: string,

@@ -1,8 +1,8 @@
 import { AssertionError } from '../lib/assert.ts'
 
 /**
- * CORRUPT: what lies on disk contradicts itself or what was promised. VOTE_LOST: so much so that this disk must not vote
- * again. FOREIGN: it belongs to another store.
+ * CORRUPT: what lies on disk contradicts itself or what was promised. VOTE_LOST: so much so that
+ * this disk must not vote again. FOREIGN: it belongs to another store.
  * BAD_SNAPSHOT: received bytes do not check out. The rest is what the words say.
  */
 export type StoreErrorCode =
@@ -19,7 +19,10 @@ export type StoreErrorCode =
   | 'CLOSED'
   | 'IO'
 
-/** Message: one sentence or two for the operator, saying what, where and what to do. `code` is stable, the text is not. */
+/**
+ * Message: one sentence or two for the operator, saying what, where and what to do. `code` is
+ * stable, the text is not.
+ */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
@@ -52,7 +55,7 @@ export function corrupt(path: string, what: string, offset: number | null = null
 }
 
 export function voteLost(path: string): StoreError {
-  const finding = `${path}: neither this slot nor meta.1 can be read, so the term and vote that this member promised are lost`
+  const finding = `${path}: neither it nor meta.1 can be read, so the term and vote of this member are lost`
   const message = `${finding}; nothing changed on disk. With cluster.seeds set, a start requests re-admission with an empty data folder; otherwise restore the folder from an intact copy.`
   return new StoreError('VOTE_LOST', path, message, undefined, finding)
 }
@@ -66,8 +69,8 @@ export function newerFormat(path: string, found: number, known: number): StoreEr
     'NEWER_FORMAT',
     path,
     found > known
-      ? `${path} has format ${found} and this program reads up to ${known}: run the version that wrote it, or a later one.`
-      : `${path} has format ${found}, of a version before the first release, and this program reads format ${known}: form the cluster again.`,
+      ? `${path} has format ${found} and this program reads up to ${known}; run the version that wrote it, or a later one.`
+      : `${path} has format ${found}, of a version before the first release, and this program reads format ${known}; create the cluster again.`,
   )
 }
 
@@ -76,8 +79,8 @@ function codeOf(error: unknown): string {
 }
 
 /**
- * What a failed system call means to the operator. `doing` completes "cannot …". Errors that are ours already, and
- * mistakes of our own code, come back as they are.
+ * What a failed system call means to the operator. `doing` completes "cannot …". Errors that are
+ * ours already, and mistakes of our own code, come back as they are.
  */
 export function asStoreError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError || error instanceof AssertionError) return error

@@ -12,14 +12,18 @@ export interface Fence {
 }
 
 /**
- * `FENCE` of a data folder: a member of a newer generation has refused it. A restart must not forget that, since members of
- * the older generation would otherwise be a cluster of their own for as long as they do not reach the newer one.
+ * `FENCE` of a data folder: a member of a newer generation has refused it. A restart must not
+ * forget that, since members of the older generation would otherwise be a cluster of their own for
+ * as long as they do not reach the newer one.
  */
 export function writeFence(dir: string, fence: Fence, files: FileSystem = nodeFileSystem): void {
   replaceFile(files, dir, FENCE_NAME, `${JSON.stringify(fence)}\n`)
 }
 
-/** @returns null when there is none. One that cannot be read fences as well: by whom is not known then. */
+/**
+ * @returns null when there is none. One that cannot be read fences as well: by whom is not known
+ * then.
+ */
 export function readFence(dir: string, files: FileSystem = nodeFileSystem): Fence | null {
   const path = `${dir}/${FENCE_NAME}`
   if (!files.exists(path)) return null

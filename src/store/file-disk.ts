@@ -49,10 +49,11 @@ export interface LogState {
 }
 
 /**
- * The log in segment files (wal-format.ts). All calls block, so it belongs on a thread of its own, or inline in tests.
- * Records are encoded as they come; whatever was written in one turn of the loop shares one fdatasync, and its tokens
- * are reported after it, in order. The first error ends it: nothing is written, retried or reported after
- * `onFailed`, since a failed fsync may have dropped the pages for good.
+ * The log in segment files (wal-format.ts). All calls block, so it belongs on a thread of its own,
+ * or inline in tests. Records are encoded as they come; whatever was written in one turn of the
+ * loop shares one fdatasync, and its tokens are reported after it, in order. The first error ends
+ * it: nothing is written, retried or reported after `onFailed`, since a failed fsync may have
+ * dropped the pages for good.
  */
 export class FileDisk implements Disk {
   onDurable: (token: number) => void = () => {}
@@ -77,7 +78,9 @@ export class FileDisk implements Disk {
   #fd: number
   #capacity: number
   #seed: number
-  /** Encoded, not handed to the system yet: `#used` bytes that belong at `#bufferAt` of the segment. */
+  /**
+   * Encoded, not handed to the system yet: `#used` bytes that belong at `#bufferAt` of the segment.
+   */
   #buffer: Buffer
   #view: DataView
   #bufferAt: number
@@ -163,7 +166,8 @@ export class FileDisk implements Disk {
       this.#chains.restart(position, ZERO_CHAIN)
       this.#commit = position.index
       this.#durableLast = position
-      // From here on the new segment is the log; before, recovery removes it as an unfinished reset.
+      // From here on the new segment is the log; before, recovery removes it as an unfinished
+      // reset.
       this.#writeMeta()
       for (const segment of removed) this.#files.remove(segment.path)
     })
@@ -172,7 +176,7 @@ export class FileDisk implements Disk {
 
   settle(owed: Position | null): void {
     assert(!this.#isClosed, 'a closed disk takes no writes')
-    this.#do('write what the log owes', () => {
+    this.#do('record the missing tail of the log', () => {
       this.#owed = owed
       this.#writeMeta()
     })
@@ -217,7 +221,8 @@ export class FileDisk implements Disk {
       work()
     } catch (error) {
       const failure = asStoreError(error, doing, this.#folder)
-      // A mistake of our own must not run on either: no more writes, and the caller sees it at once.
+      // A mistake of our own must not run on either: no more writes, and the caller sees it at
+      // once.
       this.#failure = failure
       this.#schedule()
       if (failure.name === 'AssertionError') throw failure
@@ -283,7 +288,8 @@ export class FileDisk implements Disk {
     if (first.index <= last.index) {
       this.#chains.truncateAfter(first.index - 1)
       if (first.index <= this.#durableLast.index) this.#durableLast = this.#chains.last
-      // The stretch replaced may reach into older segments; a new one keeps headers older than their records.
+      // The stretch replaced may reach into older segments; a new one keeps headers older than
+      // their records.
       if (first.index <= this.#currentSegment().previousIndex) this.#changeSegment(0)
     }
     for (const entry of entries) this.#appendOne(entry)
@@ -368,7 +374,10 @@ export class FileDisk implements Disk {
     this.#syncedEnd = SEGMENT_HEADER_BYTES
   }
 
-  /** Position of the newest segment that begins at or before `index` and that no later one reaches back behind. */
+  /**
+   * Position of the newest segment that begins at or before `index` and that no later one reaches
+   * back behind.
+   */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity
     for (let position = this.#segments.length - 1; position >= 0; position -= 1) {

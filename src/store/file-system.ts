@@ -16,8 +16,8 @@ import {
 import { asStoreError } from './errors.ts'
 
 /**
- * The blocking file calls that durability rests on, as one seam: tests count them, fail them and cut the power
- * between them. Every call throws a {@link StoreError}.
+ * The blocking file calls that durability rests on, as one seam: tests count them, fail them and
+ * cut the power between them. Every call throws a {@link StoreError}.
  */
 export interface FileSystem {
   /** Opens for writing; `isNew`: the file must not exist yet. New files are 0600. */
@@ -36,7 +36,10 @@ export interface FileSystem {
   rename(from: string, to: string): void
   /** A file or a whole folder; nothing there is no error. */
   remove(path: string): void
-  /** Makes creations, renames and removals in `folder` durable (zoo 32: a file without this may vanish). */
+  /**
+   * Makes creations, renames and removals in `folder` durable (zoo 32: a file without this may
+   * vanish).
+   */
   syncFolder(folder: string): void
   /** Bytes that an ordinary user may still take on the file system of `path`. */
   freeBytes(path: string): number
@@ -89,7 +92,9 @@ export const nodeFileSystem: FileSystem = {
     }),
 }
 
-/** Durable replacement of a small file: readers find the old or the new text, never a part (zoo 3). */
+/**
+ * Durable replacement of a small file: readers find the old or the new text, never a part (zoo 3).
+ */
 export function replaceFile(files: FileSystem, folder: string, name: string, text: string): void {
   const temporary = `${folder}/${name}.new`
   files.remove(temporary)

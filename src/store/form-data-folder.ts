@@ -18,7 +18,9 @@ export interface FormOptions extends Partial<
   readonly files?: FileSystem
 }
 
-/** The log of a new data folder: what it continues, and the entries after that, taken as committed. */
+/**
+ * The log of a new data folder: what it continues, and the entries after that, taken as committed.
+ */
 export interface FirstLog {
   /** Of the state that lies in the folder. */
   readonly base: Position
@@ -27,9 +29,10 @@ export interface FirstLog {
 }
 
 /**
- * Makes a new data folder whose log holds `entries`, consecutive from index 1 and taken as committed; none for a member
- * that joins. `dir` may be absent or empty. Built beside it and renamed, so that after a crash at any point there is
- * either a whole data folder or none; what a crash left beside it is removed by the next attempt.
+ * Makes a new data folder whose log holds `entries`, consecutive from index 1 and taken as
+ * committed; none for a member that joins. `dir` may be absent or empty. Built beside it and
+ * renamed, so that after a crash at any point there is either a whole data folder or none; what a
+ * crash left beside it is removed by the next attempt.
  * @throws {StoreError} NOT_EMPTY, NOT_WRITABLE, MISSING (the parent folder), NO_SPACE.
  */
 export function formDataFolder(
@@ -44,7 +47,8 @@ export function formDataFolder(
 
 /**
  * As `formDataFolder`, for a folder that begins with a state.
- * @param fill puts the state into the folder that it is given, closes it again, and says how the log goes on.
+ * @param fill puts the state into the folder that it is given, closes it again, and says how the
+ * log goes on.
  * @throws {StoreError} as `formDataFolder`, and what `fill` throws; nothing is left then.
  */
 export async function formFilledFolder(
@@ -101,7 +105,7 @@ function requireEmpty(files: FileSystem, dir: string): void {
   throw new StoreError(
     'NOT_EMPTY',
     dir,
-    `${dir} is not empty: name a new folder, or move this one away if its data is no longer needed.`,
+    `${dir} is not empty; choose another folder, or move this one away if its data is no longer needed.`,
   )
 }
 

@@ -5,7 +5,9 @@ import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
 import { checkOf, parseObject } from './json-file.ts'
 
-/** Whose data folder it is. `storeId` is 16 random bytes, new for each folder that is ever formed. */
+/**
+ * Whose data folder it is. `storeId` is 16 random bytes, new for each folder that is ever formed.
+ */
 export interface DataIdentity {
   readonly nodeId: string
   readonly storeId: Uint8Array
@@ -17,7 +19,10 @@ export interface DataIdentity {
 export const IDENTITY_NAME = 'IDENTITY'
 const IDENTITY_FORMAT = 1
 
-/** JSON text of one line; `check` is a CRC-32 of the other members, so that a slip of the editor is noticed. */
+/**
+ * JSON text of one line; `check` is a CRC-32 of the other members, so that a slip of the editor is
+ * noticed.
+ */
 export function encodeIdentity(identity: DataIdentity): string {
   const { nodeId, clusterId, generation } = identity
   const storeId = Buffer.from(identity.storeId).toString('hex')
@@ -33,7 +38,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
     throw new StoreError(
       'MISSING',
       dir,
-      `the data folder ${dir} does not exist: begin a cluster (flotilla cluster init) or join one (flotilla cluster join), or correct the path.`,
+      `the data folder ${dir} does not exist: create a cluster (flotilla cluster init), join one (flotilla cluster join), or correct the path.`,
     )
   }
   if (!files.exists(path)) {
@@ -44,7 +49,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
     )
   }
   const found = parseObject(Buffer.from(files.read(path)).toString('utf8'))
-  if (found === null) throw corrupt(path, 'the identity is no JSON object')
+  if (found === null) throw corrupt(path, 'it is not a JSON object')
   const { check, ...members } = found
   const format = members['format']
   if (typeof format === 'number' && format > IDENTITY_FORMAT) {
@@ -53,7 +58,7 @@ export function readIdentity(dir: string, files: FileSystem = nodeFileSystem): D
   const expected = checkOf(members)
   const identity = identityOf(members)
   if (check !== expected || identity === null) {
-    throw corrupt(path, 'the identity does not match its own check; it must not be edited by hand')
+    throw corrupt(path, 'its checksum does not match; it must not be edited by hand')
   }
   return identity
 }
@@ -69,7 +74,9 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
   return { nodeId, storeId: Uint8Array.from(Buffer.from(storeId, 'hex')), clusterId, generation }
 }
 
-/** Durable and atomic; for forming a folder and for a forced new generation, with the folder locked. */
+/**
+ * Durable and atomic; for forming a folder and for a forced new generation, with the folder locked.
+ */
 export function writeIdentity(
   dir: string,
   identity: DataIdentity,

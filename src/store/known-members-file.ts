@@ -17,8 +17,8 @@ export interface SavedMember {
 }
 
 /**
- * `known-members.json` of a data folder: what to show of members that are away. Nothing rests on it, so it is not synced,
- * and one that can not be read counts as none.
+ * `known-members.json` of a data folder: what to show of members that are away. Nothing rests on
+ * it, so it is not synced, and one that can not be read counts as none.
  */
 export class KnownMembersFile {
   readonly #path: string

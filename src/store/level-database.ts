@@ -6,8 +6,8 @@ export type LevelDatabase = ClassicLevel<string, string>
 /** Small caches: the state is read once, at the start; afterwards LevelDB is only written. */
 const CACHE_BYTES = 1024 * 1024
 /**
- * LevelDB maps its files into memory and keeps as many open: read through once for a peer, a large state would be
- * resident as a whole. These are the least that it takes, 64 MiB together.
+ * LevelDB maps its files into memory and keeps as many open: read through once for a peer, a large
+ * state would be resident as a whole. These are the least that it takes, 64 MiB together.
  */
 const OPEN_FILES_MAX = 64
 const FILE_BYTES_MAX = 1024 * 1024
@@ -18,7 +18,10 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** What a LevelDB error means to the operator. It tells a full disk only in its text, which is strerror's. */
+/**
+ * What a LevelDB error means to the operator. It tells a full disk only in its text, which is
+ * strerror's.
+ */
 export function asLevelError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError) return error
   const inner =
@@ -48,8 +51,8 @@ export function asLevelError(error: unknown, doing: string, path: string): Error
 }
 
 /**
- * LevelDB tells a file of its own that is missing, cut short or unreadable as it tells any failed call. On reading that is
- * damage: the folder itself is made when it is not there.
+ * LevelDB tells a file of its own that is missing, cut short or unreadable as it tells any failed
+ * call. On reading that is damage: the folder itself is made when it is not there.
  */
 function isFileDamage(text: string): boolean {
   return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)

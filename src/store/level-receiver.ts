@@ -15,7 +15,7 @@ export function requireSpace(settings: Settings, folder: string): void {
   throw new StoreError(
     'NO_SPACE',
     folder,
-    `the disk of ${folder} has ${freeBytes} bytes free, less than the ${settings.freeBytesMin} kept in reserve: free space and start again.`,
+    `the disk of ${folder} has ${freeBytes} bytes free, less than log.lowSpaceBytes (${settings.freeBytesMin}); free space and start again.`,
   )
 }
 
@@ -60,8 +60,8 @@ export class LevelReceiver implements StoreReceiver {
 
   async write(chunk: Uint8Array): Promise<void> {
     await this.#step('receiving', async () => {
-      // The bytes may be the caller's again once this resolves; decoded records are text and own nothing of them,
-      // but a part of a record is kept as it came.
+      // The bytes may be the caller's again once this resolves; decoded records are text and own
+      // nothing of them, but a part of a record is kept as it came.
       for (const record of this.#decoder.push(chunk.slice())) {
         this.#records.push(record)
         this.#recordChars += record.key.length + record.value.length
@@ -73,7 +73,8 @@ export class LevelReceiver implements StoreReceiver {
   async finish(): Promise<StorePosition> {
     return await this.#step('finished', async () => {
       const mark = this.#decoder.finish()
-      // Every batch was synced, and the mark comes with the last one: without a mark it is no whole store.
+      // Every batch was synced, and the mark comes with the last one: without a mark it is no whole
+      // store.
       await this.#writeOut(mark)
       const { files } = this.#settings
       files.syncFolder(this.#path)

@@ -29,7 +29,10 @@ export const DEFAULTS: Settings = {
   files: nodeFileSystem,
 }
 
-/** In the database: the mark, the index that a snapshot brought the state to, and after them, under a prefix, the records. */
+/**
+ * In the database: the mark, the index that a snapshot brought the state to, and after them, under
+ * a prefix, the records.
+ */
 const MARK_KEY = 'm'
 export const RECEIVED_KEY = 'o'
 const RECORD_PREFIX = 'r'
@@ -39,7 +42,10 @@ const READ_RECORDS = 1000
 /** Put into a batch between two turns of the event loop. */
 const SLICE_RECORDS = 2000
 
-/** LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and value. */
+/**
+ * LevelDB does not verify its blocks on reads, so each value carries its own CRC-32, of key and
+ * value.
+ */
 function seal(key: string, value: string): string {
   return crc32(value, crc32(key)).toString(16).padStart(CHECK_CHARS, '0') + value
 }
@@ -111,7 +117,10 @@ export type LevelOperation =
   | { readonly type: 'put'; readonly key: string; readonly value: string }
   | { readonly type: 'del'; readonly key: string }
 
-/** Atomic and synced. Large batches are put together a slice at a time, so that whatever else this thread does comes between. */
+/**
+ * Atomic and synced. Large batches are put together a slice at a time, so that whatever else this
+ * thread does comes between.
+ */
 export async function writeLevelBatch(
   database: LevelDatabase,
   records: readonly StoreRecord[],

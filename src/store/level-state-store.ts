@@ -40,9 +40,10 @@ interface Live {
 const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
 
 /**
- * The applied state in LevelDB, in `state/A` or `state/B`, whichever `state/CURRENT` names. A received snapshot is built
- * in the other one and becomes the live one by a durable change of CURRENT. After a failed write nothing more is
- * written: what LevelDB holds in memory no longer matches the disk.
+ * The applied state in LevelDB, in `state/A` or `state/B`, whichever `state/CURRENT` names. A
+ * received snapshot is built in the other one and becomes the live one by a durable change of
+ * CURRENT. After a failed write nothing more is written: what LevelDB holds in memory no longer
+ * matches the disk.
  */
 export class LevelStateStore implements StateStore {
   readonly #folder: string
@@ -65,7 +66,8 @@ export class LevelStateStore implements StateStore {
   }
 
   /**
-   * Opens the store of a data folder, an empty one when there is none yet. Removes what an interrupted transfer left.
+   * Opens the store of a data folder, an empty one when there is none yet. Removes what an
+   * interrupted transfer left.
    * @throws {StoreError}
    */
   static async open(dir: string, options: StateStoreOptions = {}): Promise<LevelStateStore> {

@@ -18,7 +18,10 @@ export interface LogEvidence {
   readonly best: Position
   /** Whether the log certainly went no further than that. */
   readonly isEndKnown: boolean
-  /** The lowest index that was written after the place in question; entries from there on were replaced. */
+  /**
+   * The lowest index that was written after the place in question; entries from there on were
+   * replaced.
+   */
   readonly lowestAfter: Index
   /** Highest sequence of a segment that is there or was. */
   readonly newestSegment: number
@@ -34,10 +37,11 @@ export function laterOf(a: Position, b: Position): Position {
 /**
  * Looks at every byte of every segment for headers and records that are whole.
  *
- * The end is known when the log was closed in order and the meta slots tell its last position, or when the newest segment is
- * there with all that is known to have been synced, and nothing but zeros behind. What was flushed after that and has become
- * zeros leaves no trace, in a damaged log as in any other: the peers, who remember what was acknowledged to them, are the ones
- * to notice (cluster/witness.ts).
+ * The end is known when the log was closed in order and the meta slots tell its last position, or
+ * when the newest segment is there with all that is known to have been synced, and nothing but
+ * zeros behind. What was flushed after that and has become zeros leaves no trace, in a damaged log
+ * as in any other: the peers, who remember what was acknowledged to them, are the ones to notice
+ * (cluster/witness.ts).
  *
  * @param after what `lowestAfter` is told of.
  * @throws {StoreError} FOREIGN or NEWER_FORMAT.

@@ -28,7 +28,10 @@ export function emptyMemoryState(): MemoryState {
   return { records: new Map(), mark: null, receivedIndex: null }
 }
 
-/** The state store in memory, for tests and the simulator. A write is durable at once, in the {@link MemoryState}. */
+/**
+ * The state store in memory, for tests and the simulator. A write is durable at once, in the
+ * {@link MemoryState}.
+ */
 export class MemoryStateStore implements StateStore {
   readonly #state: MemoryState
   readonly #chunkBytes: number
@@ -106,7 +109,10 @@ export class MemoryStateStore implements StateStore {
   }
 }
 
-/** By ascending UTF-8 bytes of the key, as LevelDB has them; UTF-16 order differs beyond the basic plane. */
+/**
+ * By ascending UTF-8 bytes of the key, as LevelDB has them; UTF-16 order differs beyond the basic
+ * plane.
+ */
 function sorted(records: ReadonlyMap<string, string>): FullRecord[] {
   return [...records]
     .map(([key, value]) => ({ bytes: Buffer.from(key, 'utf8'), record: { key, value } }))

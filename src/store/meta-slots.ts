@@ -9,16 +9,19 @@ import { WAL_FORMAT } from './wal-format.ts'
 /**
  * What must be exact at every start, in one page that is written as one (zoo 2, 3).
  *
- * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16 store id (16) ·
- *       32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot · 64 u64 first segment ·
- *       72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 1024 u32 flags (1: the last position is
- *       told, 2: closed in order, 4: it owes) · 1028 zeros · 1032 u64 index, 1040 u64 term of the last entry ·
- *       1048 u64 index, 1056 u64 term owed · zeros · 4092 u32 CRC-32 of all before it
+ * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16
+ *       store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot ·
+ *       64 u64 first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 ·
+ *       zeros · 1024 u32 flags (1: the last position is told, 2: closed in order, 4: it owes) ·
+ *       1028 zeros · 1032 u64 index, 1040 u64 term of the last entry · 1048 u64 index, 1056 u64
+ *       term owed · zeros · 4092 u32 CRC-32 of all before it
  *
- * Format 1; 2 while something is owed, since a program that does not know of it would vote as if nothing were.
+ * Format 1; 2 while something is owed, since a program that does not know of it would vote as if
+ * nothing were.
  *
- * A write goes to one slot, is synced, then to the other. It counts once both are synced, so whichever single slot is
- * torn by a power cut or rots later, the other one holds the newest page that was ever promised.
+ * A write goes to one slot, is synced, then to the other. It counts once both are synced, so
+ * whichever single slot is torn by a power cut or rots later, the other one holds the newest page
+ * that was ever promised.
  */
 export interface Meta {
   readonly hardState: HardState
@@ -130,7 +133,8 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
 
 /**
  * The newest page that checks out.
- * @throws {StoreError} VOTE_LOST when neither slot can be read; FOREIGN when they belong to another store.
+ * @throws {StoreError} VOTE_LOST when neither slot can be read; FOREIGN when they belong to another
+ * store.
  */
 export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): FoundMeta {
   const [first, second] = META_NAMES.map((name) => {

@@ -13,18 +13,19 @@ import { PREPARED_NAME } from './segment-preparer.ts'
 /** Plain values only, so that they can cross to a worker; `files` stays out of it there. */
 export interface LogOptions extends Partial<FileDiskOptions> {
   /**
-   * Where the state store stands (its mark), null when it is empty. The log is checked against it, and continued after
-   * it when a crash came between the installation of a snapshot and the reset of the log. Absent: not checked.
+   * Where the state store stands (its mark), null when it is empty. The log is checked against it,
+   * and continued after it when a crash came between the installation of a snapshot and the reset
+   * of the log. Absent: not checked.
    */
   readonly statePosition?: Position | null
   /**
-   * Whether the state at `statePosition` is as a snapshot brought it (`StateStore.cameBySnapshot`). Then a log that does not
-   * reach it was only not reset yet; else it has lost what was applied.
+   * Whether the state at `statePosition` is as a snapshot brought it (`StateStore.cameBySnapshot`).
+   * Then a log that does not reach it was only not reset yet; else it has lost what was applied.
    */
   readonly stateCameBySnapshot?: boolean
   /**
-   * Whether there are voters beside this member, who can send it what it has lost. Without them a damaged log is refused, as
-   * it is when this is not known.
+   * Whether there are voters beside this member, who can send it what it has lost. Without them a
+   * damaged log is refused, as it is when this is not known.
    */
   readonly hasOtherVoters?: boolean
   readonly files?: FileSystem
@@ -34,7 +35,10 @@ export interface OpenedLog {
   readonly identity: DataIdentity
   readonly restored: RestoredLog
   readonly disk: FileDisk
-  /** Bytes of a torn write that were cut from the end of the log: worth a line in the log of the program. */
+  /**
+   * Bytes of a torn write that were cut from the end of the log: worth a line in the log of the
+   * program.
+   */
   readonly cutBytes: number
   /** Known to be committed by this member before, whatever was lost since. */
   readonly committedIndex: Index
@@ -48,11 +52,13 @@ export function logFolder(dir: string): string {
 }
 
 /**
- * Opens the log of a formed data folder, which the caller must hold the lock of (`lockDataFolder`), with the state
- * store opened before, since the log is checked against its mark. Blocking. All that it returns is
- * durable: what recovery found in the system's cache is synced before anyone may promise it again. A damaged log is repaired
- * (repair-log.ts) where peers can make up for what is lost.
- * @throws {StoreError} with nothing changed on disk when the log is foreign, too new, or damaged beyond that.
+ * Opens the log of a formed data folder, which the caller must hold the lock of (`lockDataFolder`),
+ * with the state store opened before, since the log is checked against its mark. Blocking. All that
+ * it returns is durable: what recovery found in the system's cache is synced before anyone may
+ * promise it again. A damaged log is repaired (repair-log.ts) where peers can make up for what is
+ * lost.
+ * @throws {StoreError} with nothing changed on disk when the log is foreign, too new, or damaged
+ * beyond that.
  */
 export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
   const files = options.files ?? nodeFileSystem
@@ -107,7 +113,9 @@ interface Place {
   readonly settings: FileDiskOptions
 }
 
-/** A log that begins after what the state holds is as good as damaged: what lies between is nowhere. */
+/**
+ * A log that begins after what the state holds is as good as damaged: what lies between is nowhere.
+ */
 function damagedOr(
   log: RecoveredLog | DamagedLog,
   folder: string,
@@ -160,9 +168,10 @@ function openWhole(
 }
 
 /**
- * What is still owed from an earlier repair. And where apply got past the log, which it never does before the log is durable,
- * the log has lost its end without a trace: all of the term is owed until a leader says how far it went. Owed after a
- * snapshot too, a power cut before the reset of the log could cost a vote that the leader-to-be needs.
+ * What is still owed from an earlier repair. And where apply got past the log, which it never does
+ * before the log is durable, the log has lost its end without a trace: all of the term is owed
+ * until a leader says how far it went. Owed after a snapshot too, a power cut before the reset of
+ * the log could cost a vote that the leader-to-be needs.
  */
 function owedBy(
   meta: Meta,
@@ -197,7 +206,8 @@ function openedMeta(
 }
 
 /**
- * Compares log and state. @returns the position to continue after when the state came by snapshot and the log does not
+ * Compares log and state.
+ * @returns the position to continue after when the state came by snapshot and the log does not
  * reach it, else null.
  */
 function mustContinueAfter(
@@ -227,11 +237,14 @@ function requireSpace(files: FileSystem, folder: string, freeBytesMin: number): 
   throw new StoreError(
     'NO_SPACE',
     folder,
-    `the disk of ${folder} has ${freeBytes} bytes free and ${freeBytesMin} are needed to start: free space and start again.`,
+    `the disk of ${folder} has ${freeBytes} bytes free and ${freeBytesMin} (log.lowSpaceBytes) are needed to start; free space and start again.`,
   )
 }
 
-/** Removes leftovers, zeros the torn end, and makes all that is kept durable. @returns the open last segment. */
+/**
+ * Removes leftovers, zeros the torn end, and makes all that is kept durable.
+ * @returns the open last segment.
+ */
 function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): number {
   for (const path of recovered.leftovers) files.remove(path)
   files.remove(`${folder}/${PREPARED_NAME}`)
@@ -240,7 +253,8 @@ function cleanUp(files: FileSystem, folder: string, recovered: RecoveredLog): nu
   assert(last !== undefined, 'a log has at least one segment')
   const fd = files.open(last.path, false)
   const { cut } = recovered
-  // Left in place, good records behind the torn one could be taken for the continuation of later ones.
+  // Left in place, good records behind the torn one could be taken for the continuation of later
+  // ones.
   if (cut !== null) files.write(fd, cut.path, new Uint8Array(cut.to - cut.from), cut.from)
   files.sync(fd, last.path)
   return fd

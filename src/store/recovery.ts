@@ -45,7 +45,9 @@ export interface LogPlace {
   readonly offset: number
 }
 
-/** A log of which something is gone that was synced. `entries`: what follows `base` without a fault. */
+/**
+ * A log of which something is gone that was synced. `entries`: what follows `base` without a fault.
+ */
 export interface DamagedLog {
   readonly damage: StoreError
   readonly base: Position
@@ -100,7 +102,10 @@ function readLog(
   return log.finish(leftovers)
 }
 
-/** Segments in order of sequence, from the first one that counts, up to the first that is not there once. */
+/**
+ * Segments in order of sequence, from the first one that counts, up to the first that is not there
+ * once.
+ */
 function chooseSegments(
   files: FileSystem,
   folder: string,
@@ -150,7 +155,7 @@ function readSegment(files: FileSystem, segment: Segment, storeId: Uint8Array): 
     throw corrupt(segment.path, 'the header does not belong to a segment of this name', 0)
   }
   if (bytes.length < header.fileBytes) {
-    const what = `the file has ${bytes.length} bytes and was made with ${header.fileBytes}`
+    const what = `the file has ${bytes.length} bytes instead of ${header.fileBytes}`
     throw corrupt(segment.path, what)
   }
   return { ...segment, bytes, header }
@@ -189,9 +194,14 @@ class LogReader {
   }
 
   addSegment(segment: ReadSegment): void {
-    // Only the last segment may end in a torn write: it was synced whole before the next one was made.
+    // Only the last segment may end in a torn write: it was synced whole before the next one was
+    // made.
     if (this.#cut !== null) {
-      throw corrupt(this.#cut.path, 'a record is damaged and segments follow', this.#cut.from)
+      throw corrupt(
+        this.#cut.path,
+        'a record is damaged, and further segments follow',
+        this.#cut.from,
+      )
     }
     this.#join(segment)
     const { path, sequence, previousIndex } = segment
@@ -208,7 +218,7 @@ class LogReader {
     if (last !== undefined && last.sequence === synced.segment && this.#end < synced.offset) {
       throw corrupt(
         last.path,
-        `a record is damaged or gone, and all up to byte ${synced.offset} were synced`,
+        `a record is damaged or missing, although the log was synced up to byte ${synced.offset}`,
         this.#end,
       )
     }
@@ -250,8 +260,8 @@ class LogReader {
     if (!isSame) {
       throw corrupt(segment.path, 'the segment does not continue the one before it', 0)
     }
-    // Begun for a replacement: were the old tail kept while its records are missing, later entries would follow it
-    // here, and a compaction that begins the log with this segment would lose it.
+    // Begun for a replacement: were the old tail kept while its records are missing, later entries
+    // would follow it here, and a compaction that begins the log with this segment would lose it.
     this.#chains.truncateAfter(previous.index)
     this.#entries.length = previous.index - this.#base.index
   }
@@ -288,16 +298,19 @@ class LogReader {
     const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
     const chain = segment.bytes.subarray(at + CHAIN_AT, at + CHAIN_AT + CHAIN_BYTES)
     if (Buffer.compare(chain, expected) !== 0) {
-      throw corrupt(segment.path, `the chain breaks at the record of index ${index}`, at)
+      throw corrupt(segment.path, `the hash chain breaks at the record of index ${index}`, at)
     }
     if (record.term < chains.termAt(index - 1)) {
-      throw corrupt(segment.path, `the term runs back at the record of index ${index}`, at)
+      throw corrupt(segment.path, `the term decreases at the record of index ${index}`, at)
     }
     chains.truncateAfter(index - 1)
     chains.push(record.term, chain)
   }
 
-  /** Moves the bodies of one segment into one buffer of their size, so that the zeros after them are not kept. */
+  /**
+   * Moves the bodies of one segment into one buffer of their size, so that the zeros after them are
+   * not kept.
+   */
   #keepBodies(bytes: Uint8Array, found: readonly FoundRecord[]): void {
     let total = 0
     for (const record of found) total += record.bodyLength
@@ -311,7 +324,9 @@ class LogReader {
     }
   }
 
-  /** @throws when the bad record at `at` cannot be the torn end of the last flush (wal-format.ts). */
+  /**
+   * @throws when the bad record at `at` cannot be the torn end of the last flush (wal-format.ts).
+   */
   #judgeTail(segment: ReadSegment, view: DataView, seed: number, at: number): void {
     for (let later = at + 8; later < segment.bytes.length; later += 8) {
       const record = findRecord(segment.bytes, view, later, seed)
@@ -319,7 +334,7 @@ class LogReader {
       if (record.flushStart > at) {
         throw corrupt(
           segment.path,
-          `a record is damaged and a good one, written after it was synced, follows at byte ${later}`,
+          `a synced record is damaged; an intact one follows at byte ${later}`,
           at,
         )
       }

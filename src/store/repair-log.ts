@@ -46,9 +46,10 @@ interface Place {
 }
 
 /**
- * Lets a damaged log begin anew after the state, with the entries after it that are certain, and notes durably what it may
- * lack of what was promised. The one step that counts is the write of the meta slots: before it the old files are the log, and
- * a start finds the damage again; after it they are leftovers. The debt is part of that step.
+ * Lets a damaged log begin anew after the state, with the entries after it that are certain, and
+ * notes durably what it may lack of what was promised. The one step that counts is the write of the
+ * meta slots: before it the old files are the log, and a start finds the damage again; after it
+ * they are leftovers. The debt is part of that step.
  * @throws {StoreError}
  */
 export function repairLog(
@@ -115,8 +116,8 @@ export function repairLog(
 }
 
 /**
- * Entries after `base` that were read without a fault. Not those that something later has replaced, which the fault may be
- * hiding: they would come back as if they had never been overwritten.
+ * Entries after `base` that were read without a fault. Not those that something later has replaced,
+ * which the fault may be hiding: they would come back as if they had never been overwritten.
  */
 function certainAfter(base: Position, log: DamagedLog, evidence: LogEvidence): readonly Entry[] {
   const from = base.index - log.base.index
@@ -126,8 +127,9 @@ function certainAfter(base: Position, log: DamagedLog, evidence: LogEvidence): r
 }
 
 /**
- * Copies the files for whoever wants to look into the damage, the damaged one first, in place of those of an earlier repair.
- * It is no part of the repair: without the space for it, it is left out.
+ * Copies the files for whoever wants to look into the damage, the damaged one first, in place of
+ * those of an earlier repair. It is no part of the repair: without the space for it, it is left
+ * out.
  */
 function keepAside(
   { files, folder, settings }: Place,

@@ -23,7 +23,10 @@ export function writeRosterFile(
   replaceFile(files, dir, ROSTER_NAME, textOf(roster))
 }
 
-/** Writes a roster that changes while others wait for this thread: off it, one after the other, the newest only. */
+/**
+ * Writes a roster that changes while others wait for this thread: off it, one after the other, the
+ * newest only.
+ */
 export class RosterWriter {
   readonly #dir: string
   readonly #onError: (error: unknown) => void
@@ -92,7 +95,8 @@ function textOf(roster: MembershipRecord): string {
 
 /**
  * @returns null when there is none.
- * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run can do without it: log and state say the same.
+ * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run can do without it: log and
+ * state say the same.
  */
 export function readRosterFile(
   dir: string,
@@ -102,14 +106,14 @@ export function readRosterFile(
   if (!files.exists(path)) return null
   const bytes = files.read(path)
   const found = bytes.length > FILE_BYTES_MAX ? null : parseObject(Buffer.from(bytes).toString())
-  if (found === null) throw corrupt(path, 'the roster is no JSON object of its size')
+  if (found === null) throw corrupt(path, 'it is not a JSON object, or too large')
   const { check, ...members } = found
   const { format } = members
   if (typeof format === 'number' && format > ROSTER_FORMAT) {
     throw newerFormat(path, format, ROSTER_FORMAT)
   }
   const roster = check === checkOf(members) ? rosterOf(members) : null
-  if (roster === null) throw corrupt(path, 'the roster does not match its own check')
+  if (roster === null) throw corrupt(path, 'its checksum does not match')
   return roster
 }
 

@@ -15,9 +15,10 @@ export interface PreparedFile {
 }
 
 /**
- * Fills the next segment with zeros ahead of need, a slice after each flush, so that neither a segment change nor a
- * flush waits for 16 MiB of zeros. Keeps `freeBytesMin` of the file system free: the log refuses before the disk is full
- * (a full disk would also take away what is needed to clean up).
+ * Fills the next segment with zeros ahead of need, a slice after each flush, so that neither a
+ * segment change nor a flush waits for 16 MiB of zeros. Keeps `freeBytesMin` of the file system
+ * free: the log refuses before the disk is full (a full disk would also take away what is needed to
+ * clean up).
  */
 export class SegmentPreparer {
   readonly #files: FileSystem
@@ -40,7 +41,10 @@ export class SegmentPreparer {
     this.#freeBytesMin = options.freeBytesMin
   }
 
-  /** Fills about twice what was just consumed, so the next file is ready by the time this one is half full. */
+  /**
+   * Fills about twice what was just consumed, so the next file is ready by the time this one is
+   * half full.
+   */
   step(consumedBytes: number): void {
     if (this.#filledBytes >= this.#segmentBytes) return
     // With too little space the running segment is still used to its end; only `take` refuses.
@@ -59,7 +63,7 @@ export class SegmentPreparer {
       throw new StoreError(
         'NO_SPACE',
         this.#folder,
-        `the log in ${this.#folder} needs ${missingBytes} bytes and the disk has ${freeBytes} free, of which ${this.#freeBytesMin} are kept in reserve: free space and start again.`,
+        `the log in ${this.#folder} needs ${missingBytes} bytes and the disk has ${freeBytes} free, of which ${this.#freeBytesMin} are kept in reserve (log.lowSpaceBytes); free space and start again.`,
       )
     }
     this.#fillTo(bytes)

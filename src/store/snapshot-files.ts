@@ -23,7 +23,9 @@ export const snapshotFileLimits = {
   pauseMsMin: 60_000,
   /** Of those whose name tells the time alone; beyond, the oldest of them goes. */
   unnamedMax: 8,
-  /** Of the others, which are nobody's to remove but the operator's; beyond, another one is refused. */
+  /**
+   * Of the others, which are nobody's to remove but the operator's; beyond, another one is refused.
+   */
   namedMax: 8,
   /** Written between two syncs: a large one at the end would hold up those of the log. */
   unsyncedBytesMax: 8 * 1024 * 1024,
@@ -43,8 +45,9 @@ export interface SnapshotFilesParts {
 }
 
 /**
- * Snapshots of the state as files: the stream of snapshot-stream.ts, which checks itself, and nothing else. A file has its
- * name once it is whole and durable, and no file is ever written over. The caller holds the lock of the data folder.
+ * Snapshots of the state as files: the stream of snapshot-stream.ts, which checks itself, and
+ * nothing else. A file has its name once it is whole and durable, and no file is ever written over.
+ * The caller holds the lock of the data folder.
  */
 export class SnapshotFiles implements DatabaseSnapshots {
   readonly #parts: SnapshotFilesParts
@@ -170,7 +173,10 @@ export class SnapshotFiles implements DatabaseSnapshots {
     if (code !== null) throw new Problem(code)
   }
 
-  /** Before anything is written: the state has at least as many bytes in a snapshot as on the disk, as a rule. */
+  /**
+   * Before anything is written: the state has at least as many bytes in a snapshot as on the disk,
+   * as a rule.
+   */
   async #requireSpace(neededBytes: number): Promise<void> {
     const wantedBytes = 2 * this.#parts.freeBytesMin + neededBytes
     const freeBytes = await this.#freeBytes(this.#folder)
@@ -179,7 +185,10 @@ export class SnapshotFiles implements DatabaseSnapshots {
     throw new Problem('INSUFFICIENT_STORAGE', { detail })
   }
 
-  /** @throws {Problem} when there is a file of that name, or too many that only an operator may remove. */
+  /**
+   * @throws {Problem} when there is a file of that name, or too many that only an operator may
+   * remove.
+   */
   async #requireRoom(name: string): Promise<void> {
     const names = await this.#list()
     if (names.includes(name)) throw taken(name)

@@ -21,7 +21,8 @@ export interface NameFacts {
 }
 
 /**
- * The name of the file that a path means, which may only lie directly in the folder of the snapshots.
+ * The name of the file that a path means, which may only lie directly in the folder of the
+ * snapshots.
  * @throws {Problem} COULD_NOT_VALIDATE on `path`.
  */
 export function nameOf(path: string, { folder, timeMs, index }: NameFacts): string {

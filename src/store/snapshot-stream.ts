@@ -1,9 +1,10 @@
 /**
- * A snapshot as it travels, format 1; little endian. Cut into chunks anywhere; the same snapshot always gives the same
- * bytes, so a transfer can go on where it stopped.
+ * A snapshot as it travels, format 1; little endian. Cut into chunks anywhere; the same snapshot
+ * always gives the same bytes, so a transfer can go on where it stopped.
  *
  *     magic "FLOTSNP1" · u32 bytes of the mark · mark (state-mark.ts)
- *     per record, by ascending key bytes: u32 bytes of the key (not 0) · u32 bytes of the value · key · value (UTF-8)
+ *     per record, by ascending key bytes: u32 bytes of the key (not 0) · u32 bytes of the value ·
+ *     key · value (UTF-8)
  *     u32 0 · u32 0 · u64 count of records · SHA-256 of all bytes before it
  */
 import { createHash } from 'node:crypto'
@@ -134,7 +135,9 @@ function badSnapshot(what: string): StoreError {
 
 type Step = 'head' | 'mark' | 'recordHead' | 'record' | 'count' | 'digest' | 'done'
 
-/** Takes chunks as they come and gives whole records back. Holds at most one record and one chunk. */
+/**
+ * Takes chunks as they come and gives whole records back. Holds at most one record and one chunk.
+ */
 export class SnapshotDecoder {
   readonly #hash = createHash('sha256')
   #pieces: Uint8Array[] = []

@@ -22,7 +22,10 @@ function isIndex(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
-/** @returns null: no mark; a number: another format, that of a newer program or one from before the first release. */
+/**
+ * @returns null: no mark; a number: another format, that of a newer program or one from before the
+ * first release.
+ */
 export function decodeMark(text: string): StorePosition | number | null {
   let value: unknown
   try {

@@ -1,34 +1,37 @@
 /**
- * The write-ahead log on disk, format 1. Numbers are little endian; u64 holds a safe integer. Format 1 is frozen: a
- * change takes a new number, and old numbers stay readable.
+ * The write-ahead log on disk, format 1. Numbers are little endian; u64 holds a safe integer.
+ * Format 1 is frozen: a change takes a new number, and old numbers stay readable.
  *
  *     IDENTITY                     JSON, written once (identity.ts)
  *     meta.0 meta.1                4 KiB each, the same content (meta-slots.ts)
  *     wal/<first>-<sequence>.seg   16 and 8 hex digits
  *     wal/next.tmp                 the next segment while it is filled with zeros; never read
  *
- * A segment is one 4 KiB header page, records, zeros. Files are filled with zeros before they are used, so that a sync
- * moves data only and no file size.
+ * A segment is one 4 KiB header page, records, zeros. Files are filled with zeros before they are
+ * used, so that a sync moves data only and no file size.
  *
- * Header page:  0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: the log was reset here) · 16 store id (16) ·
- *              32 u64 sequence · 40 u64 first index · 48 u64 index, 56 u64 term, 64 chain (16) of the entry before ·
- *              80 u64 bytes of the file, 0: not told · 88 zeros · 4092 u32 CRC-32 of the bytes before it
- * Record:       0 packed entry header (32, raft/entry-codec.ts) · 32 u32 CRC-32 of the body · 36 chain (16) ·
- *              52 u32 bytes from the first record of its flush to this one · 56 u32 CRC-32 of bytes 0-55, begun from
- *              the CRC-32 of store id and sequence, so that a record of another place is none here · 60 body · zeros up
- *              to a multiple of 8
- * Chain:        first 16 bytes of SHA-256(chain of the entry before, packed entry header, body); zeros before the
- *              first entry and after a reset
+ * Header page: 0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: the log was reset here) · 16
+ *              store id (16) · 32 u64 sequence · 40 u64 first index · 48 u64 index, 56 u64 term, 64
+ *              chain (16) of the entry before · 80 u64 bytes of the file, 0: not told · 88 zeros ·
+ *              4092 u32 CRC-32 of the bytes before it
+ * Record: 0 packed entry header (32, raft/entry-codec.ts) · 32 u32 CRC-32 of the body · 36 chain
+ *              (16) · 52 u32 bytes from the first record of its flush to this one · 56 u32 CRC-32
+ *              of bytes 0-55, begun from the CRC-32 of store id and sequence, so that a record of
+ *              another place is none here · 60 body · zeros up to a multiple of 8
+ * Chain: first 16 bytes of SHA-256(chain of the entry before, packed entry header, body); zeros
+ *              before the first entry and after a reset
  *
- * Records only ever get appended. A record whose index is not after the last one replaces everything from that index on.
- * When it would reach back before the segment's own first index, a new segment is begun for it. A segment's header cuts
- * the log after its "entry before" even while it has no records, so what comes after that entry is never in an older
- * segment. Segments are consecutive in sequence from the one that
- * the meta slots name as the first. A segment is synced whole before the next one comes into being.
+ * Records only ever get appended. A record whose index is not after the last one replaces
+ * everything from that index on. When it would reach back before the segment's own first index, a
+ * new segment is begun for it. A segment's header cuts the log after its "entry before" even while
+ * it has no records, so what comes after that entry is never in an older segment. Segments are
+ * consecutive in sequence from the one that the meta slots name as the first. A segment is synced
+ * whole before the next one comes into being.
  *
- * Torn or corrupt: one flush is one unsynced stretch of a segment, and a power cut may keep any of its sectors. So a bad
- * record is the torn end of the log only when it lies beyond what the meta slots call synced and every good record after
- * it says that its own flush began at or before the bad one. All else has been lost after it was promised.
+ * Torn or corrupt: one flush is one unsynced stretch of a segment, and a power cut may keep any of
+ * its sectors. So a bad record is the torn end of the log only when it lies beyond what the meta
+ * slots call synced and every good record after it says that its own flush began at or before the
+ * bad one. All else has been lost after it was promised.
  *
  * Zeros of format 1 may be given a meaning as long as a program that overlooks it does no harm.
  */
@@ -140,9 +143,9 @@ export function recordSeed(storeId: Uint8Array, sequence: number): number {
 }
 
 /**
- * Completes the record at `at`: the body must be at `at + RECORD_HEADER_BYTES` and the packed entry header directly
- * before it. Hashing over [chain before | header | body] as one stretch spares a copy of every body.
- * The new chain is left at `at + CHAIN_AT`.
+ * Completes the record at `at`: the body must be at `at + RECORD_HEADER_BYTES` and the packed entry
+ * header directly before it. Hashing over [chain before | header | body] as one stretch spares a
+ * copy of every body. The new chain is left at `at + CHAIN_AT`.
  */
 export function sealRecord(
   buffer: Buffer,

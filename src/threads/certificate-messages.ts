@@ -5,7 +5,10 @@ import type { CertificateOrder, IssuingSettings } from '../pki/certificate-order
 import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
-/** To the thread. Orders are carried out in their order, by the authority that came last before them. */
+/**
+ * To the thread. Orders are carried out in their order, by the authority that came last before
+ * them.
+ */
 export type CertificateCommand =
   | {
       readonly type: 'authority'

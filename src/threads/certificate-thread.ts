@@ -7,7 +7,8 @@ import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
 import { carryOut } from './certificate-messages.ts'
 import type { CertificateCommand, CertificateReport } from './certificate-messages.ts'
 
-// Thread of certificates: requests of anybody are read, their signatures checked and certificates signed here alone.
+// Thread of certificates: requests of anybody are read, their signatures checked and certificates
+// signed here alone.
 
 const main = present(parentPort, 'certificates have a thread of their own')
 const settings = workerData as IssuingSettings

@@ -37,7 +37,10 @@ export interface AuthorityKey {
 export interface CertificateWorkerParts {
   readonly limits: CertificateWorkerLimits
   readonly settings: IssuingSettings
-  /** The authority in force, null while this controller holds none. Asked at each order, as it is rotated. */
+  /**
+   * The authority in force, null while this controller holds none. Asked at each order, as it is
+   * rotated.
+   */
   readonly authority: () => AuthorityKey | null
   readonly clock: Clock
 }
@@ -46,7 +49,10 @@ export interface CertificateWorkerParts {
 const HEAP_MEGABYTES_MAX = 64
 /** From its start until it can work; a machine under load takes its time. */
 const START_MS_MAX = 8_000
-/** Orders that are in the thread at a time: it has the next one when it is done with one, and callers still take turns. */
+/**
+ * Orders that are in the thread at a time: it has the next one when it is done with one, and
+ * callers still take turns.
+ */
 const IN_THREAD_MAX = 8
 
 interface Job {
@@ -56,7 +62,10 @@ interface Job {
   readonly reject: (error: Error) => void
 }
 
-/** One thread, orders of callers in turn. The thread starts with the first order and keeps no process alive. */
+/**
+ * One thread, orders of callers in turn. The thread starts with the first order and keeps no
+ * process alive.
+ */
 export class CertificateWorker implements CertificateIssuer {
   readonly #parts: CertificateWorkerParts
   readonly #queue: FairQueue<Job>
@@ -222,7 +231,10 @@ export class CertificateWorker implements CertificateIssuer {
     return jobs
   }
 
-  /** What the thread was at is refused, or all that it was to do when it did not even start; the rest gets a fresh thread. */
+  /**
+   * What the thread was at is refused, or all that it was to do when it did not even start; the
+   * rest gets a fresh thread.
+   */
   #replace(worker: Worker, error: Error): void {
     if (worker !== this.#worker) return
     this.#worker = null

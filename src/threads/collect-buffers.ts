@@ -4,9 +4,9 @@ import { runInNewContext } from 'node:vm'
 const LOOK_MS = 200
 
 /**
- * V8 starts a collection for the sake of buffers only when some hundred megabytes of them are dead; here one is made as
- * soon as they have grown by so much. `minor`: of the young ones alone, a few milliseconds whatever the size of the heap.
- * `major`: of all, for a thread whose heap is small.
+ * V8 starts a collection for the sake of buffers only when some hundred megabytes of them are dead;
+ * here one is made as soon as they have grown by so much. `minor`: of the young ones alone, a few
+ * milliseconds whatever the size of the heap. `major`: of all, for a thread whose heap is small.
  */
 export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')

@@ -4,18 +4,20 @@ import { setPriority } from 'node:os'
 /** As libuv names the threads of its pool (since 1.50). */
 const POOL_THREAD = 'libuv-worker'
 /**
- * One tenth of a normal thread's share where both want the processor, all of it where nobody else does. The lowest priority
- * (19) would be a seventieth, and log-ins would not end while writes leave no core idle.
+ * One tenth of a normal thread's share where both want the processor, all of it where nobody else
+ * does. The lowest priority (19) would be a seventieth, and log-ins would not end while writes
+ * leave no core idle.
  */
 const NICE = 10
 
 /**
- * Lets the threads of libuv's pool stand back behind all others of this process. Password hashes run there, tens of
- * milliseconds each: with a few at work on every core, each of the dozen thread wake-ups of a write would wait a time
- * slice, and heartbeats with them. What else runs there (the state written behind) is in nobody's way.
+ * Lets the threads of libuv's pool stand back behind all others of this process. Password hashes
+ * run there, tens of milliseconds each: with a few at work on every core, each of the dozen thread
+ * wake-ups of a write would wait a time slice, and heartbeats with them. What else runs there (the
+ * state written behind) is in nobody's way.
  *
- * On Linux a priority belongs to a thread; elsewhere, and where it is not allowed, nothing is changed. Call it once the
- * pool is at work: its threads start with the first job.
+ * On Linux a priority belongs to a thread; elsewhere, and where it is not allowed, nothing is
+ * changed. Call it once the pool is at work: its threads start with the first job.
  * @returns how many threads stand back.
  */
 export function lowerPoolPriority(): number {

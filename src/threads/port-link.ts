@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ThreadLink } from '../cluster/link.ts'
 
 /**
- * A link over a message port. What is posted within one turn crosses as one message with all its buffers, as each
- * crossing costs far more than what it carries.
+ * A link over a message port. What is posted within one turn crosses as one message with all its
+ * buffers, as each crossing costs far more than what it carries.
  */
 export class PortLink<In, Out> implements ThreadLink<In, Out> {
   readonly #port: MessagePort

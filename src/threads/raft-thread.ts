@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { workerData } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 
-import { ConsensusThread } from '../cluster/consensus-thread.ts'
+import { ConsensusThread } from '../cluster/consensus/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import type { HostCommand, HostEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'

@@ -4,7 +4,8 @@ import { dataFault, schemaFault } from '../api/schemas/json-schema.ts'
 import { present } from '../lib/assert.ts'
 import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
 
-// Thread of the schemas that users bring: it is ended from outside when one of them does not come to an end.
+// Thread of the schemas that users bring: it is ended from outside when one of them does not come
+// to an end.
 
 const main = present(parentPort, 'schemas have a thread of their own')
 
@@ -18,6 +19,7 @@ main.on('message', ({ schema, data }: SchemaQuestion) => {
     fault: data === undefined ? schemaFault(schema) : dataFault(schema, data),
   })
 })
-// The first judgement of a thread takes many times longer than the next ones: what is late is not to be the schema's fault.
+// The first judgement of a thread takes many times longer than the next ones: what is late is not
+// to be the schema's fault.
 dataFault({ type: 'object', properties: { at: { type: 'string', format: 'date-time' } } }, {})
 report({ type: 'ready' })

@@ -20,6 +20,11 @@ export interface SchemaWorkerLimits {
 
 /** Of the thread's heap; a schema that needs more ends the thread, not the process. */
 const HEAP_MEGABYTES_MAX = 128
+/**
+ * A thread at the end of its heap is given 16 MiB more to end in. Where one collection can move
+ * more young objects than that into the old ones, V8 ends the whole process instead.
+ */
+const YOUNG_MEGABYTES_MAX = 4
 /** From its start until it can judge; a machine under load takes its time. */
 const START_MS_MAX = 8_000
 
@@ -30,7 +35,10 @@ interface Job {
   readonly reject: (error: Error) => void
 }
 
-/** One thread, one judgement at a time, callers in turn. The thread starts with the first judgement and keeps no process alive. */
+/**
+ * One thread, one judgement at a time, callers in turn. The thread starts with the first judgement
+ * and keeps no process alive.
+ */
 export class SchemaWorker implements SchemaJudge {
   readonly #limits: SchemaWorkerLimits
   readonly #clock: Clock
@@ -90,7 +98,10 @@ export class SchemaWorker implements SchemaJudge {
     const worker = new Worker(threadFile('schema'), {
       name: 'schemas',
       env: {},
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MEGABYTES_MAX },
+      resourceLimits: {
+        maxOldGenerationSizeMb: HEAP_MEGABYTES_MAX,
+        maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX,
+      },
     })
     worker.unref()
     worker.on('message', (report: SchemaReport) => {
@@ -137,7 +148,9 @@ export class SchemaWorker implements SchemaJudge {
     return job
   }
 
-  /** `error` null: it ran out of time. What it was at is refused; the next one gets a fresh thread. */
+  /**
+   * `error` null: it ran out of time. What it was at is refused; the next one gets a fresh thread.
+   */
   #replace(worker: Worker, error: (Error & { readonly code?: string }) | null): void {
     if (worker !== this.#worker) return
     this.#worker = null

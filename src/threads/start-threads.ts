@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { MessageChannel, Worker } from 'node:worker_threads'
 
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
-import { ConsensusThread } from '../cluster/consensus-thread.ts'
+import { ConsensusThread } from '../cluster/consensus/consensus-thread.ts'
 import { inlineLink } from '../cluster/link.ts'
 import type { HostCommand, HostEvent, MainLink } from '../cluster/link.ts'
 import type { DiskVitals } from '../ports/stats.ts'
@@ -59,7 +59,8 @@ export function startInline(start: HostStart): StartedHost {
 }
 
 /**
- * Log and consensus in threads of their own. A thread that dies is told through the link as `fatal`, with its reason.
+ * Log and consensus in threads of their own. A thread that dies is told through the link as
+ * `fatal`, with its reason.
  * @throws {StoreError} when the log cannot be opened; both threads have ended then.
  */
 export async function startThreads(start: HostStart): Promise<StartedHost> {
@@ -75,7 +76,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
   const report = await firstReport(wal)
   if (report.type === 'refused') {
     await wal.terminate()
-    throw new StoreError(report.code as StoreErrorCode, start.dir, report.because)
+    const { code, because, finding } = report
+    throw new StoreError(code as StoreErrorCode, start.dir, because, undefined, finding)
   }
   const raft = spawn('raft', threadFile('raft'), raftData, [toRaft.port1, toWal.port2])
   const link = new WatchedLink(toRaft.port2, wal, raft)
@@ -88,8 +90,8 @@ export async function startThreads(start: HostStart): Promise<StartedHost> {
 }
 
 /**
- * What crosses between the threads is garbage once it is through, outside of the heap and therefore unseen by it: a small
- * young generation is collected, and that memory given back, all the sooner.
+ * What crosses between the threads is garbage once it is through, outside of the heap and therefore
+ * unseen by it: a small young generation is collected, and that memory given back, all the sooner.
  */
 const SEMI_SPACE_MEGABYTES_MAX = 2
 
@@ -99,8 +101,8 @@ function spawn(
   data: WalThreadData | RaftThreadData,
   transferList: MessagePort[],
 ): Worker {
-  // Not by `resourceLimits`, which the option that the process was started with goes before. The heap of this thread was
-  // laid out by then, and stays as it is.
+  // Not by `resourceLimits`, which the option that the process was started with goes before. The
+  // heap of this thread was laid out by then, and stays as it is.
   setFlagsFromString(`--max-semi-space-size=${SEMI_SPACE_MEGABYTES_MAX}`)
   return new Worker(file, { name, workerData: data, transferList })
 }

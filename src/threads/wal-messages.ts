@@ -13,7 +13,10 @@ export interface WalThreadData {
   readonly port: MessagePort
 }
 
-/** From the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a buffer given away. */
+/**
+ * From the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a buffer given
+ * away.
+ */
 export type WalCommand =
   | {
       readonly type: 'write'
@@ -53,4 +56,10 @@ export type WalReport =
       readonly committedIndex: Index
       readonly repair: LogRepair | null
     }
-  | { readonly type: 'refused'; readonly because: string; readonly code: string }
+  | {
+      readonly type: 'refused'
+      readonly because: string
+      readonly code: string
+      /** Without the remedy; that of `StoreError`. */
+      readonly finding?: string
+    }

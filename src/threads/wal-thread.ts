@@ -13,7 +13,8 @@ import { systemClock } from '../lib/clock.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messages.ts'
 
-// Thread of the log: its writes and syncs block, and nothing else lives here that they could hold up.
+// Thread of the log: its writes and syncs block, and nothing else lives here that they could hold
+// up.
 
 const { dir, options, port } = workerData as WalThreadData
 const main = present(parentPort, 'the log has a thread of its own')
@@ -34,8 +35,9 @@ function open(): FileDisk | null {
     report({ type: 'opened', boot: restored.boot, cutBytes, committedIndex, repair })
     return disk
   } catch (error) {
-    const code = error instanceof StoreError ? error.code : ''
-    report({ type: 'refused', because: error instanceof Error ? error.message : '', code })
+    const because = error instanceof Error ? error.message : ''
+    const known = error instanceof StoreError ? { code: error.code, finding: error.finding } : null
+    report({ type: 'refused', because, ...(known ?? { code: '' }) })
     raft.close()
     return null
   }

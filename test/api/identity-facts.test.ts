@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { traceMsMax } from '../../src/api/operations/identity-trace.ts'
+import { traceMsMax } from '../../src/api/operations/network/identity-trace.ts'
 import { management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'

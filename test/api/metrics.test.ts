@@ -77,6 +77,7 @@ test('what runs, how large the network is, what is wrong and what ends is there 
   expect(text).toContain('flotilla_log_in_failures_total{status="401"} 1\n')
   const end = /^flotilla_certificate_not_after_timestamp_seconds\{certificate="issuing"\} (\d+)$/m
   expect(Number(end.exec(text)?.[1]) * 1000).toBeGreaterThan(controller.clock.nowMs())
+  expect(text).toContain('certificate="server console.example.org"} 2000000000\n')
   expect(text).toMatch(/^flotilla_member_lag_entries\{member="ctrl2"\} 40$/m)
   expect(text).toMatch(/^flotilla_member_last_contact_seconds\{member="ctrl2"\} 1.5$/m)
   expect(text).toMatch(/^flotilla_member_connected\{member="ctrl2"\} 0$/m)

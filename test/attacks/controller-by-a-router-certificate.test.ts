@@ -22,10 +22,10 @@ async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<Scr
   const attacker = await network.controller('ctrl1', { key, claimedId })
   const known = { endpoints: [attacker.address], controllers: [], apis: [], trustDomain }
   writeEndpoints(network.path('endpoints.yml'), known)
-  const before = network.logged('controller not reached').length
+  const before = network.logged('cannot reach a controller').length
   await network.running([attacker.address])
   await eventually(
-    () => network.logged('controller not reached').length + attacker.received.length,
+    () => network.logged('cannot reach a controller').length + attacker.received.length,
   ).toBeGreaterThan(before)
   return attacker
 }

@@ -84,7 +84,7 @@ test('a router that stands where another is dialed has no link', async () => {
   controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
   await eventually(() => network.logged('no link to the router')).toHaveLength(1)
   expect(JSON.stringify(network.logged('no link to the router')[0]?.fields)).toContain(
-    'its certificate is not that of the router',
+    'its certificate belongs to another router',
   )
   expect(attacker.logged('link refused'), 'no hello was said').toEqual([])
   await attacker.close()

@@ -11,7 +11,7 @@ const ALL = [1, 2, 3] as const
 
 /** Words of the log by which a controller tells what it did about damage. */
 const DEEDS = {
-  'log repaired': /log restarted after the applied state/g,
+  'log repaired': /the log restarts after the applied state/g,
   'debt paid': /cleared: the log was damaged and may lack/g,
   'state given up': /discarded; will be rebuilt from the log or peers/g,
   'entered anew': /re-admitted with an empty data folder/g,

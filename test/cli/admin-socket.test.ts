@@ -14,6 +14,7 @@ import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import { fabric, management } from '../api/support/caller.ts'
+import { answerTo, WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { serveSocket } from './served-socket.ts'
 import type { ServedSocket } from './served-socket.ts'
@@ -120,7 +121,7 @@ test('While the state is not to be answered from, the cluster can still be looke
 test('What is about the session of a caller is refused in one sentence, and done with a session', async () => {
   const path = `${management}/current-identity`
   const refused = await faultOf(askController(folder, get(path)))
-  expect(refused.message).toContain('who asks at the admin socket has none')
+  expect(refused.message).toContain('the admin socket has none')
   const session = server.controller.openSession('alice-id')
   expect(await statusWith({ 'net-session': session }, path)).toBe(200)
 })
@@ -200,6 +201,21 @@ test('Events are followed at the socket for as long as it is open', async () => 
   const ended = new Promise((done) => answer.on('close', done))
   await server.close()
   await ended
+})
+
+test('A web socket of events is opened at the socket without a session, and by a good one alone', async () => {
+  const path = join(folder, 'admin.sock')
+  const forged = new WebSocketClient({ path }, 'forged')
+  await eventually(() => expect(forged.head).toContain('HTTP/1.1 401'))
+  const follower = new WebSocketClient({ path }, null)
+  await eventually(() => expect(follower.head).toContain('HTTP/1.1 101'))
+  follower.ask({ format: 'json', subscriptions: [{ type: 'entityChange' }] })
+  expect(await answerTo(follower)).toEqual({ isSuccess: true, text: 'success' })
+  const body = { name: 'wiki', encryptionRequired: true }
+  await askController(folder, post(`${management}/services`, body))
+  await eventually(() => expect(JSON.stringify(follower.events)).toContain('wiki'))
+  await server.close()
+  await eventually(() => expect(follower.isClosed).toBe(true))
 })
 
 test('who asks at the socket is the user of the controller or root, whatever it says of itself', async () => {

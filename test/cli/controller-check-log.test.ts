@@ -50,7 +50,7 @@ test('a damaged log is told as what a start would repair, where there are others
   knowVoters('ctrl1', 'ctrl2')
   expect(check()).toEqual({
     faults: [],
-    warnings: [expect.stringMatching(/at byte 4096: .*: a start repairs it from the other/)],
+    warnings: [expect.stringMatching(/at byte 4096: .*; a start repairs it from the other/)],
   })
 })
 

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
@@ -185,7 +186,7 @@ describe('Preflight', () => {
     const first = await preflight(config(environment), Date.now())
     expect(first.faults).toEqual([])
     expect(first.warnings.join('\n')).toMatch(
-      /backup\.recipient: .*does not exist; no backups are taken.*\nbackup\.hook: .*ENOENT/,
+      /backup\.recipient: .*does not exist; no backups are taken.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
     )
     writeFileSync(recipient, issuer().privateKeyPem)
     const second = await preflight(config(environment), Date.now())
@@ -193,6 +194,10 @@ describe('Preflight', () => {
     writeFileSync(recipient, issuer().certificatePem)
     const third = await preflight(config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }), Date.now())
     expect([third.faults, third.warnings]).toEqual([[], []])
+    mkdirSync(join(folder, 'backups'))
+    const noRoom = { FLOTILLA_BACKUP_HOOK: '', FLOTILLA_LOG_LOW_SPACE_BYTES: `${2 ** 40}` }
+    const fourth = await preflight(config({ ...environment, ...noRoom }), Date.now())
+    expect(fourth.warnings.join('\n')).toMatch(/backup\.folder: .*bytes left, .*; free space there/)
   })
 
   test('warns of the key of a supplied authority that was left on the host', async () => {
@@ -203,6 +208,24 @@ describe('Preflight', () => {
     const { faults, warnings } = await preflight(config(environment), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('keep it offline')
+  })
+
+  test('names a certificate that peers would refuse from a server, or from a client', async () => {
+    await installLeaf({ usages: ['server'] })
+    expect(await onlyFault()).toMatch(/extended key usage lacks clientAuth.*; issue one with/)
+    await installLeaf({ usages: ['client'] })
+    expect(await onlyFault()).toContain('extended key usage lacks serverAuth')
+  })
+
+  test('warns of a certificate for browsers that is no good, and starts all the same', async () => {
+    const path = join(ctrl1, 'config.yml')
+    const text = readFileSync(path, 'utf8')
+    writeFileSync(path, `${text}\nserverCertificates: [{ cert: web.pem, key: web.key }]\n`)
+    const { faults, warnings } = await preflight(config(), Date.now())
+    expect(faults).toEqual([])
+    expect(warnings).toEqual([
+      expect.stringMatching(/^serverCertificates\[0\]: .*web\.pem: file not found; until/),
+    ])
   })
 
   test('names a certificate of a CA that is not trusted', async () => {

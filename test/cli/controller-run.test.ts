@@ -262,7 +262,7 @@ test('damaged meta slots are told at the level of damage, before the peers are a
     () => expect(second.output).toContain('requesting re-admission from 127.0.0.1:1'),
     { timeout: 60_000 },
   )
-  const line = second.output.split('\n').find((one) => one.includes('term and vote are lost'))
+  const line = second.output.split('\n').find((one) => one.includes('can no longer vote'))
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })
 })
 

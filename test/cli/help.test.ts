@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { buildProgram } from '../../src/cli/program.ts'
 import { allCommands } from '../../src/cli/conventions.ts'
+import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
 // Goal: the help of every verb has examples, and each of them is a command line that the program takes.
 
@@ -19,18 +20,6 @@ const withoutOutput = new Set([
   'events',
 ])
 
-function nameOf(command: Command): string {
-  const { parent } = command
-  if (parent === null || parent.parent === null) return command.name()
-  return `${nameOf(parent)} ${command.name()}`
-}
-
-function shownVerbs(program: Command): Command[] {
-  return allCommands(program).filter(
-    (one) => one.commands.length === 0 && one.name() !== 'help' && one.name() !== 'complete-words',
-  )
-}
-
 /** With what commander leaves out of `helpInformation`: the text after the options. */
 function helpOf(command: Command): string {
   let text = ''
@@ -46,16 +35,8 @@ function examplesIn(help: string): string[] {
   return whole.split(/\n| \| /).flatMap((line) => /\bflotilla .*/.exec(line)?.[0] ?? [])
 }
 
-/** As a shell would, up to what it would not hand to the program. */
-function wordsOf(line: string): string[] {
-  const [command = ''] = line.split(/ [<>] |\) /)
-  return (command.match(/'[^']*'|"[^"]*"|[^\s)]+/g) ?? [])
-    .slice(1)
-    .map((word) => word.replaceAll(/^['"]|['"]$/g, ''))
-}
-
 const program = buildProgram()
-const verbs = shownVerbs(program).map((command) => [nameOf(command), command] as const)
+const verbs = shownVerbs(program)
 
 describe('The help of', () => {
   test.each(verbs)('%s has examples that the program takes', async (name, command) => {
@@ -64,7 +45,7 @@ describe('The help of', () => {
     expect(examples.some((line) => line.startsWith(`flotilla ${name}`))).toBe(true)
     for (const example of examples) {
       const words = wordsOf(example)
-      expect(await ranBy(words), example).toBe(verbIn(words))
+      expect(await ranBy(words), example).toBe(verbIn(verbs, words))
     }
   })
 
@@ -111,24 +92,3 @@ test.each(verbs.filter(([name]) => !withoutOutput.has(name)))(
     expect(command.options.some(({ long }) => long === '--json')).toBe(true)
   },
 )
-
-/** The verb that a command line leads to; nothing of it is carried out. */
-async function ranBy(words: readonly string[]): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>()
-  const parsed = buildProgram()
-  for (const command of allCommands(parsed)) {
-    if (command.commands.length === 0) command.action(() => resolve(nameOf(command)))
-  }
-  vi.stubEnv('FLOTILLA_CONFIG', '/etc/flotilla/config.yml')
-  try {
-    await parsed.parseAsync(['node', 'flotilla', ...words])
-  } finally {
-    vi.unstubAllEnvs()
-  }
-  return await promise
-}
-
-function verbIn(words: readonly string[]): string {
-  const found = verbs.map(([name]) => name).filter((name) => words.join(' ').startsWith(name))
-  return found.sort((a, b) => b.length - a.length)[0] ?? words.join(' ')
-}

@@ -308,8 +308,10 @@ describe('A join that is refused', () => {
     const taken = await listener()
     const { port } = taken.address() as AddressInfo
     try {
-      const sentence = await refused(member.ticket(), { bindCluster: `127.0.0.1:${port}` })
-      expect(sentence).toContain(`127.0.0.1:${port} is in use by another process`)
+      for (const flag of ['bindCluster', 'bindRouter', 'bindApi']) {
+        const sentence = await refused(member.ticket(), { [flag]: `127.0.0.1:${port}` })
+        expect(sentence, flag).toContain(`127.0.0.1:${port} is in use by another process`)
+      }
     } finally {
       taken.close()
     }
@@ -342,7 +344,7 @@ describe('The members of a ticket', () => {
     const reached = await checkMembers(parseTicket(text), checks)
     expect(reached.map(({ id }) => id)).toEqual(['ctrl1'])
     expect(checks.checks[0]).toMatchObject({ check: 'members', result: 'warning' })
-    expect(checks.checks[0]?.detail).toContain(`${nowhere} refuses connections`)
+    expect(checks.checks[0]?.detail).toContain(`${nowhere} refused the connection`)
     const sentence = await refused(member.ticket({ addresses: [nowhere] }))
     expect(sentence).toContain('no member of the ticket is reachable')
     expect(existsSync(etc)).toBe(false)
@@ -352,7 +354,7 @@ describe('The members of a ticket', () => {
     const other = await FakeMember.start()
     try {
       const sentence = await refused(member.ticket({ addresses: [other.address] }))
-      expect(sentence).toContain('shows a certificate of another CA')
+      expect(sentence).toContain('presented a certificate of an unknown CA')
       expect(other.received).toHaveLength(0)
     } finally {
       await other.close()

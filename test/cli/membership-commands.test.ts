@@ -76,6 +76,8 @@ describe('Asked through the admin socket', () => {
     revoke: (id) => {
       asked.push(['revoke-ticket', { id }])
       if (id === 't2') return Promise.resolve()
+      const detail = `joinTicket with id ${id} not found`
+      if (id === 'ID') return Promise.reject(new Problem('NOT_FOUND', { detail }))
       return Promise.reject(new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 has joined' }))
     },
     admit: () => Promise.reject(new Problem('TICKET_REFUSED')),
@@ -172,6 +174,9 @@ describe('Asked through the admin socket', () => {
     expect(done.stdout).toContain('revoked ticket t2')
     const refused = await cluster('tickets', 'revoke', 't1')
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('ctrl4 has joined')])
+    const unknown = await cluster('tickets', 'revoke', 'ID')
+    expect(unknown.code).toBe(1)
+    expect(unknown.stderr).toMatch(/no ticket "ID"; 'flotilla cluster tickets list' shows/)
   })
 
   test.each(['8d', '0h', '59s', '1', 'soon'])('refuses a lifetime of %s', async (lifetime) => {
@@ -285,7 +290,7 @@ describe('Asked through the public API with a session', () => {
     const elsewhere = await run(['cluster', 'list', '--url', 'https://127.0.0.1:9'], env)
     expect([elsewhere.code, elsewhere.stderr]).toEqual([
       2,
-      expect.stringContaining('log in with flotilla login https://127.0.0.1:9, or give --ca FILE'),
+      expect.stringContaining('log in with flotilla login https://127.0.0.1:9, or pass --ca FILE'),
     ])
   })
 

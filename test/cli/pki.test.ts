@@ -105,6 +105,8 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
   })
   const pki = pkiControl({
     renewer,
+    serverCertificates: () => [],
+    reload: () => renewer.reload(),
     trustDomain,
     clock: systemClock,
     issuing: () => issuing,
@@ -318,6 +320,25 @@ describe('pki renew-issuing', () => {
     expect(issuing.certificatePem).not.toBe(before.certificatePem)
     // Five years were asked for; no authority outlives its root.
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
+  })
+
+  test('takes one that the operator has had signed elsewhere, with its key or for the key in force', async () => {
+    await serve()
+    const theirs = await createIssuingAuthority({ commonName: 'issuing', root, validity })
+    writeFileSync(join(folder, 'next.pem'), theirs.certificatePem)
+    writeSecretFile(join(folder, 'next.key'), theirs.privateKeyPem)
+    const cert = ['--cert', join(folder, 'next.pem')]
+    const give = (...words: string[]): ReturnType<typeof run> =>
+      run(['pki', 'renew-issuing', '--config', configPath, ...words])
+    // Without its key it would be for the key in force, which it is not.
+    expect((await give(...cert)).stderr).toContain('does not belong to the certificate')
+    const done = await give(...cert, '--key', join(folder, 'next.key'))
+    expect([done.code, done.stderr]).toEqual([0, ''])
+    expect(done.stdout).toContain(`remove ${join(folder, 'next.key')} from this host again`)
+    expect(issuing.privateKeyPem).toBe(theirs.privateKeyPem)
+    expect((await give()).code).toBe(2)
+    expect((await give('--key', join(folder, 'next.key'))).code).toBe(2)
+    expect((await renewIssuing(...cert)).code).toBe(2)
   })
 
   test('refuses a key that is not the root, and one that others can read', async () => {

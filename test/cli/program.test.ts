@@ -71,8 +71,31 @@ describe('The command line', () => {
     })
   })
 
-  test('suggests the verb that was meant', async () => {
-    expect((await run(['quickstrat'])).stderr).toContain('Did you mean quickstart?')
+  test.each([
+    ['quickstrat', "unknown command 'quickstrat'; did you mean 'flotilla quickstart'?"],
+    ['statsu', "unknown command 'statsu'; did you mean 'flotilla cluster status'?"],
+    ['status', "did you mean 'flotilla cluster status' or 'flotilla cluster upgrade status'?"],
+    ['members', "did you mean 'flotilla cluster list'?"],
+    ['help cluster statsu', "did you mean 'flotilla cluster status'?"],
+    ['cluster snapshot sav', "did you mean 'flotilla cluster snapshot save'?"],
+    ['xyzzy', "unknown command 'xyzzy'; flotilla --help lists all"],
+  ])('suggests the command that was meant by %s', async (line, sentence) => {
+    expect((await run(line.split(' '))).stderr).toContain(sentence)
+  })
+
+  test('shows the whole line where an argument is missing', async () => {
+    const { stderr } = await run(['cluster', 'promote'])
+    expect(stderr).toContain("missing required argument 'id'")
+    expect(stderr).toContain('usage: flotilla cluster promote [options] <id>')
+  })
+
+  test.each(['ctrl1:1280', 'http://ctrl1:1280/'])('knows the address meant by %s', async (text) => {
+    const { stderr } = await run(['login', text, '--user', 'admin'])
+    expect(stderr).toContain('did you mean https://ctrl1:1280?')
+  })
+
+  test('says how to list where get names no record', async () => {
+    expect((await run(['get', 'identities'])).stderr).toContain('flotilla list identities')
   })
 
   test.each([[['--help']], [['quickstart', '--help']], [['cluster', 'status', '--help']]])(
@@ -223,7 +246,7 @@ describe('The cluster verbs', () => {
     expect(stdout).toMatch(
       /^ctrl1 +leader +3 +9 +8 +7 +6:001122334455 +0 ms ago +v0\.1\.0 +127\.0\.0\.1:1480$/m,
     )
-    expect(stdout).toMatch(/^ctrl2 +unknown .* never +- +127\.0\.0\.1:1480$/m)
+    expect(stdout).toMatch(/^ctrl2 +unreachable +- .* never +- +127\.0\.0\.1:1480$/m)
   })
 
   test('status tells people which feature level is in force, and who holds the next one back', () => {

@@ -125,9 +125,9 @@ test('the records are as they were, after a preview and the id of the cluster', 
   const silent = await restore()
   expect(silent.code).toBe(1)
   expect(silent.stdout).toMatch(/^apiSession +0 +0 +1\nservice +1 +1 +0$/m)
-  expect(silent.stderr).toMatch(/nothing was changed; pass --confirm \S+ to proceed\n$/)
+  expect(silent.stderr).toMatch(/nothing was changed\. Pass --confirm \S+ to proceed\n$/)
   const mistyped = await restore('--confirm', 'yes')
-  expect(mistyped.stderr).toMatch(/confirmation does not match .*: nothing was changed\n$/)
+  expect(mistyped.stderr).toMatch(/confirmation does not match .*; nothing was changed\n$/)
   expect([damaged.name('s0'), damaged.name('s1')]).toEqual(['renamed', undefined])
 
   const restored = await restore('--confirm', damaged.clusterId)
@@ -168,13 +168,15 @@ test('what stands in the way is said in one sentence, and nothing is changed', a
     return stderr
   }
   damaged.away = ['ctrl2']
-  expect(await refused()).toMatch(/ctrl2 cannot be reached; start or remove what is away/)
+  expect(await refused()).toMatch(/unreachable: ctrl2; start or remove first/)
   damaged.away = []
   damaged.level = 1
-  expect(await refused()).toMatch(/needs feature level 2 and level 1 is in force/)
+  expect(await refused()).toMatch(/needs feature level 2, the cluster is at 1/)
   damaged.level = 2
-  expect(await refused('--if-index', '5')).toMatch(/records were written after index 5/)
-  expect(await refused('--sha256', 'ab'.repeat(32))).toMatch(/use the file that was noted/)
+  expect(await refused('--if-index', '5')).toMatch(
+    /after index 5; nothing was changed; look at .*snapshot diff/,
+  )
+  expect(await refused('--sha256', 'ab'.repeat(32))).toMatch(/use another copy/)
   damaged.of.refused = 'NODE_QUARANTINED'
   expect(await refused()).toMatch(/is quarantined because its state/)
   damaged.of.refused = null
@@ -224,7 +226,9 @@ test('a backup of another cluster has to be meant, and its second factors go on 
   writeFileSync(file, await ofAnotherCluster())
   const refused = await restore('--confirm', damaged.clusterId)
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toMatch(/of cluster another-cluster and this is .*pass --other-cluster/)
+  expect(refused.stderr).toMatch(
+    /belongs to cluster another-cluster, this is .*pass --other-cluster/,
+  )
   expect(damaged.name('s1')).toBeUndefined()
   const restored = await restore('--confirm', damaged.clusterId, '--other-cluster')
   expect(restored.code, restored.stderr).toBe(0)

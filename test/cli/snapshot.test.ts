@@ -13,6 +13,7 @@ import { beforeEach, expect, test } from 'vitest'
 
 import { askController } from '../../src/cli/cluster/admin-client.ts'
 import { Problem } from '../../src/lib/problems.ts'
+import type { ScheduledBackups } from '../../src/ports/backup-control.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { composeConfig } from '../../src/config/compose.ts'
@@ -108,7 +109,7 @@ test('save writes what the controller hands out, and never over a file', async (
   const again = await snapshot(...words)
   expect(again).toMatchObject({
     code: 1,
-    stderr: `flotilla: ${target} is there already and is left as it is; name another file\n`,
+    stderr: `flotilla: ${target} already exists; choose another file\n`,
   })
   expect((await snapshot('verify', target, '--key', keyFile)).code).toBe(0)
   expect(served.unexpected).toEqual([])
@@ -120,7 +121,7 @@ test('secrets are in the clear only where that is said', async () => {
   const silent = await snapshot('save', target, '--data', dir)
   expect(silent.code).toBe(2)
   expect(silent.stderr).toMatch(
-    /give --recipient PUBLIC\.pem to encrypt it, --plaintext .* or --without-secrets/,
+    /pass --recipient PUBLIC\.pem to encrypt it, --plaintext .* or --without-secrets/,
   )
   const both = await snapshot('save', target, '--data', dir, '--plaintext', '--recipient', 'x')
   expect(both.code).toBe(2)
@@ -151,7 +152,7 @@ test('a state that is found wrong in between leaves no file, and the next backup
   const told = served.actions.all.map(({ outcome, reason }) => `${reason}: ${outcome}`)
   expect(told).toEqual(
     ['requested', 'TIMEOUT', 'requested', 'done'].map(
-      (outcome) => `with secrets, in the clear: ${outcome}`,
+      (outcome) => `with secrets, unencrypted: ${outcome}`,
     ),
   )
 })
@@ -180,14 +181,14 @@ test('save names the controller to ask, and says when it does not run', async ()
 test('verify tells what it could look at, and refuses what was changed or is not what was noted', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
-  expect(without.stdout).toMatch(/is whole; it is encrypted.*give --key/)
+  expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
   const sha256 = bytes.subarray(-32).toString('hex')
   const whole = await snapshot('verify', file, '--key', keyFile, '--sha256', sha256, '--json')
   expect(whole.code, whole.stderr).toBe(0)
   expect(JSON.parse(whole.stdout)).toMatchObject({ sha256, isWhole: true, isStateChecked: true })
   const other = await snapshot('verify', file, '--sha256', '0'.repeat(64))
   expect(other.code).toBe(1)
-  expect(other.stderr).toMatch(/--sha256 says another one/)
+  expect(other.stderr).toMatch(/not that of --sha256/)
   const changed = Buffer.from(bytes)
   changed[bytes.length >> 1] = (changed[bytes.length >> 1] ?? 0) ^ 1
   writeFileSync(file, changed)
@@ -196,7 +197,37 @@ test('verify tells what it could look at, and refuses what was changed or is not
   expect(damaged.stderr).toMatch(
     /^flotilla: .*a\.backup: frame \d+ of the backup is damaged; use another copy/,
   )
-  expect((await snapshot('verify', join(dir, 'none'))).stderr).toMatch(/ENOENT/)
+})
+
+test('a file that is not there is called so, and nothing is told of making it', async () => {
+  const words = ['--config', configFor(false), '--key', keyFile]
+  for (const verb of [['verify', '--key', keyFile], ['list'], ['diff', ...words]]) {
+    const [name = '', ...more] = verb
+    const done = await snapshot(name, join(dir, 'none.backup'), ...more)
+    expect(done.code).toBe(1)
+    expect(done.stderr).toMatch(/none\.backup does not exist; name a file written by cluster/)
+  }
+})
+
+test('the backups of the schedule are listed by the controller, or why there are none', async () => {
+  const words = ['cluster', 'backups', '--config', configFor(false)]
+  const listing = async (found: ScheduledBackups): Promise<string> => {
+    const backups = { take: () => Promise.reject(new Error('not asked')), list: async () => found }
+    const server = await serveSocket(join(dir, 'etc', 'data'), { backups })
+    try {
+      return (await runHere(words)).stdout
+    } finally {
+      await server.close()
+    }
+  }
+  mkdirSync(join(dir, 'etc', 'data'))
+  const takenAtMs = Date.UTC(2026, 10, 23, 4)
+  const name = 'flotilla-ctrl1-20261123T040000Z-812.backup'
+  expect(await listing({ isScheduled: true, backups: [{ name, takenAtMs }] })).toBe(
+    `file                                        taken\n${name}  2026-11-23T04:00:00Z\n`,
+  )
+  expect(await listing({ isScheduled: true, backups: [] })).toContain('none yet')
+  expect(await listing({ isScheduled: false, backups: [] })).toContain('set backup.folder')
 })
 
 test('list tells of every backup in a folder, whole or not, and of nothing else', async () => {
@@ -221,7 +252,7 @@ test('diff tells what a restore would bring back, change and remove', async () =
   const words = ['diff', file, '--data', dir, '--key', keyFile]
   const same = await snapshot(...words)
   expect(same.code, same.stderr).toBe(0)
-  expect(same.stdout).toMatch(/bring back +change +remove\napiSession +0 +0 +1\n$/)
+  expect(same.stdout).toMatch(/created +changed +deleted\napiSession +0 +0 +1\n$/)
   await own.put('service', 'later', { name: 'later', encryptionRequired: true })
   await own.patch('service', 's0', { name: 'renamed' })
   await own.remove('service', 's1')
@@ -243,7 +274,7 @@ test('restore makes a controller with a key of its own, where there is none yet'
   const restored = await snapshot('restore', file, config, '--key', keyFile)
   expect(restored.code, restored.stderr).toBe(0)
   expect(restored.stdout).toMatch(/ctrl1 is the first controller of cluster \S+, generation 2\n/)
-  expect(restored.stdout).toMatch(/the key of this controller is new/)
+  expect(restored.stdout).toMatch(/this controller has a new key/)
   const etc = join(dir, 'etc')
   expect(readdirSync(etc).sort()).toEqual([
     'ca.pem',
@@ -257,7 +288,7 @@ test('restore makes a controller with a key of its own, where there is none yet'
   expect(readIdentity(join(etc, 'data'))).toMatchObject({ nodeId: 'ctrl1', generation: 2 })
   const again = await snapshot('restore', file, config, '--key', keyFile)
   expect(again.code).toBe(1)
-  expect(again.stderr).toMatch(/data is not empty and is left as it is/)
+  expect(again.stderr).toMatch(/data is not empty; move it away/)
 })
 
 test('a restore that was cut off before the data folder is done again', async () => {
@@ -276,7 +307,7 @@ test('a restore that was cut off before the data folder is done again', async ()
   expect((await snapshot(...words)).code).toBe(0)
   expect(existsSync(join(etc, '.data.forming'))).toBe(false)
   wasCut('cert.pem')
-  expect((await snapshot(...words)).stderr).toMatch(/is there already and is left as it is/)
+  expect((await snapshot(...words)).stderr).toMatch(/already exists; restore certificate/)
   writeFileSync(join(etc, '.forming'), 'restored\n')
   const again = await snapshot(...words)
   expect(again.code, again.stderr).toBe(0)
@@ -309,13 +340,13 @@ test('restore takes no certificate of another network, and none without its key'
   writeFileSync(join(etc, 'ca.pem'), other.cluster.root.certificatePem)
   const refused = await snapshot('restore', file, config, '--key', keyFile)
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toMatch(/cert\.pem cannot be used \(.*is left as it is; bring back/)
+  expect(refused.stderr).toMatch(/cert\.pem cannot be used \(.*\); restore certificate/)
   expect(parseCertificates(readFileSync(join(etc, 'cert.pem'), 'utf8'))).toHaveLength(
     parseCertificates(certificatePem).length,
   )
   rmSync(join(etc, 'ca.pem'))
   expect((await snapshot('restore', file, config, '--key', keyFile)).stderr).toMatch(
-    /cert\.pem is there already and is left as it is/,
+    /cert\.pem already exists; restore certificate/,
   )
   expect(existsSync(join(etc, 'data'))).toBe(false)
 })
@@ -332,7 +363,7 @@ test('restore refuses another trust domain, another file than was noted, and a k
     'ab'.repeat(32),
   )
   expect(noted.code).toBe(1)
-  expect(noted.stderr).toMatch(/--sha256 says another one/)
+  expect(noted.stderr).toMatch(/not that of --sha256/)
   writeFileSync(keyFile, key.privatePem)
   chmodSync(keyFile, 0o644)
   expect((await snapshot('restore', file, config, '--key', keyFile)).stderr).toMatch(/chmod 600/)
@@ -340,6 +371,6 @@ test('restore refuses another trust domain, another file than was noted, and a k
   writeFileSync(config, readFileSync(config, 'utf8').replace(TRUST_DOMAIN, 'other.internal'))
   const domain = await snapshot('restore', file, config, '--key', keyFile)
   expect(domain.code).toBe(2)
-  expect(domain.stderr).toMatch(/trustDomain other\.internal, and the backup is of test\.internal/)
+  expect(domain.stderr).toMatch(/trustDomain other\.internal, the backup test\.internal/)
   expect(readdirSync(join(dir, 'etc'))).toEqual(['config.yml'])
 })

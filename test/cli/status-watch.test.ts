@@ -71,7 +71,7 @@ test('elsewhere each look is one line, or one JSON document', async () => {
   const lines = (await watched('lines')).trimEnd().split('\n')
   expect(lines).toHaveLength(3)
   expect(lines[0]).toBe(
-    '1970-01-01T00:00:00.000Z ctrl1: leader ctrl1, term 3, commit 9, applied 8, tolerance 0, silent ctrl2, alarms NO_QUORUM_SPARE',
+    '1970-01-01T00:00:00.000Z ctrl1: leader ctrl1, term 3, commit 9, applied 8, tolerance 0, unreachable ctrl2, alarms NO_QUORUM_SPARE',
   )
   const documents = (await watched('json')).trimEnd().split('\n')
   const parsed = documents.map((line) => JSON.parse(line) as Record<string, unknown>)

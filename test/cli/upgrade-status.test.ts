@@ -44,20 +44,20 @@ test('a voter that is away holds it back whatever it knew', () => {
   })
   const never = statusOf(2, present, present, { connected: false, version: '', featureLevel: 0 })
   expect(never).toMatchObject({ state: 'waiting', nextFeatureLevel: null })
-  expect(never.advice).toBe('nothing was heard of ctrl3; every other member runs v0.2.0')
+  expect(never.advice).toBe('the versions of ctrl3 are unknown; every other member runs v0.2.0')
 })
 
 test('a learner holds nothing back, but stops when the level is raised without it', () => {
   const status = statusOf(1, present, { ...old, voter: false })
   expect(status.members[1]).toMatchObject({ holdsBack: false })
-  expect(status.members[1]?.action).toContain('it stops when the level is raised')
-  expect(status.advice).toContain('is about to be raised')
+  expect(status.members[1]?.action).toContain('it stops when the level is activated')
+  expect(status.advice).toContain('is about to be activated')
 })
 
 test('it is complete when every member runs one version and its level is in force', () => {
   expect(statusOf(2, present, present)).toMatchObject({
     ...{ state: 'complete', nextFeatureLevel: null },
-    advice: 'the upgrade is complete: every member runs v0.2.0',
+    advice: 'the upgrade is complete; every member runs v0.2.0',
   })
   expect(statusOf(1, present, present)).toMatchObject({ state: 'waiting', nextFeatureLevel: 2 })
   const patched = { ...present, version: 'v0.2.1' }

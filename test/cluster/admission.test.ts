@@ -217,7 +217,7 @@ describe('A ticket', () => {
 
   test.each([
     ['no ticket at all', () => 'hello', 'not a ticket'],
-    ['one cut off', (ticket: string) => ticket.slice(0, -20), 'cut off'],
+    ['one cut off', (ticket: string) => ticket.slice(0, -20), 'truncated'],
     [
       'one of another cluster',
       (ticket: string) =>

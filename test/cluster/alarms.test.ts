@@ -201,10 +201,15 @@ test.each([
   [[], [], -1, 'the members are not known here yet'],
   [['a'], ['a'], 0, 'only one voter'],
   [['a', 'b'], ['a', 'b'], 0, 'losing one more voter stops writes'],
-  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'one more voter may fail'],
+  [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'writes survive the failure of one voter'],
   [['a', 'b', 'c'], ['a', 'c'], 0, 'losing one more voter stops writes'],
   [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 more of b, c are reachable'],
-  [['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e'], 2, '2 more voters may fail'],
+  [
+    ['a', 'b', 'c', 'd', 'e'],
+    ['a', 'b', 'c', 'd', 'e'],
+    2,
+    'writes survive the failure of 2 voters',
+  ],
 ])('of %j with %j connected %i may be lost', (voters, connected, spare, sentence) => {
   const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
   expect(found.spare).toBe(spare)

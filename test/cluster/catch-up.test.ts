@@ -81,8 +81,8 @@ test('a member that needs longer for a snapshot than the log is otherwise kept n
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
   await until('it has the snapshot', () => received(late) > 0, 30_000)
-  // Many times what is kept without a transfer under way, so that without care it would be gone.
-  expect(writer.count()).toBeGreaterThan(1000)
+  // Several times what is kept without a transfer under way, so that without care it would be gone.
+  expect(writer.count()).toBeGreaterThan(300)
   await until('it follows', () => late.machine.count >= leader.machine.count - 100)
   const seen = writer.count()
   await until('it still follows', () => writer.count() > seen + 500)

@@ -13,7 +13,6 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { alarmTable } from '../../src/ports/alarms.ts'
-import type { AlarmFacts } from '../../src/ports/alarms.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import {
@@ -21,6 +20,7 @@ import {
   createRootAuthority,
   issueControllerCertificate,
   issueControllerCertificateFor,
+  issueLeafFor,
   renewIssuingAuthority,
 } from '../../src/pki/authority.ts'
 import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
@@ -42,7 +42,6 @@ let known: CertifiedKey | null
 let nowMs = 0
 let monotonicMs = 0
 let taken: MeshIdentity[] = []
-const expiry = alarmTable.CERTIFICATE_EXPIRES
 let alarms: string[] = []
 let errors: string[] = []
 
@@ -84,8 +83,12 @@ function layOut({ certificatePem, privateKeyPem }: CertifiedKey): void {
   writeFileSync(paths.ca, root.certificatePem)
 }
 
-function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer {
+function renewerOf(
+  hosts: readonly string[] = ['localhost'],
+  isRenewedElsewhere = false,
+): CertificateRenewer {
   return new CertificateRenewer({
+    isRenewedElsewhere,
     selfId: 'ctrl1',
     trustDomain: 'test.example',
     paths,
@@ -94,8 +97,7 @@ function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer
     issuing: () => known,
     onRenewed: (identity) => taken.push(identity),
     alarms: {
-      raise: (code, facts) =>
-        alarms.push(`${code} ${expiry.text(facts as AlarmFacts<'CERTIFICATE_EXPIRES'>)}`),
+      raise: (code, facts) => alarms.push(`${code} ${alarmTable[code].text(facts as never)}`),
       clear: (code) => alarms.push(`clear ${code}`),
     },
     clock: { nowMs: () => nowMs, monotonicMs: () => monotonicMs },
@@ -290,7 +292,7 @@ describe('A leaf from elsewhere', () => {
     const other = await leafBy(foreignIssuing, days(0, 600))
     const next = await sameKey(days(0, 600))
     const broken: [string, () => void][] = [
-      ['another key than the one by which the members know', () => layOut(other)],
+      ['another key than the one in the member record', () => layOut(other)],
       ['no PEM certificate found', () => writeFileSync(paths.cert, 'half a fil')],
       ['file not found', () => rmSync(paths.cert)],
       ['it expired at', () => writeFileSync(paths.cert, pemBefore)],
@@ -316,11 +318,42 @@ describe('A leaf from elsewhere', () => {
       expect(errors).toHaveLength(1)
       await expect(renewer.reload()).rejects.toThrow(sentence)
       expect(taken).toEqual([])
+      expect(alarms.at(-1)).toMatch(/^CERTIFICATE_REFUSED certificate files rejected: /)
+      expect(alarms.at(-1)).toContain(sentence)
     }
     layOut({ certificatePem: next, privateKeyPem: leaf.privateKeyPem })
     await lookTwice(renewer)
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
     expect(renewer.view().refused).toBeNull()
+    expect(alarms.at(-1)).toBe('clear CERTIFICATE_REFUSED')
+  })
+
+  test('is not taken without the usages of a server and of a client', async () => {
+    const renewer = renewerOf()
+    const [own] = parseCertificates(leaf.certificatePem)
+    const spki = Uint8Array.from(own.native.publicKey.export({ type: 'spki', format: 'der' }))
+    const content = { issuer: foreignIssuing, commonName: 'ctrl1', hosts: ['localhost'] }
+    const uris = ['spiffe://test.example/controller/ctrl1']
+    for (const [usage, missing] of [
+      ['server', 'clientAuth'],
+      ['client', 'serverAuth'],
+    ] as const) {
+      const leafOf = { ...content, uris, usages: [usage], validity: days(0, 600) } as const
+      writeFileSync(paths.cert, await issueLeafFor(leafOf, spki))
+      await expect(renewer.reload()).rejects.toThrow(`extended key usage lacks ${missing}`)
+    }
+    expect(taken).toEqual([])
+  })
+
+  test('is left to its issuer though the cluster could renew it, when the configuration says so', async () => {
+    leaf = await leafBy(issuing, days(0, 300))
+    layOut(leaf)
+    const renewer = renewerOf(['localhost'], true)
+    nowMs = at(299)
+    await lookTwice(renewer)
+    await expect(renewer.renew()).rejects.toThrow('renewCommand')
+    expect(taken).toEqual([])
+    expect(renewer.view().isRenewedHere).toBe(false)
   })
 
   test('becomes one that the cluster renews when its files are exchanged for such', async () => {

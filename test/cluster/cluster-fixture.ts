@@ -10,7 +10,7 @@ import type { ClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts
 import type { MemberMemory } from '../../src/cluster/soft-state/known-members.ts'
 import type { QuarantineMark } from '../../src/cluster/divergence/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
-import { ConsensusThread } from '../../src/cluster/consensus-thread.ts'
+import { ConsensusThread } from '../../src/cluster/consensus/consensus-thread.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { inlineLink } from '../../src/cluster/link.ts'
 import type { SelfRefusal } from '../../src/cluster/link.ts'

@@ -31,8 +31,9 @@ test('the one whose log goes furthest goes on alone, and the operator reads what
   })
   const warnings = planned.ok ? planned.plan.warnings.join('\n') : ''
   expect(warnings).toContain('after 2026-01-02T00:00:00.000Z (index 100 of term 5)')
-  expect(warnings).toContain('2 entries after index 98 may be uncommitted')
+  expect(warnings).toContain('entries after index 98 (2) may be uncommitted')
   expect(warnings).toContain('no data of c, d, e was inspected')
+  expect(warnings).toContain('of b, c, d, e; if one of them runs, or is recovered elsewhere')
 })
 
 test('a survivor that holds less is refused, by term before index, unless the loss is accepted', () => {

@@ -165,14 +165,17 @@ async function contents(store: LevelStateStore): Promise<string[]> {
 const whole = recordsOfSource.map(({ key, value }) => `${key}=${value}`)
 
 test('a transfer whose connection breaks over and over goes on where it was, and arrives whole', async () => {
-  const { to, from, sent, done, sender, breakOff, reconnect } = await rig()
+  const { to, from, wire, sent, done, sender, breakOff, reconnect } = await rig()
+  // The wire itself goes down with every eighth chunk, so a slow machine sees as many breaks.
+  wire.alter = (chunk) => {
+    if (sent.length % 8 === 0) wire.isUp = false
+    return chunk
+  }
   sender.start('slow', 1)
   let breaks = 0
-  let newest = 0
   while (done.length === 0) {
-    await until('some more of it was sent', () => sent.length > newest + 7 || done.length > 0)
+    await until('the wire is down, or all was sent', () => !wire.isUp || done.length > 0)
     if (done.length > 0) break
-    newest = sent.length
     breakOff()
     breaks += 1
     // Written to meanwhile: what is sent is the state of when it was begun.
@@ -240,7 +243,7 @@ test('a receiver whose disk has no room beyond its reserve stops taking chunks b
   }
   sender.start('slow', 1)
   await until('it is given up', () => done.length > 0)
-  expect(failures).toEqual([expect.stringContaining('kept in reserve')])
+  expect(failures).toEqual([expect.stringContaining('less than log.lowSpaceBytes')])
   await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
   expect(await contents(to.store)).toEqual(['old=state'])
 })

@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import {
@@ -88,11 +88,10 @@ threads: yes
 colour: blue
 `
     expect(faultsOf(text)).toEqual([
-      `${FILE}:17: colour: unknown key; known here are id, data, trustDomain, identity, cluster, routers, web, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
+      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, renewal, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
       `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
       `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
       `${FILE}:6: identity.kei: unknown key; did you mean identity.key?`,
-      `${FILE}:4: identity.key: is missing; expected a path`,
       `${FILE}:7: identity.ca: expected a path, found 5`,
       `${FILE}:9: cluster.bind: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1"`,
       `${FILE}:10: cluster.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets, found "127.0.0.1:99999"`,
@@ -139,7 +138,9 @@ colour: blue
 
   test('that is no YAML is refused with the line; so is a key given twice', () => {
     expect(faultsOf('id: ctrl1\ndata: [')[0]).toMatch(/config\.yml:2: /)
-    expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([`${FILE}:14: Map keys must be unique`])
+    expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([
+      `${FILE}:14: invalid YAML: the same key is given twice in this section; keep one of them`,
+    ])
     expect(faultsOf('id: a\n---\nid: b\n').join()).toContain('multiple documents')
   })
 
@@ -163,7 +164,7 @@ describe('Rules between options', () => {
     ['raft: {electionTimeoutMaxMs: 600}', 'raft.electionTimeoutMaxMs: must exceed'],
     ['limits: {writeTimeoutMs: 10000}', 'limits.writeTimeoutMs: must be below'],
     ['logFile: {path: data/log}', 'logFile.path: must be outside of data (/etc/flotilla/data)'],
-    ['backup: {folder: /b}', 'backup.folder: needs backup.recipient beside it'],
+    ['backup: {folder: /b}', 'backup.folder: requires backup.recipient'],
     [
       'backup: {folder: data/b, recipient: k.pem}',
       'backup.folder: must be outside of data (/etc/flotilla/data)',
@@ -183,7 +184,7 @@ describe('Rules between options', () => {
     const listener = (bind: string, apis: string): string =>
       `${GOOD}  - bind: ${bind}\n    advertise: localhost:1290\n    apis: [${apis}]\n`
     expect(faultsOf(listener('127.0.0.1:1290', 'metrics, fabric'))[0]).toContain(
-      'web[1].apis: metrics needs no log-in: give it a listener of its own',
+      'web[1].apis: metrics needs no log-in; move it to a listener of its own',
     )
     for (const host of ['0.0.0.0', '[::]']) {
       expect(faultsOf(listener(`"${host}:1290"`, 'metrics'))[0]).toContain(
@@ -252,6 +253,23 @@ describe('The fingerprint of what must be equal', () => {
 })
 
 describe('A configuration file', () => {
+  test('that is no text is one fault, however many the parser would find in it', () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'flotilla-config-')), 'config.yml')
+    writeFileSync(path, 'id: a\0b\n: : :\n')
+    const loaded = loadControllerConfig(path, {})
+    expect(loaded.ok ? [] : loaded.faults.map(({ problem }) => problem)).toEqual([
+      'is not a text file',
+    ])
+    rmSync(dirname(path), { recursive: true })
+  })
+
+  test('with broken syntax names its first faults, a line each', () => {
+    const text = `web: yes\n${'  - bind: a: b\n'.repeat(50)}`
+    const faults = faultsOf(text)
+    expect(faults.length).toBeLessThanOrEqual(3)
+    for (const fault of faults) expect(fault).toMatch(/^[^:]+:\d+: invalid YAML: .{1,200}$/)
+  })
+
   test('that is missing, a folder, or too large is one fault', () => {
     const folder = mkdtempSync(join(tmpdir(), 'flotilla-config-'))
     const problemOf = (path: string): string => {

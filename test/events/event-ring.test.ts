@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest'
 
 import { EventBus } from '../../src/events/event-bus.ts'
+import { EntryEvents } from '../../src/events/entry-events.ts'
 import type { NewEvent } from '../../src/events/field.ts'
+import type { EntityRecord } from '../../src/lib/entity-record.ts'
+import type { EventNamespace } from '../../src/lib/event-namespaces.ts'
 import { comparePositions, parsePosition, positionText } from '../../src/ports/events.ts'
+import type { EventFilter } from '../../src/ports/events.ts'
 
 function busOf(limits: { eventsKeptMax: number; eventBytesKeptMax: number }): EventBus {
   return new EventBus({
@@ -12,6 +16,21 @@ function busOf(limits: { eventsKeptMax: number; eventBytesKeptMax: number }): Ev
 
 function event(weight = 1): NewEvent {
   return { namespace: 'router', atMs: 1, weight, fields: () => ({ weight }) }
+}
+
+/** That many services are created by one entry: two events each. */
+function created(bus: EventBus, index: number, services: number): void {
+  const changes = Array.from({ length: services }, (_, number) => {
+    const id = `s${index}-${number}`
+    const after: EntityRecord = { ...{ id, name: id }, createdAt: 1, updatedAt: 1, revision: 1 }
+    return { kind: 'service', id, before: undefined, after }
+  })
+  const entry = { index, timeMs: 1, audit: null, changes, policyIds: new Map<string, string>() }
+  bus.emitChanges(new EntryEvents(bus, entry))
+}
+
+function filterOf(...names: readonly EventNamespace[]): EventFilter {
+  return { namespaces: new Set(names), metrics: null, sources: null, entityTypes: null }
 }
 
 const at = (text: string) => parsePosition(text) ?? { generation: 0, index: 0, sequence: 0 }
@@ -39,6 +58,77 @@ describe('The ring', () => {
     bus.noteGap()
     expect(bus.ring.after(at('2:4:1')).isGap).toBe(true)
     expect(bus.ring.at(0)).toBeUndefined()
+  })
+})
+
+describe('An entry in one slot of the ring', () => {
+  const large = { eventsKeptMax: 1000, eventBytesKeptMax: 1_000_000 }
+
+  test('has a number and a place for each of its events', () => {
+    const bus = busOf(large)
+    bus.emitLive(event())
+    created(bus, 6, 2)
+    bus.emitLive(event())
+    expect([bus.ring.first, bus.ring.end]).toEqual([0, 6])
+    const ids = [3, 0, 5, 1, 2, 4].map((number) => bus.ring.at(number)?.id)
+    const live = (sequence: number): string => `2:5:${sequence}@ctrl1`
+    expect(ids).toEqual(['2:6:3', live(1_000_001), live(1_000_002), '2:6:1', '2:6:2', '2:6:4'])
+    expect(bus.ring.at(6)).toBeUndefined()
+  })
+
+  test('is gone on with after the event that was read last', () => {
+    const bus = busOf(large)
+    for (const index of [6, 7, 8]) created(bus, index, 2)
+    const after = (text: string): string | undefined =>
+      bus.ring.at(bus.ring.after(at(text)).number)?.id
+    expect(after('2:5:9')).toBe('2:6:1')
+    expect(after('2:7:0')).toBe('2:7:1')
+    expect(after('2:7:1')).toBe('2:7:2')
+    expect(after('2:7:3')).toBe('2:7:4')
+    expect(after('2:7:4')).toBe('2:8:1')
+    expect(after('2:7:4000')).toBe('2:8:1')
+    expect(after('2:8:4')).toBeUndefined()
+  })
+
+  test('is passed over whole by whoever wants none of it, and its events are told apart by the others', () => {
+    const bus = busOf(large)
+    created(bus, 6, 2)
+    bus.emitLive(event())
+    created(bus, 7, 1)
+    expect(bus.ring.find(0, filterOf('router'))).toBe(4)
+    expect(bus.ring.find(5, filterOf('router'))).toBe(7)
+    expect(bus.ring.find(1, filterOf('entityChange'))).toBe(1)
+    expect(bus.ring.find(4, filterOf('entityChange'))).toBe(5)
+    const services = { ...filterOf('entityChange'), entityTypes: new Set(['identities']) }
+    expect(bus.ring.find(0, services)).toBe(7)
+  })
+
+  test('goes whole when there are too many, and what is gone is not found', () => {
+    const bus = busOf({ eventsKeptMax: 5, eventBytesKeptMax: 1_000_000 })
+    for (const index of [6, 7, 8]) created(bus, index, 2)
+    expect([bus.ring.first, bus.ring.end]).toEqual([8, 12])
+    expect(bus.ring.find(3, filterOf('entityChange'))).toBe(3)
+    expect(bus.ring.at(3)).toBeUndefined()
+    expect(bus.ring.after(at('2:7:4'))).toEqual({ number: 8, isGap: false })
+    expect(bus.ring.after(at('2:7:3')).isGap).toBe(true)
+  })
+
+  test('is divided where it is large, so that the limits hold to the event', () => {
+    const bus = busOf({ eventsKeptMax: 1000, eventBytesKeptMax: 100_000 })
+    created(bus, 6, 600)
+    expect(bus.ring.end).toBe(1200)
+    expect(bus.ring.end - bus.ring.first).toBeLessThanOrEqual(1000)
+    expect(bus.ring.weight).toBeLessThanOrEqual(100_000)
+    expect(bus.ring.at(1199)?.id).toBe('2:6:1200')
+  })
+
+  test('weighs what the records weigh that it holds on to', () => {
+    const bus = busOf(large)
+    created(bus, 6, 1)
+    const one = bus.ring.weight
+    expect(one).toBeGreaterThan(100)
+    created(bus, 7, 3)
+    expect(bus.ring.weight).toBe(4 * one)
   })
 })
 

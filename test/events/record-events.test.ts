@@ -85,3 +85,54 @@ test('a log-in is an API session and an authentication, under ids of their own',
   })
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
 })
+
+test('an event says the same whenever it is first read, whatever became of its records since', async () => {
+  const clock = new ManualClock()
+  const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
+  const cluster = Object.assign(Object.create(controller.cluster), { selfId: 'ctrl3' })
+  const early = eventsOf(machine, cluster, clock)
+  const late = eventsOf(machine, cluster, clock)
+  const readAtOnce: string[] = []
+  await useAndForget()
+  for (const entry of controller.cluster.entries) {
+    machine.apply(entry)
+    const { ring } = early.bus
+    for (let at = ring.first + readAtOnce.length; at < ring.end; at += 1) {
+      readAtOnce.push(ring.at(at)?.text ?? '')
+    }
+  }
+  const readLater = Array.from({ length: late.bus.ring.end }, (_, at) => late.bus.ring.at(at)?.text)
+  expect(readLater).toEqual(readAtOnce)
+  const texts = readAtOnce.join('\n')
+  expect(texts).toContain('"auth_policy_id":"default"')
+  expect(texts).toContain('"roleAttributes":["before"]')
+  await early.stop()
+  await late.stop()
+  await machine.close()
+})
+
+/** An identity logs in; its policy, its attributes and its session are others afterwards, and then it is gone. */
+async function useAndForget(): Promise<void> {
+  const policy = await root.call('POST', `${management}/auth-policies`, {
+    name: 'another',
+    primary: {
+      cert: { allowed: true, allowExpiredCerts: false },
+      extJwt: { allowed: false, allowedSigners: [] },
+      updb: {
+        ...{ allowed: true, lockoutDurationMinutes: 0, maxAttempts: 5, minPasswordLength: 5 },
+        ...{ requireMixedCase: false, requireNumberChar: false, requireSpecialChar: false },
+      },
+    },
+    secondary: { requireTotp: false },
+  })
+  expect(policy.status, policy.text).toBe(201)
+  const { id: authPolicyId } = policy.body.data as { id: string }
+  await root.call('PATCH', `${management}/identities/alice-id`, { roleAttributes: ['before'] })
+  const login = { username: 'alice', password: 'a staple of alice' }
+  const opened = await root.call('POST', `${management}/authenticate?method=password`, login)
+  expect(opened.status).toBe(200)
+  const change = { roleAttributes: ['after'], authPolicyId }
+  const changed = await root.call('PATCH', `${management}/identities/alice-id`, change)
+  expect(changed.status, changed.text).toBe(200)
+  expect((await root.call('DELETE', `${management}/identities/alice-id`)).status).toBe(200)
+}

@@ -112,6 +112,21 @@ test('a caller has so many streams and no more', async () => {
   expect(statuses).toContain(429)
 })
 
+test('an answer that is never sent gives its place back', async () => {
+  const { streams } = controller.events
+  const filter = { namespaces: new Set(['router'] as const), metrics: null, sources: null }
+  const reader = {
+    ...{ identityId: 'somebody', after: null, refusal: () => null },
+    filter: { ...filter, entityTypes: null },
+  }
+  const opened = []
+  for (; streams.hasRoomFor('somebody');) opened.push(streams.open(reader))
+  expect(opened.length).toBeGreaterThan(1)
+  await opened[0]?.chunks[Symbol.asyncIterator]().return?.()
+  expect(streams.hasRoomFor('somebody')).toBe(true)
+  for (const one of opened) await one.chunks[Symbol.asyncIterator]().return?.()
+})
+
 test('what is asked for must be known', async () => {
   expect((await tap('?namespaces=nonsense')).status).toBe(400)
   expect((await tap('?entityTypes=nonsense')).status).toBe(400)

@@ -91,7 +91,7 @@ test('three controllers are backed up under writes, lost, and restored on other 
   await load.end()
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readFileSync(file).includes('PRIVATE KEY')).toBe(false)
-  expect(await succeed(...snapshot, 'verify', file, '--key', privatePath)).toContain('is whole')
+  expect(await succeed(...snapshot, 'verify', file, '--key', privatePath)).toContain('is intact')
   expect(await succeed(...snapshot, 'list', fleet.dir)).toMatch(/ctrl2 .* complete$/m)
   const known = new Set((await allServices(client)).values())
 
@@ -131,7 +131,7 @@ test('what stands in the way is said, and nothing is written', async () => {
   const privatePath = join(fleet.dir, 'backup.key')
   const again = await fleet.restore(4, file, '--key', privatePath)
   expect(again.code).toBe(1)
-  expect(again.stderr).toMatch(/data is not empty and is left as it is/)
+  expect(again.stderr).toMatch(/data is not empty; move it away/)
   const unkeyed = await fleet.restore(1, file)
   expect(unkeyed.code).toBe(1)
   const partial = readdirSync(fleet.dir).filter((name) => name.includes('partial'))

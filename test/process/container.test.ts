@@ -26,6 +26,8 @@ import { until } from './support/client.ts'
 
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)
+/** Between two starts of a command that asks how far it is: each takes processor time from what it asks about. */
+const COMMAND_EVERY_MS = 500
 
 let dir: string
 let port: number
@@ -128,14 +130,14 @@ async function untilWhole(): Promise<void> {
   const explain = (error: unknown): never => {
     throw new Error(`${String(error)}\n${JSON.stringify(Object.fromEntries(told), null, 2)}`)
   }
-  await until('three voters are connected', isWhole, 90_000).catch(explain)
+  await until('three voters are connected', isWhole, 90_000, COMMAND_EVERY_MS).catch(explain)
   for (const name of ['ctrl1', 'ctrl2', 'ctrl3', 'router1']) {
     const isHealthy = async (): Promise<boolean> =>
       await health(name).then(
         () => true,
         () => false,
       )
-    await until(`${name} is healthy`, isHealthy, 60_000).catch(explain)
+    await until(`${name} is healthy`, isHealthy, 60_000, COMMAND_EVERY_MS).catch(explain)
   }
 }
 

@@ -87,7 +87,9 @@ async function bundle(name: string): Promise<Bundle> {
     const { stdout: text } = await run('tar', ['-xzOf', out, path], { maxBuffer: 8 * 1024 * 1024 })
     parts.set(path.slice(path.indexOf('/') + 1), text)
   }
-  await expect(run(flotilla, words, { env: cluster.env })).rejects.toThrow(/exists: name another/)
+  await expect(run(flotilla, words, { env: cluster.env })).rejects.toThrow(
+    /already exists; choose another/,
+  )
   return { parts, missing: (JSON.parse(stdout) as { missing: string[] }).missing }
 }
 
@@ -107,7 +109,7 @@ function unservedIn(file: string, metrics: string): string[] {
 test('of a running controller it holds state, limits, metrics, log and configuration, and no secret', async () => {
   expect(secrets.length).toBeGreaterThan(8)
   const made = await bundle('running')
-  expect(made.missing).toEqual(['disk.json: read only while no controller runs on the data folder'])
+  expect(made.missing).toEqual(['disk.json: read only while the controller is stopped'])
   expect(inPart(made, 'status.json')).toMatchObject({ selfId: 'ctrl1', leaderId: 'ctrl1' })
   expect(inPart(made, 'health.json')).toMatchObject({ role: 'leader', alarms: expect.any(Array) })
   expect(inPart(made, 'raft.json')).toMatchObject({ elections: expect.any(Number) })
@@ -116,7 +118,7 @@ test('of a running controller it holds state, limits, metrics, log and configura
   expect(inPart(made, 'process.json')).toMatchObject({ heap: expect.any(Object) })
   const { backup, id } = inPart(made, 'configuration.json')
   expect(id).toBe('ctrl1')
-  expect(backup).toMatchObject({ hook: '(struck out)', folder: null })
+  expect(backup).toMatchObject({ hook: '(redacted)', folder: null })
   expect(made.parts.get('metrics.txt')).toContain('flotilla_raft_term')
   expect(unservedIn('grafana/flotilla.json', made.parts.get('metrics.txt') ?? '')).toEqual([])
   expect(unservedIn('prometheus/rules.yml', made.parts.get('metrics.txt') ?? '')).toEqual([])

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { allServices, createService, until } from './support/client.ts'
+import { allServices, createService, pause, until } from './support/client.ts'
 import type { Client } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
 // Goal: the leader may die. Nothing acknowledged is lost, nothing with a request id happens twice, and the list of
 // controllers tells the truth meanwhile.
-// Method: three real processes, kill -9 of whoever leads, 24 clients, one third without request ids.
+// Method: three real processes, kill -9 of whoever leads, 12 clients, one third without request ids.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -19,13 +19,14 @@ test('the leader dies three times under load, and every acknowledged write stand
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const fates = new Map<string, 'acknowledged' | 'unknown'>()
   let isOver = false
-  const writers = Array.from({ length: 24 }, async (_, worker) => {
+  const writers = Array.from({ length: 12 }, async (_, worker) => {
     for (let n = 0; !isOver; n += 1) {
       const name = `w-${worker}-${n}`
       fates.set(
         name,
         await createService(clients, worker + n, name, { hasRequestId: worker % 3 !== 0 }),
       )
+      await pause(20)
     }
   })
   for (let round = 0; round < 3; round += 1) {
@@ -97,7 +98,10 @@ test('an integrity run whose leader is killed ends with an error, which every co
     // With all looked at before the signal came nothing was cut off: there is more to look at the next time.
     if (result.error !== '') cut = result
   }
-  expect(cut).toMatchObject({ inProgress: false, error: expect.stringContaining('gave it up') })
+  expect(cut).toMatchObject({
+    inProgress: false,
+    error: expect.stringContaining('stopped before the end of the run'),
+  })
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   for (const client of clients) {
     await until(`${client.baseUrl} shows it`, async () => {

@@ -21,7 +21,7 @@ import { freePortBlock } from '../support/ports.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SECTION = '## A cluster in a minute'
-const OTHER_TERMINAL = '# in another terminal'
+const OTHER_TERMINAL = '# in a third terminal'
 
 let folder: string
 let port: number

@@ -26,7 +26,7 @@ const lostFolder = (k: number): string => join(fleet.dir, `lost-${k}`)
 
 async function expectFenced(k: number): Promise<void> {
   expect(await fleet.ended(k), 'told by a member, it ends in peace').toBe(0)
-  const sentence = `the cluster was recovered without ctrl${k} into generation 2, according to ctrl1`
+  const sentence = `the cluster was recovered without ctrl${k} (generation 2, reported by ctrl1)`
   expect(fleet.log(k)).toContain(sentence)
   fleet.run(k)
   expect(await fleet.ended(k), 'and a restart does not forget it').toBe(1)

@@ -127,7 +127,7 @@ test('with its certificate, key and data a removed controller gets nowhere', asy
   cpSync(stolen, fleet.folder(5), { recursive: true })
   fleet.run(5)
   expect(await fleet.ended(5, 60_000)).toBe(0)
-  expect(fleet.log(5)).toMatch(/was removed in configuration/)
+  expect(fleet.log(5)).toMatch(/was removed from the cluster/)
   await expectMembers(fleet, [1, 2, 3, 4])
   expect(await termOf(1)).toBe(term)
 

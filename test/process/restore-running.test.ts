@@ -88,7 +88,7 @@ test('every controller shows the lost services again in one step, and nobody is 
   const watched = [1, 2, 3].map((k) => watch(k, () => isOver))
   const words = ['cluster', 'snapshot', 'restore', file, '--config', fleet.config(3), '--json']
   const unconfirmed = await fleet.cli(words)
-  expect(unconfirmed.stderr).toMatch(/nothing was changed; pass --confirm/)
+  expect(unconfirmed.stderr).toMatch(/nothing was changed\. Pass --confirm/)
   const restored = await fleet.cli([...words, '--confirm', await clusterId()])
   expect(restored.code, restored.stderr).toBe(0)
   const told = JSON.parse(restored.stdout) as RestoreRunningResult
@@ -132,7 +132,7 @@ test('a leader that is killed while it is staged, and members that start again, 
   for (let number = 1; number < cut.length; number += 1) await stage(number)
   await until('the leader that is gone is missed', async () => {
     const told = await ask('end', end).catch((error: unknown) => String(error))
-    expect(told, 'with a member away').toMatch(/cannot be reached/)
+    expect(told, 'with a member away').toMatch(/unreachable: ctrl/)
     return true
   })
   await fleet.start(leader)

@@ -15,7 +15,7 @@ import type { Client } from './support/client.ts'
 // Method: real processes of the kept package; the next release is this one with support/next-release.ts preloaded. One
 // cluster for all of it.
 
-const eachHost = 'On each host, one after the other'
+const eachHost = 'Upgrade each host'
 const preload = pathToFileURL(join(import.meta.dirname, 'support/next-release.ts')).href
 
 let drill: UpgradeDrill

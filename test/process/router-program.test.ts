@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { freePort } from '../support/ports.ts'
+import { EventTap } from '../events/tap.ts'
 import { Client, until } from './support/client.ts'
 import { flotilla } from './support/cluster.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
@@ -178,13 +179,12 @@ test('answers the health-checks API', async () => {
   client.close()
 })
 
-test('has one link to another router of ours, which every controller shows', async () => {
+test('has one link to another router of ours, which every controller shows and tells of', async () => {
   const name = 'gate 2'
   const admin = await fleet.loggedIn(2)
   const made = await admin.request('POST', '/edge/management/v1/edge-routers', { body: { name } })
   const { id } = made.body.data as { id: string }
   const shown = await admin.request('GET', `/edge/management/v1/edge-routers/${id}`)
-  admin.close()
   const at = (file: string): string => join(fleet.dir, 'router2', file)
   mkdirSync(join(fleet.dir, 'router2'))
   writeFileSync(at('r.jwt'), String((shown.body.data as { enrollmentJwt: string }).enrollmentJwt))
@@ -200,6 +200,11 @@ link: ${linksAt(await freePort())}
   const enrolled = await fleet.cli(['router', 'enroll', at('r.yml'), '--jwt', at('r.jwt')])
   expect(enrolled.code, enrolled.stderr).toBe(0)
   const child = spawn(flotilla, ['router', 'run', at('r.yml')], { env: fleet.env, stdio: 'ignore' })
+  const events = await EventTap.open(
+    `${fleet.url(2)}/fabric/v1/events?namespaces=link`,
+    { 'net-session': admin.token ?? '' },
+    readFileSync(path('router.ca'), 'utf8'),
+  )
   try {
     for (const k of [1, 2, 3]) {
       const client = await fleet.loggedIn(k)
@@ -218,6 +223,16 @@ link: ${linksAt(await freePort())}
     child.kill('SIGTERM')
     await ended
   }
+  // As ctrl2 has seen it: that it came, and that it is gone.
+  const types = (): unknown[] => events.events.map((one) => one['event_type'])
+  await until('ctrl2 tells of the link', () => Promise.resolve(types().includes('fault')))
+  expect(types()[0]).toMatch(/^routerLink(New|DisconnectedDest)$/)
+  const ends = events.events.map((one) =>
+    [one['src_router_id'], one['dst_router_id']].sort().join(),
+  )
+  expect(new Set(ends)).toEqual(new Set([[routerId, id].sort().join()]))
+  events.close()
+  admin.close()
 })
 
 test('stays online on the others while the leader is killed, and comes back to it', async () => {
@@ -267,7 +282,7 @@ test('is disconnected everywhere when it is to enroll again, and online again on
   expect((await admin.request('POST', `${at}/re-enroll`)).status).toBe(200)
   await expectOffline([1, 2, 3])
   await until('its old certificate is refused', () =>
-    Promise.resolve(/controller not reached/.test(output)),
+    Promise.resolve(/cannot reach a controller/.test(output)),
   )
   expect(await stopRouter()).toBe(0)
   const { enrollmentJwt, isVerified } = await shownBy(admin)
@@ -314,7 +329,9 @@ test('forgets a controller that is removed, and is let in by none once it is del
     const closed = left.filter((k) =>
       new RegExp(`"ctrl${k}".*disconnected from controller`).test(output),
     )
-    return Promise.resolve(closed.length === left.length && /controller not reached/.test(output))
+    return Promise.resolve(
+      closed.length === left.length && /cannot reach a controller/.test(output),
+    )
   })
   admin.close()
   expect(await stopRouter()).toBe(0)

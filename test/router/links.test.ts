@@ -201,7 +201,7 @@ describe('A router refuses a link', () => {
       'router3',
       'router1',
       'router2',
-      'the certificate is that of another router',
+      'the certificate belongs to another router',
     ],
     ['that means another router', 'router1', 'router1', 'router3', 'another router was dialed'],
     ['of itself', 'router2', 'router2', 'router2', 'a router has no link to itself'],
@@ -236,7 +236,7 @@ describe('A router refuses a link', () => {
     one.controller.send({ contentType: 1050, body: toBinary(PeerStateChangesSchema, message) })
     await eventually(() => one.network.logged('no link to the router')).toHaveLength(1)
     expect(JSON.stringify(one.network.logged('no link to the router')[0]?.fields)).toContain(
-      'its certificate is not that of the router',
+      'its certificate belongs to another router',
     )
     expect(await linksOf(other)).toEqual([])
   })

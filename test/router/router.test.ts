@@ -84,7 +84,7 @@ describe('A router', () => {
     b.tell([b], 6, true)
     await eventually(() => a.isConnected).toBe(false)
     expect(membersOnDisk()).toEqual(['b'])
-    expect(network.logged('leader known').map(({ fields }) => fields['controllerId'])).toEqual([
+    expect(network.logged('leader changed').map(({ fields }) => fields['controllerId'])).toEqual([
       'a',
       'b',
     ])
@@ -166,7 +166,7 @@ describe('A router refuses to speak to', () => {
     const known = { endpoints: [a.address], controllers: [], apis: [], trustDomain }
     writeEndpoints(network.path('endpoints.yml'), known)
     await network.running([a.address])
-    await eventually(() => network.logged('controller not reached').length).toBe(1)
+    await eventually(() => network.logged('cannot reach a controller').length).toBe(1)
     expect(network.logged('connected to controller')).toEqual([])
     expect(a.received).toEqual([])
   })
@@ -177,7 +177,7 @@ describe('A router refuses to speak to', () => {
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['other.test']) })
     const b = await network.controller('b', { key: await other.leaf('b', [uri], ['127.0.0.1']) })
     await network.running([a.address, b.address])
-    await eventually(() => network.logged('controller not reached').length).toBe(2)
+    await eventually(() => network.logged('cannot reach a controller').length).toBe(2)
     expect([...a.hellos, ...b.hellos]).toEqual([])
     await other.close()
   })
@@ -383,7 +383,7 @@ describe('A router that is debugged', () => {
 
 describe('A router does not start', () => {
   test.each([
-    ['r.cert', null, /^identity\.cert: .*r\.cert is not there: enroll this router first/],
+    ['r.cert', null, /^identity\.cert: .*r\.cert does not exist; enroll this router first/],
     ['r.key', null, /^identity\.key: .*cannot be read/],
     ['r.ca', 'nothing', /^identity\.ca: no PEM certificate found/],
     ['r.cert', 'r.server.cert', /^identity\.key: the private key does not belong/],

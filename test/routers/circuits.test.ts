@@ -13,11 +13,17 @@ import type { Route } from '../../proto/gen/router_pb.ts'
 import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
 import { int32Value, readInt32, readText, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { DialCounter } from '../../src/events/sources/dial-counter.ts'
+import { EventBus } from '../../src/events/event-bus.ts'
+import { eventLimits } from '../../src/events/limits.ts'
+import { LiveFollower } from '../../src/events/sources/live-follower.ts'
+import { Sampler } from '../../src/events/sources/sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Host } from '../../src/ports/hosts.ts'
+import { NO_VITALS } from '../../src/ports/stats.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
-import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
+import { circuitFact, circuitTable } from '../../src/routers/circuits/circuit-table.ts'
 import type { CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
 import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
 import { LinkTable } from '../../src/routers/links/link-table.ts'
@@ -37,6 +43,7 @@ let stage: RouterStage
 let links: LinkTable
 let duty: CircuitDuty
 let circuits: CircuitTable
+let told: EventLog
 let judged: JudgedClaim
 let hosts: Host[]
 let claims: ClientClaim[]
@@ -49,9 +56,12 @@ beforeEach(() => {
   encryptionRequired = false
   hosts = [host('t1', 'er2')]
   const { channels } = stage
-  circuits = circuitTable('ctrl1', (id, message) => {
-    channels.connection(id)?.channel.send(message)
-  })
+  told = new EventLog()
+  circuits = circuitTable(
+    'ctrl1',
+    (id, message) => channels.connection(id)?.channel.send(message),
+    (circuit) => told.tell(circuitFact(circuit, 'deleted')),
+  )
   links = new LinkTable({
     owner: 'ctrl1',
     isBarred: () => false,
@@ -75,6 +85,7 @@ beforeEach(() => {
       isEndOnly: () => false,
     },
     connection: (id) => channels.connection(id),
+    tell: told.tell,
   })
   channels.add(duty)
   channels.add(
@@ -120,10 +131,16 @@ const unroutes = (pipe: Pipe) =>
     return [circuitId, now]
   })
 
-async function answer(pipe: Pipe, route: Route | undefined, error: string | null = null) {
+async function answer(
+  pipe: Pipe,
+  route: Route | undefined,
+  error: string | null = null,
+  code: number | null = null,
+) {
   const headers: ChannelMessage['headers'] = new Map([
     [1101, int32Value(route?.attempt ?? 0)],
     error === null ? [1102, Uint8Array.of(1)] : [1103, textValue(error)],
+    ...(code === null ? [] : ([[1104, Uint8Array.of(code)]] as const)),
     ...(error === null ? ([[1110, textValue('seen by the host')]] as const) : []),
   ])
   pipe.say({ contentType: 1022, headers, body: textValue(route?.circuitId ?? '') })
@@ -233,6 +250,110 @@ describe('a circuit', () => {
     er1.destroy()
     await settle()
     expect(circuits.get(id)).toBeDefined()
+  })
+})
+
+type EventJson = Readonly<Record<string, unknown>>
+
+/** What events come of that which the duty tells. */
+class EventLog {
+  readonly #bus = new EventBus({
+    ...{ selfId: 'ctrl1', generation: 1, startedAtMs: 1, limits: eventLimits },
+    appliedIndex: () => 7,
+  })
+  readonly #dials = new DialCounter(systemClock.nowMs())
+  readonly #live = new LiveFollower({
+    ...{ bus: this.#bus, clock: systemClock, dials: this.#dials, isConnected: () => true },
+    state: { findAll: () => [] },
+  })
+  readonly tell = this.#live.tell
+
+  /** Of one namespace, once everything told so far has become events. */
+  async of(namespace: string): Promise<EventJson[]> {
+    await new Promise((resolve) => setImmediate(resolve))
+    const { ring } = this.#bus
+    return Array.from(
+      { length: ring.end },
+      (_, at) => JSON.parse(ring.at(at)?.text ?? '{}') as EventJson,
+    ).filter((one) => one['namespace'] === namespace)
+  }
+
+  /** The interval is over, and somebody reads. */
+  async counts(): Promise<EventJson[]> {
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#bus.want(['service'])
+    const cluster = { selfId: 'ctrl1', members: () => [], leaderId: () => null }
+    new Sampler({
+      ...{ bus: this.#bus, clock: systemClock, dials: this.#dials, vitals: () => NO_VITALS },
+      cluster: { ...cluster, leaderContactMs: () => 0 },
+      state: { count: () => 0, appliedIndex: 7 },
+      ...{ metricsIntervalMs: 1000, entityCountIntervalMs: 1000 },
+    }).tellDials()
+    return await this.of('service')
+  }
+}
+
+describe('Events tell', () => {
+  test('of a circuit as it is laid, goes another way and ends', async () => {
+    const { id } = await laid()
+    await stage.dial('er3')
+    linked('l2', 'er1', 'er3')
+    linked('l3', 'er3', 'er2')
+    links.lost('er1', 'l1', 1)
+    links.lost('er3', 'l3', 1)
+    await settle()
+    const [created, changed, deleted, ...more] = await told.of('circuit')
+    expect(more).toEqual([])
+    const ends = { version: 2, circuit_id: id, client_id: 'i1', service_id: 's1' }
+    const tags = { clientId: 'i1', hostId: 'i2', serviceId: 's1' }
+    expect(created).toMatchObject({
+      ...{ ...ends, event_type: 'created', terminator_id: 't1', instance_id: '', link_count: 1 },
+      path: { nodes: ['er1', 'er2'], links: ['l1'], ingress_id: '', egress_id: '' },
+      ...{ tags, event_src_id: 'ctrl1', creation_timespan: expect.any(Number) as number },
+    })
+    expect(changed).toMatchObject({
+      ...{ ...ends, event_type: 'pathUpdated', link_count: 2 },
+      path: { nodes: ['er1', 'er3', 'er2'], links: ['l2', 'l3'] },
+    })
+    expect(deleted).toMatchObject({ ...ends, event_type: 'deleted' })
+    expect(deleted?.['duration']).toBeGreaterThanOrEqual(0)
+    expect(created).not.toHaveProperty('duration')
+  })
+
+  test.each([
+    [null, 'ROUTER_ERR_GENERIC', 'service.dial.error_other'],
+    [1, 'ROUTER_ERR_INVALID_TERMINATOR', 'service.dial.terminator.invalid'],
+    [2, 'ROUTER_ERR_MISCONFIGURED_TERMINATOR', 'service.dial.terminator.misconfigured'],
+    [3, 'ROUTER_ERR_DIAL_TIMED_OUT', 'service.dial.terminator.timeout'],
+    [4, 'ROUTER_ERR_CONN_REFUSED', 'service.dial.terminator.connection_refused'],
+    [9, 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE', 'service.dial.error_other'],
+    [77, 'ROUTER_ERR_GENERIC', 'service.dial.error_other'],
+  ])('of a dial that failed by the code of its router: %s, %s', async (code, cause, type) => {
+    hosts = [host('t1', 'er1')]
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    await answer(er1, routes(er1)[0], 'it is so', code)
+    await answer(er1, routes(er1)[1], 'it is so', code)
+    const failed = await told.of('circuit')
+    expect(failed).toMatchObject([
+      { event_type: 'failed', failure_cause: cause, service_id: 's1', terminator_id: '' },
+    ])
+    expect((await told.counts()).map((one) => [one['event_type'], one['count']])).toEqual([
+      [type, 2],
+      ['service.dial.fail', 1],
+    ])
+  })
+
+  test('how often a service was dialed, by terminator and result', async () => {
+    await laid()
+    const er3 = await stage.dial('er3')
+    await dial(er3)
+    const named = { namespace: 'service', version: 2, service_id: 's1', count: 1 }
+    expect(await told.counts()).toMatchObject([
+      { ...named, event_type: 'service.dial.success', terminator_id: 't1' },
+      { ...named, event_type: 'service.dial.fail', terminator_id: '' },
+    ])
+    expect(await told.counts()).toHaveLength(2)
   })
 })
 

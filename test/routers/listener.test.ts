@@ -194,7 +194,7 @@ describe('nobody gets in', () => {
   test('without a certificate, or with one of the network that is no router', async () => {
     const { id } = await enrolled('victim')
     const none = await dial(id, null)
-    expect(reasonOf(none)).toBe('no certificate was shown')
+    expect(reasonOf(none)).toBe('no certificate was presented')
     await close(none)
     const { issuing } = controller.authorities
     const other = await dial(id, await clientKey(issuing, id, controller.clock.nowMs()))
@@ -206,7 +206,7 @@ describe('nobody gets in', () => {
     const { id } = await enrolled('victim 2')
     const { key } = await enrolled('attacker')
     const refused = await dial(id, key)
-    expect(reasonOf(refused)).toBe('the certificate is that of another router')
+    expect(reasonOf(refused)).toBe('the certificate belongs to another router')
     await close(refused)
   })
 

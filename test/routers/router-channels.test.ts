@@ -242,7 +242,9 @@ describe('a router that is admitted', () => {
     expect(old.destroyed).toBe(true)
     expect(pipe.destroyed).toBe(false)
     expect(stage.statuses.of('er1')).not.toBeNull()
-    expect(stage.lines).toContain('router disconnected the router has connected again')
+    expect(stage.lines).toContain(
+      'router disconnected replaced by a newer connection of the router',
+    )
   })
 
   test('goes when its record no longer admits it', async () => {
@@ -300,7 +302,7 @@ describe('a router is refused with the reason', () => {
   test('that it names another router, which keeps its channel', async () => {
     const pipe = await stage.dial()
     stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
-    expect(reasonOf(await stage.dial())).toBe('the certificate is that of another router')
+    expect(reasonOf(await stage.dial())).toBe('the certificate belongs to another router')
     expect(pipe.destroyed).toBe(false)
   })
 

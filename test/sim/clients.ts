@@ -1,5 +1,11 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, CommandSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  CommandSchema,
+  EntityWriteSchema,
+  FormSchema,
+} from '../../proto/gen/command_pb.ts'
+import { formingRecords } from '../../src/fsm/seed.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -7,8 +13,10 @@ import type { Random } from '../../src/lib/random.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Entry, Index } from '../../src/raft/types.ts'
-import type { Controller, Life } from './controller.ts'
+import type { Asker } from './asker.ts'
+import type { Controller } from './controller.ts'
 import type { Load } from './plan.ts'
+import type { RecordsModel } from './records-model.ts'
 import type { Tally } from './tally.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 import { anySystem, commandData } from '../support/commands.ts'
@@ -19,6 +27,8 @@ export interface ClientWorld {
   readonly chance: Random
   readonly tally: Tally
   readonly load: Load
+  readonly asker: Asker
+  readonly records: RecordsModel
   readonly isServing: boolean
   readonly isAskedToWriteLess: boolean
   running(): readonly Controller[]
@@ -35,16 +45,30 @@ interface Operation {
   fate: Fate
 }
 
-const REGISTERS = ['register-1', 'register-2', 'register-3']
+export const REGISTERS = ['register-1', 'register-2', 'register-3']
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
-/** The registers exist from the first log on. */
-export function formingCommands(): readonly Uint8Array[] {
-  return REGISTERS.map((id) => {
+/**
+ * The registers exist from the first log on.
+ * @param isRestored as the state of a cluster does that restores: of the level that this needs, and
+ * with somebody who logs in.
+ */
+export function formingCommands(isRestored: boolean): readonly Uint8Array[] {
+  const registers = REGISTERS.map((id) => {
     const payload = writeOf(id, { name: id, encryptionRequired: true, maxIdleTimeMillis: 0 })
     return commandData(CommandKind.ENTITY_CREATE, payload)
   })
+  return isRestored ? [formCommand(), ...registers] : registers
+}
+
+function formCommand(): Uint8Array {
+  const records = formingRecords({
+    ...{ adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' },
+    passwordHash: '$argon2id$test',
+  }).filter(({ entity }) => ['authPolicy', 'authenticator', 'identity'].includes(entity))
+  const form = create(FormSchema, { clusterId: 'simulated', records, featureLevel: 2 })
+  return commandData(CommandKind.FORM, toBinary(FormSchema, form))
 }
 
 function writeOf(id: string, fields: Parameters<typeof canonicalJson>[0]): Uint8Array<ArrayBuffer> {
@@ -57,12 +81,14 @@ interface Effect {
   readonly number: number
   /** The register written; null for a service created. */
   readonly register: string | null
+  /** The service created; null for a register written. */
+  readonly service: string | null
 }
 
 /**
- * Clients of the cluster: they write registers, create services and read, each through whichever controller comes first,
- * ask again under the same request id when they do not know what came of it, and hold what they are told against the one
- * history (I14, I15).
+ * Clients of the cluster: they write registers, create services and read, each through whichever
+ * controller comes first, ask again under the same request id when they do not know what came of
+ * it, and hold what they are told against the one history (I14, I15).
  */
 export class Clients {
   acknowledged = 0
@@ -72,30 +98,18 @@ export class Clients {
   readonly #effects = new Map<number, Index>()
   /** What the entry of an index is, once it is known. */
   readonly #entries = new Map<Index, Effect | null>()
-  /** Register → its value after each index that changed it, oldest first. */
-  readonly #registers = new Map<string, { readonly index: Index; readonly value: number }[]>()
   readonly #outcomes = new Map<Index, string>()
-  /** Those who wait for an answer of a process that may end. */
-  readonly #waiting = new Map<Life, Set<(isOver: true) => void>>()
   #completedIndex: Index = 0
   #nextNumber = 1
   #open = 0
 
   constructor(world: ClientWorld) {
     this.#world = world
-    for (const register of REGISTERS) this.#registers.set(register, [{ index: 0, value: 0 }])
     for (let client = 0; client < world.load.clients; client += 1) void this.#serve()
   }
 
   get openOperations(): number {
     return this.#open
-  }
-
-  /** The process is gone: its clients' connections break. */
-  onOver(life: Life): void {
-    const waiting = this.#waiting.get(life)
-    this.#waiting.delete(life)
-    for (const end of waiting ?? []) end(true)
   }
 
   /** Every entry that a controller applies, and what came of it there. */
@@ -113,12 +127,15 @@ export class Clients {
       { readonly maxIdleTimeMillis: number } | undefined
     assert(
       record === undefined ||
-        record.maxIdleTimeMillis === this.#valueAt(effect.register, entry.index),
+        record.maxIdleTimeMillis === this.#world.records.valueAt(effect.register, entry.index),
       `I14: ${effect.register} is ${record?.maxIdleTimeMillis} on ${controller.id} at ${entry.index}, as if a write had taken effect twice`,
     )
   }
 
-  /** I14, at rest: what was acknowledged is there once, what was refused is nowhere, nothing is there twice. */
+  /**
+   * I14, at rest: what was acknowledged is there once, what was refused is nowhere, nothing is
+   * there twice.
+   */
   assertKept(controller: Controller): void {
     const { machine } = controller.life ?? {}
     assert(machine !== undefined, 'it runs')
@@ -147,17 +164,9 @@ export class Clients {
       return
     }
     this.#effects.set(effect.number, entry.index)
-    if (effect.register === null) return
-    this.#registers.get(effect.register)?.push({ index: entry.index, value: effect.number })
-  }
-
-  #valueAt(register: string, index: Index): number {
-    const values = this.#registers.get(register) ?? []
-    for (let at = values.length - 1; at >= 0; at -= 1) {
-      const found = values[at]
-      if (found !== undefined && found.index <= index) return found.value
-    }
-    return 0
+    const { records } = this.#world
+    if (effect.register !== null) records.written(entry.index, effect.register, effect.number)
+    else if (effect.service !== null) records.created(entry.index, 'services', effect.service)
   }
 
   /** One write through each of them. @returns who has answered, as it goes on. */
@@ -170,7 +179,7 @@ export class Clients {
         await this.#write(controller, 1)
         this.#open -= 1
         if (this.acknowledged > before) answered.add(controller)
-        else await this.#pause(20)
+        else await this.#world.asker.pause(20)
       }
     }
     for (const controller of controllers) void ask(controller)
@@ -180,7 +189,7 @@ export class Clients {
   async #serve(): Promise<void> {
     const { chance, load } = this.#world
     for (;;) {
-      await this.#pause(chance.integer(1, load.thinkMsMax))
+      await this.#world.asker.pause(chance.integer(1, load.thinkMsMax))
       if (!this.#world.isServing) continue
       const controller = this.#pick()
       if (controller === null) continue
@@ -197,28 +206,6 @@ export class Clients {
   #pick(): Controller | null {
     const running = this.#world.running()
     return running[this.#world.chance.integer(0, running.length - 1)] ?? null
-  }
-
-  async #pause(delayMs: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#world.loop.after(delayMs, resolve)
-    })
-  }
-
-  /** @returns 'over' when the process that was asked has ended. */
-  async #ask<T>(controller: Controller, question: (life: Life) => Promise<T>): Promise<T | 'over'> {
-    const { life } = controller
-    if (life === null) return 'over'
-    const waiting = this.#waiting.get(life) ?? new Set()
-    this.#waiting.set(life, waiting)
-    return await new Promise<T | 'over'>((resolve, reject) => {
-      const end = (): void => resolve('over')
-      waiting.add(end)
-      this.#world.loop
-        .within(life.threads.main, () => question(life))
-        .then(resolve, reject)
-        .finally(() => waiting.delete(end))
-    })
   }
 
   async #write(controller: Controller, attemptsMax = ATTEMPTS_MAX): Promise<void> {
@@ -246,7 +233,7 @@ export class Clients {
       this.#world.tally.note('write of unknown fate')
       if (attempt + 1 >= attemptsMax || !isIdentified) break
       if (chance.next() >= load.retryShare) break
-      await this.#pause(chance.integer(10, 1_500))
+      await this.#world.asker.pause(chance.integer(10, 1_500))
       asked = this.#pick()
     }
   }
@@ -257,7 +244,7 @@ export class Clients {
     input: ProposalInput,
   ): Promise<Fate> {
     try {
-      const answer = await this.#ask(
+      const answer = await this.#world.asker.ask(
         controller,
         async ({ clusterNode }) => await clusterNode.propose(input),
       )
@@ -288,7 +275,7 @@ export class Clients {
     const completed = this.#completedIndex
     const register = REGISTERS[this.#world.chance.integer(0, 2)] ?? ''
     try {
-      const answer = await this.#ask(controller, async ({ clusterNode, machine }) => {
+      const answer = await this.#world.asker.ask(controller, async ({ clusterNode, machine }) => {
         const index = await clusterNode.readIndex()
         if (!(await machine.waitForApplied(index, 5_000))) return null
         return {
@@ -303,7 +290,7 @@ export class Clients {
         answer.index >= completed,
         `I15: ${controller.id} reads at ${answer.index}, and ${completed} was done before`,
       )
-      const expected = this.#valueAt(register, answer.applied)
+      const expected = this.#world.records.valueAt(register, answer.applied)
       assert(
         answer.value?.maxIdleTimeMillis === expected,
         `I15: ${register} reads ${answer.value?.maxIdleTimeMillis} at ${answer.applied}, where it is ${expected}`,
@@ -335,7 +322,8 @@ function inputOf(
     register === undefined
       ? {
           kind: CommandKind.ENTITY_CREATE,
-          // Each attempt would make a service of its own: that only one does is up to the request id.
+          // Each attempt would make a service of its own: that only one does is up to the request
+          // id.
           payload: writeOf(name, { name, encryptionRequired: true, roleAttributes: attributes }),
         }
       : {
@@ -364,11 +352,15 @@ function requestIdOf(number: number, nowMs: number): Uint8Array {
 
 function effectOf(entry: Entry): Effect | null {
   const command = fromBinary(CommandSchema, entry.data)
-  if (command.origin === undefined) return null
+  const isWrite =
+    command.kind === CommandKind.ENTITY_PATCH || command.kind === CommandKind.ENTITY_CREATE
+  if (command.origin === undefined || !isWrite) return null
   const write = fromBinary(EntityWriteSchema, command.payload)
   const fields = JSON.parse(text.decode(write.json)) as { readonly maxIdleTimeMillis?: number }
+  const number = /^op(\d+)-/.exec(write.id)?.[1]
+  if (command.kind === CommandKind.ENTITY_CREATE && number === undefined) return null
   if (command.kind === CommandKind.ENTITY_PATCH) {
-    return { number: fields.maxIdleTimeMillis ?? 0, register: write.id }
+    return { number: fields.maxIdleTimeMillis ?? 0, register: write.id, service: null }
   }
-  return { number: Number(/^op(\d+)-/.exec(write.id)?.[1]), register: null }
+  return { number: Number(number), register: null, service: write.id }
 }

@@ -2,11 +2,12 @@ import { toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
-import { ConsensusThread } from '../../src/cluster/consensus-thread.ts'
+import { ConsensusThread } from '../../src/cluster/consensus/consensus-thread.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { hasOtherVoters, membersOfRoster } from '../../src/controller/start/known-voters.ts'
 import { StateDamaged } from '../../src/fsm/load.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
+import type { State } from '../../src/fsm/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
@@ -82,6 +83,8 @@ export class Controller {
   roster: MembershipRecord | null = null
   platter = new Platter()
   life: Life | null = null
+  /** Of the machine that runs, for backups. */
+  state: State | null = null
   isStarting = false
   /** Something was done to it that ends a process: its end is no fault of the program. */
   mayFail = false
@@ -170,6 +173,7 @@ export class Controller {
     this.#threads = []
     const mesh = this.life?.mesh
     this.life = null
+    this.state = null
     this.isStarting = false
     this.#busyMs = 0
     mesh?.closeAll()
@@ -207,7 +211,12 @@ export class Controller {
       plan.chunkBytes,
     )
     const machine = await this.#openState(async () =>
-      StateMachine.open({ store, clock, limits: plan.writeBehind }),
+      StateMachine.open({
+        ...{ store, clock, limits: plan.writeBehind },
+        onState: (state) => {
+          this.state = state
+        },
+      }),
     )
     const mark = machine.persistedMark()
     const ofState = { configuration: mark.configuration, index: mark.position.index }

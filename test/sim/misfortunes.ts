@@ -219,6 +219,11 @@ export class Misfortunes {
       case 'disk wiped':
         this.#wipe(this.#at(what.target, chance), what.downMs, chance)
         return
+      case 'restore':
+        this.#world.restorers.begin(what, chance, (leader) => {
+          this.#crash(leader, chance.integer(50, 1_500))
+        })
+        return
       case 'disk rolled back':
         this.#rollBack(this.#at(what.target, chance), what.downMs)
         return

@@ -71,6 +71,18 @@ export type Misfortune =
   | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'operator'; readonly verb: Verb }
   | { readonly type: 'bad input'; readonly what: BadInput }
+  /** A backup is taken and, a while later, put in the place of all records. */
+  | {
+      readonly type: 'restore'
+      /** From the backup to its restore, ms. */
+      readonly lagMs: number
+      readonly blocks: number
+      readonly chunksPerBlock: number
+      readonly ending: 'swapped' | 'swapped twice' | 'abandoned' | 'left'
+      readonly isLeaderKilled: boolean
+      /** The backup says that it is of another cluster. */
+      readonly isOfOther: boolean
+    }
 
 export type Damage =
   | 'bit flipped in the log'
@@ -131,6 +143,8 @@ export interface Plan {
 const KIB = 1024
 const FAULTY_MS = 8_000
 const SPECIAL_EVERY = 10
+/** Of every so many seeds one restores: what it takes beside, another begin of the log, is absent from the others. */
+const RESTORE_EVERY = 5
 
 /** Each kind is absent from some runs: what always happens hides what happens only without it. */
 export function drawPlan(seed: number): Plan {
@@ -185,7 +199,38 @@ export function drawPlan(seed: number): Plan {
   }
   if (seed % SPECIAL_EVERY === 0) return calm(plan, chance)
   if (seed % SPECIAL_EVERY === SPECIAL_EVERY / 2) return leftBehind(plan, chance)
-  return plan
+  return seed % RESTORE_EVERY === RESTORE_EVERY - 1 ? withRestores(plan) : plan
+}
+
+const ENDINGS = [
+  ...(['swapped', 'swapped', 'swapped', 'swapped twice', 'swapped twice'] as const),
+  ...(['abandoned', 'left'] as const),
+]
+
+/** Drawn apart, so that the rest of the plan is what it would be without. */
+function withRestores(plan: Plan): Plan {
+  const chance = seededRandom(plan.seed ^ 0x7e57)
+  const events: Event[] = [...plan.events]
+  const add = (atMs: number): void => {
+    events.push({
+      ...{ atMs, salt: chance.integer(0, 2 ** 31) },
+      what: {
+        type: 'restore',
+        lagMs: chance.integer(0, 1_500),
+        blocks: chance.integer(1, 3),
+        chunksPerBlock: chance.integer(1, 4),
+        ending: pick(chance, ENDINGS),
+        isLeaderKilled: chance.next() < 0.3,
+        isOfOther: chance.next() < 0.3,
+      },
+    })
+  }
+  for (let count = chance.integer(1, 4); count > 0; count -= 1) {
+    const atMs = chance.integer(600, FAULTY_MS - 2_500)
+    add(atMs)
+    if (chance.next() < 0.4) add(atMs + chance.integer(0, 100))
+  }
+  return { ...plan, events: events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt) }
 }
 
 /** Followers come back to little log and much to apply: they are sent snapshots, while others lead and members change. */

@@ -77,6 +77,12 @@ export const EVENT_KINDS = [
   'retry answered from memory',
   'linearizable read',
   'leader without quorum stepped down',
+  'restore begun',
+  'restore done',
+  'restore ended again',
+  'restore abandoned',
+  'restore refused beside another',
+  'leader killed while a restore was staged',
 ] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number]

@@ -1,6 +1,6 @@
 /** How a run ended that should not have ended so. */
 export interface Failure {
-  /** I1 to I20, liveness, bad input, assert: one of the program's own, crash: any other error. */
+  /** I1 to I21, liveness, bad input, assert: one of the program's own, crash: any other error. */
   readonly invariant: string
   readonly message: string
   readonly step: number

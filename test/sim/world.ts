@@ -12,7 +12,8 @@ import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import type { FullStatus } from '../../src/raft/core.ts'
 import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { Announcements } from '../raft/announcements.ts'
-import { Clients, formingCommands } from './clients.ts'
+import { Asker } from './asker.ts'
+import { Clients, formingCommands, REGISTERS } from './clients.ts'
 import { Controller, isPowerCut, storeIdOf } from './controller.ts'
 import type { ControllerWorld, Life } from './controller.ts'
 import { Invariants } from './invariants.ts'
@@ -22,6 +23,8 @@ import { Misfortunes } from './misfortunes.ts'
 import { Network } from './network.ts'
 import { Operator } from './operator.ts'
 import type { Load, Plan } from './plan.ts'
+import { RecordsModel } from './records-model.ts'
+import { Restorers } from './restorers.ts'
 import type { SimulatedMesh } from './simulated-mesh.ts'
 import { Stability } from './stability.ts'
 import { Tally } from './tally.ts'
@@ -61,6 +64,9 @@ export class World implements ControllerWorld {
   readonly loop: VirtualLoop
   readonly chance: Random
   readonly tally = new Tally()
+  readonly records = new RecordsModel()
+  readonly asker: Asker
+  readonly restorers: Restorers
   readonly trace: TraceHash
   readonly network: Network
   readonly controllers = new Map<NodeId, Controller>()
@@ -94,6 +100,8 @@ export class World implements ControllerWorld {
     this.plan = plan
     this.keyring = keyring
     this.loop = loop
+    this.asker = new Asker(loop)
+    this.restorers = new Restorers(this)
     this.chance = seededRandom(plan.seed ^ 0x5eed)
     this.trace = new TraceHash(print)
     this.network = new Network(this.chance, plan.rates, this.tally)
@@ -127,7 +135,10 @@ export class World implements ControllerWorld {
     await this.#comeToRest()
     await this.loop.comeRound()
     if (this.#failure !== null) throw this.#failure
-    for (const controller of this.running()) this.#clients.assertKept(controller)
+    for (const controller of this.running()) {
+      this.#clients.assertKept(controller)
+      this.restorers.assertRecords(controller, controller.applied)
+    }
     return {
       steps: this.steps,
       trace: this.trace.hex,
@@ -304,7 +315,7 @@ export class World implements ControllerWorld {
     controller.crash()
     if (life !== null) {
       for (const context of Object.values(life.threads)) this.#byContext.delete(context)
-      this.#clients.onOver(life)
+      this.asker.onOver(life)
     }
   }
 
@@ -362,6 +373,7 @@ export class World implements ControllerWorld {
     this.trace.add(this.loop.nowMs, controller.id, 'apply', entry.index, entry.term)
     this.invariants.onApply(controller.id, entry)
     this.#clients.onApplied(controller, entry, applied)
+    this.restorers.onApplied(controller, entry, applied)
     if (entry.index % 8 !== 0 || controller.life === null) return
     const { index, state } = controller.life.machine.digests()
     this.invariants.onDigest(controller.id, index, state)
@@ -404,7 +416,8 @@ export class World implements ControllerWorld {
       }),
     )
     const record = create(ConfigurationSchema, { members })
-    const forming = formingCommands().map((data): Pick<Entry, 'type' | 'data'> => ({
+    const isRestored = this.plan.events.some(({ what }) => what.type === 'restore')
+    const forming = formingCommands(isRestored).map((data): Pick<Entry, 'type' | 'data'> => ({
       type: 'command',
       data,
     }))
@@ -416,6 +429,9 @@ export class World implements ControllerWorld {
       ...part,
     }))
     this.invariants.seedHistory(entries)
+    for (const [at, id] of REGISTERS.entries()) {
+      this.records.formed(entries.length - REGISTERS.length + at + 1, id)
+    }
     for (const [at, id] of ids.entries()) {
       const controller = new Controller(this, id, at + 1)
       this.controllers.set(id, controller)
@@ -555,7 +571,7 @@ export class World implements ControllerWorld {
       if (own?.index === index) this.invariants.onDigest(controller.id, index, own.state)
     }
     this.invariants.onDigest('leader', index, state)
-    assert(this.#clients.openOperations === 0, 'liveness: a request was never answered')
+    assert(this.#openOperations === 0, 'liveness: a request was never answered')
   }
 
   async #waitFor(what: string, lack: () => string | null): Promise<void> {
@@ -577,6 +593,10 @@ export class World implements ControllerWorld {
       )
       await this.#runUntil(this.loop.nowMs + 100)
     }
+  }
+
+  get #openOperations(): number {
+    return this.#clients.openOperations + this.restorers.open
   }
 
   /** Grows as long as anyone gets further. */
@@ -614,6 +634,8 @@ export class World implements ControllerWorld {
       if (peer?.state === 'probe') return `${id} is not known to follow`
     }
     if (this.#operator.hasWishes) return 'members are being changed'
+    // It may end the process of a leader while parts are staged.
+    if (this.restorers.open > 0) return 'a restore is under way'
     if (transferTarget !== null) return 'leadership is being handed over'
     if (configuration.outgoingVoters.length > 0) return 'a joint configuration was not left'
     if (this.#misfortunes.unrepaired !== null) return this.#misfortunes.unrepaired
@@ -627,7 +649,7 @@ export class World implements ControllerWorld {
       ({ voter, promote }) => promote && !voter,
     )
     if (waiting !== undefined) return `${waiting.id} was not promoted`
-    if (this.#clients.openOperations > 0) return 'requests are not answered'
+    if (this.#openOperations > 0) return 'requests are not answered'
     // Everybody follows: an alarm that stays on would keep writes away for ever.
     return this.#outrun?.text ?? null
   }

@@ -131,7 +131,7 @@ test('missing and unwritable folders are told in one sentence each', async () =>
   const parent = temporaryFolder()
   const missing = join(parent, 'nowhere')
   expect(() => readIdentity(missing)).toThrow(
-    `the data folder ${missing} does not exist: begin a cluster (flotilla cluster init)`,
+    `the data folder ${missing} does not exist: create a cluster (flotilla cluster init)`,
   )
   mkdirSync(join(parent, 'other'))
   await expect(openDataFolder(join(parent, 'other'), options)).rejects.toMatchObject({

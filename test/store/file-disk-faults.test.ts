@@ -147,7 +147,9 @@ test('with little space left the running segment is used up, then the log refuse
   expect(disk.failure).toMatchObject({ code: 'NO_SPACE' })
   const durable = seen.length - 1
   expect(durable).toBeGreaterThan(5)
-  expect(seen.at(-1)).toContain('are kept in reserve: free space and start again')
+  expect(seen.at(-1)).toContain(
+    'are kept in reserve (log.lowSpaceBytes); free space and start again',
+  )
   disk.closeNow()
   expect(openLog(dir, smallLog).restored.entries.length).toBe(durable)
 })
@@ -157,7 +159,7 @@ test('a start with too little space is refused, and the log left alone', () => {
   disk.closeNow()
   const files = { ...watchedFileSystem(), freeBytes: () => 5000 }
   expect(() => openLog(dir, { ...smallLog, freeBytesMin: 5001, files })).toThrow(
-    'has 5000 bytes free and 5001 are needed to start',
+    'has 5000 bytes free and 5001 (log.lowSpaceBytes) are needed to start',
   )
 })
 

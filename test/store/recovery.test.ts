@@ -217,7 +217,7 @@ test('a flip in the last flush of a crashed log drops that flush at most, and ne
 test('a segment that is shorter than it was made is corruption, also where only zeros are gone', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)]])
   truncateSync(lastSegment(crashed), usedBytes(lastSegment(crashed)) + 8)
-  expect(refusal(crashed).message).toMatch(/the file has \d+ bytes and was made with 16384/)
+  expect(refusal(crashed).message).toMatch(/the file has \d+ bytes instead of 16384/)
 })
 
 test('records that lost their end to zeros after an orderly close are corruption', () => {
@@ -227,7 +227,7 @@ test('records that lost their end to zeros after an orderly close are corruption
   bytes.fill(0, usedBytes(path) - 90)
   writeFileSync(path, bytes)
   expect(refusal(dir).message).toMatch(
-    /a record is damaged or gone, and all up to byte \d+ were synced/,
+    /a record is damaged or missing, although the log was synced up to byte \d+/,
   )
 })
 
@@ -269,7 +269,7 @@ test('a whole and undamaged record that does not follow from the ones before it 
   readFileSync(other ?? '').copy(bytes, SEGMENT_HEADER_BYTES + 104, SEGMENT_HEADER_BYTES + 104)
   writeFileSync(dir ?? '', bytes)
   const error = refusal(join(dir ?? '', '../..'))
-  expect(error.message).toContain('at byte 4200: the chain breaks at the record of index 2')
+  expect(error.message).toContain('at byte 4200: the hash chain breaks at the record of index 2')
 })
 
 test('a segment of another history, whole in itself, does not continue the log', () => {
@@ -356,7 +356,7 @@ test('one meta slot may be torn, rotten or gone: the other one still holds the n
 test('with both meta slots damaged the term and vote are lost, and that is said rather than guessed', () => {
   const dir = formedFolder()
   for (const name of ['meta.0', 'meta.1']) flipBit(join(dir, name), 300)
-  expect(refusal(dir).message).toContain('the term and vote that this member promised are lost')
+  expect(refusal(dir).message).toContain('the term and vote of this member are lost')
 })
 
 test('a crash at any byte of a meta write leaves the old term and vote or the new ones', () => {

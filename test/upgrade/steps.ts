@@ -6,7 +6,7 @@ import type { UpgradeDrill } from './drill.ts'
 
 // The steps of docs/upgrading.md in their order, each with what must be so after it. Writes go on all the while.
 
-const eachHost = 'On each host, one after the other'
+const eachHost = 'Upgrade each host'
 const former = `v${formerRelease}`
 const present = `v${thisRelease}`
 
@@ -15,7 +15,7 @@ export async function upgradeTwo(drill: UpgradeDrill): Promise<void> {
   await drill.load()
   await drill.type(eachHost, 1)
   const told = await drill.type(eachHost, 2)
-  match(told, new RegExp(`feature level ${FEATURE_LEVEL} waits for ctrl3; until it is raised`))
+  match(told, new RegExp(`feature level ${FEATURE_LEVEL} waits for ctrl3; until it is activated`))
   const { featureLevel, nextFeatureLevel, state, members } = await drill.status(1)
   deepEqual({ featureLevel, nextFeatureLevel, state }, mixed)
   deepEqual(
@@ -31,8 +31,8 @@ const mixed = { featureLevel: FEATURE_LEVEL - 1, nextFeatureLevel: FEATURE_LEVEL
 /** One of the two takes the former release again, and is upgraded once more. */
 export async function goBackOnce(drill: UpgradeDrill): Promise<void> {
   await drill.load()
-  await drill.type('Going back', 2, 0)
-  await drill.type('Going back', 1, 1)
+  await drill.type('Downgrade', 2, 0)
+  await drill.type('Downgrade', 1, 1)
   const { members } = await drill.status(1)
   const holding = members.filter(({ holdsBack }) => holdsBack).map(({ id }) => id)
   deepEqual(holding, ['ctrl2', 'ctrl3'])
@@ -46,8 +46,8 @@ export async function upgradeLast(drill: UpgradeDrill): Promise<void> {
   await drill.load()
   await drill.type(eachHost, 3)
   await drill.raised(FEATURE_LEVEL)
-  const told = await drill.type('After the last one', 1)
-  match(told, new RegExp(`the upgrade is complete: every member runs ${present}`))
+  const told = await drill.type('After the upgrade', 1)
+  match(told, new RegExp(`the upgrade is complete; every member runs ${present}`))
   match(told, new RegExp(`feature level: ${FEATURE_LEVEL}`))
   await drill.load()
   await drill.quiet()

@@ -1,6 +1,8 @@
 /**
- * The forty-two bugs of other systems that must not come into this one unseen. Each is planted in a copy of the source by
- * `NN-name.patch` and has to be caught: by the random campaign of the simulator, or by the scenario of the same name.
+ * The forty-two bugs of other systems that must not come into this one unseen, and two that a
+ * restore into a running cluster could have. Each is planted in a copy of the source by
+ * `NN-name.patch` and has to be caught: by the random campaign of the simulator, or by the scenario
+ * of the same name.
  */
 export interface Bug {
   readonly number: number
@@ -350,6 +352,23 @@ export const bugs: readonly Bug[] = [
     instead:
       'status is told by its newest value, not by edges; main compares leader and term, and the term is what tells two elections from none.',
     caughtBy: 'scenario',
+  },
+  {
+    number: 43,
+    name: 'restore-forgets-what-was-staged-before-a-start',
+    plants:
+      'a controller that was started while a restore was staged swaps in the rest of it alone',
+    from: 'none known: half of a restore, on one controller',
+    caughtBy: 'campaign',
+    seed: 109,
+  },
+  {
+    number: 44,
+    name: 'restore-takes-effect-twice',
+    plants: 'the end of a restore that is asked for again replaces what was written since',
+    from: 'none known: a retry that is no retry',
+    caughtBy: 'campaign',
+    seed: 129,
   },
 ]
 

@@ -7,8 +7,8 @@ import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from '../limits.ts'
 
 /**
- * Reads and parses the body of an operation that takes one. `application/json` with nothing in it means no body; the text
- * of another type is taken as it is.
+ * Reads and parses the body of an operation that takes one. `application/json` with nothing in it
+ * means no body; the text of another type is taken as it is.
  * @throws {Problem} UNSUPPORTED_CONTENT_TYPE, REQUEST_ENTITY_TOO_LARGE, COULD_NOT_PARSE_BODY.
  */
 export async function readBody(
@@ -37,9 +37,11 @@ export async function readBody(
 }
 
 /**
- * Waits until there is room for a body of the declared length; without one it may be of any. `call.releaseBody` gives the
- * room back, as does the end of the connection before the operation has begun.
- * @returns null for a small one, which needs none; else rejects with the Problem SERVER_TOO_MANY_REQUESTS.
+ * Waits until there is room for a body of the declared length; without one it may be of any.
+ * `call.releaseBody` gives the room back, as does the end of the connection before the operation
+ * has begun.
+ * @returns null for a small one, which needs none; else rejects with the Problem
+ * SERVER_TOO_MANY_REQUESTS.
  */
 export function roomFor(
   call: RequestContext,
@@ -131,10 +133,15 @@ function unparsable(why: string, cause?: unknown): Problem {
   })
 }
 
-/** Any letter of the name may be escaped, as all of ASCII may; only then is the body looked through. */
+/**
+ * Any letter of the name may be escaped, as all of ASCII may; only then is the body looked through.
+ */
 const PROTOTYPE_KEY = /__proto__|\\u00/i
 
-/** A member of that name changes what an object is when it is copied by assignment. Depth is bounded by then. */
+/**
+ * A member of that name changes what an object is when it is copied by assignment. Depth is bounded
+ * by then.
+ */
 function hasPrototypeKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false
   return Object.entries(value).some(

@@ -1,6 +1,7 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 
-// Cross-origin rules for consoles in a browser. The session is a header, never a cookie, so any origin may ask.
+// Cross-origin rules for consoles in a browser. The session is a header, never a cookie, so any
+// origin may ask.
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 const UNSAFE_METHODS = new Set(['PUT', 'PATCH', 'DELETE'])
@@ -31,7 +32,8 @@ export const corsHeaders: Readonly<Record<string, string>> = {
 }
 
 /**
- * The headers of the answer to an OPTIONS request. `asked` are its Access-Control-Request-Method and -Headers.
+ * The headers of the answer to an OPTIONS request. `asked` are its Access-Control-Request-Method
+ * and -Headers.
  * @throws {Problem} COULD_NOT_VALIDATE without a method, METHOD_NOT_ALLOWED, HEADER_NOT_ALLOWED.
  */
 export function corsPreflight(asked: {

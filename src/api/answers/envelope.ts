@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { ByteStream } from '../../ports/byte-stream.ts'
 import type { Body } from '../transport/unsent-answers.ts'
 
 /** The one shape of a success: `{data, meta}`, both version strings in every meta. */
@@ -22,13 +22,8 @@ export interface Reply {
   readonly body: Body
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent in place of the body, piece by piece as they are made. */
-  readonly chunks?: AsyncIterable<Uint8Array>
-  /** Writes head and body itself, for as long as it wants; `body` stands for nothing then. */
-  readonly stream?: (
-    response: ServerResponse,
-    head: Readonly<Record<string, string | number>>,
-  ) => void
+  /** Sent in place of the body; `body` is empty then. */
+  readonly stream?: ByteStream
 }
 
 export interface TextAnswer extends Reply {
@@ -90,9 +85,16 @@ export function begunAnswer(): Reply {
   return answer(202, {})
 }
 
-/** For what is too large to be held: the client knows that it is whole by the end of its chunked coding. */
-export function streamedAnswer(chunks: AsyncIterable<Uint8Array>): Reply {
-  return { status: 200, body: '', contentType: 'application/octet-stream', chunks }
+/**
+ * For what is too large or too long to be held: the client knows that it is whole by the end of its
+ * chunked coding.
+ */
+export function streamedAnswer(
+  stream: ByteStream,
+  contentType = 'application/octet-stream',
+  headers: Readonly<Record<string, string>> = {},
+): Reply {
+  return { status: 200, body: '', contentType, headers, stream }
 }
 
 /** For the few operations of the API family whose answer has no envelope. */

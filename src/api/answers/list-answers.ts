@@ -70,9 +70,9 @@ class Rendering<T> {
 }
 
 /**
- * Answers with rows, in turns that others have theirs between. Lists of more rows than a page, or of long rows, are made few at
- * a time. What would not fit is refused, never cut off: a client that asks for all of a list takes what it gets for all there
- * is.
+ * Answers with rows, in turns that others have theirs between. Lists of more rows than a page, or
+ * of long rows, are made few at a time. What would not fit is refused, never cut off: a client that
+ * asks for all of a list takes what it gets for all there is.
  */
 export class ListAnswers {
   readonly #processor: ProcessorShare
@@ -87,7 +87,8 @@ export class ListAnswers {
 
   /**
    * Answers with what a listing gives.
-   * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS.
+   * @throws {Problem} as `StateView.list`; COULD_NOT_VALIDATE (field `limit`),
+   * SERVER_TOO_MANY_REQUESTS.
    */
   found<T>(
     call: RequestContext,
@@ -145,7 +146,10 @@ export class ListAnswers {
   }
 }
 
-/** @throws {Problem} TIMEOUT when its caller has been answered already, or its connection has closed. */
+/**
+ * @throws {Problem} TIMEOUT when its caller has been answered already, or its connection has
+ * closed.
+ */
 function checkWanted(call: RequestContext): void {
   if (call.isGone) throw new Problem('TIMEOUT')
 }

@@ -44,7 +44,9 @@ export function liveListAnswer<T>(
   return listAnswer(shown, page, symbolNames(rows))
 }
 
-/** @param kind '' for what stands in no record. What is gone, or has no name, has its id for one. */
+/**
+ * @param kind '' for what stands in no record. What is gone, or has no name, has its id for one.
+ */
 export function liveRef(state: StateView, kind: string, collection: string, id: string): object {
   const name = kind === '' ? undefined : state.get(kind, id)?.['name']
   return {

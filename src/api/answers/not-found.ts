@@ -12,8 +12,9 @@ interface Parts {
 }
 
 /**
- * Answers from what is here, at once. What is not here may have been made on another controller a moment ago, so only
- * the cluster can say that it does not exist: one shared round confirms it, and without a leader nobody knows.
+ * Answers from what is here, at once. What is not here may have been made on another controller a
+ * moment ago, so only the cluster can say that it does not exist: one shared round confirms it, and
+ * without a leader nobody knows.
  * @param read null: not found here.
  * @throws {Problem} NOT_FOUND, or CLUSTER_NO_LEADER.
  */

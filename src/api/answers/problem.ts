@@ -9,14 +9,20 @@ export interface ProblemAnswer {
   readonly retryAfterSeconds: number | null
 }
 
-/** Values longer than this are left out of an answer: it is about the reason, not an echo of the request. */
+/**
+ * Values longer than this are left out of an answer: it is about the reason, not an echo of the
+ * request.
+ */
 const VALUE_CHARACTERS_MAX = 256
 /** Queues empty, leaders are found and followers catch up within about as long. */
 const RETRY_AFTER_SECONDS = 1
 /** Fields whose value is never repeated to anybody. */
 const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
 
-/** The one place that turns a problem into HTTP. `cause` of the exception is for the log and is never sent. */
+/**
+ * The one place that turns a problem into HTTP. `cause` of the exception is for the log and is
+ * never sent.
+ */
 export function answerOf(problem: Problem): ProblemAnswer {
   const { http, message } = problems[problem.code]
   const error: Record<string, unknown> = {

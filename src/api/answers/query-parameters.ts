@@ -33,8 +33,9 @@ export function queryParametersNamed(names: readonly string[]): QueryParameter[]
 export const listParameters = queryParametersNamed(['limit', 'offset', 'filter', 'sort'])
 
 /**
- * Holds the declared parameters against their schemas; only the first value of one that is no array counts, and others are
- * ignored. @throws {Problem} COULD_NOT_VALIDATE.
+ * Holds the declared parameters against their schemas; only the first value of one that is no array
+ * counts, and others are ignored.
+ * @throws {Problem} COULD_NOT_VALIDATE.
  */
 export function checkQuery(
   call: RequestContext,

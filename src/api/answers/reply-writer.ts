@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from '../../lib/node-http.ts'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
@@ -9,12 +9,13 @@ import type { SessionTracker } from '../auth/session-tracker.ts'
 import type { RequestContext } from '../call.ts'
 import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
-import { sendChunks } from '../transport/sent-chunks.ts'
+import { sendStream } from '../transport/send-stream.ts'
 import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
 import { UnsentAnswers, byteLengthOf } from '../transport/unsent-answers.ts'
 import type { Body } from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
+import type { ByteStream } from '../../ports/byte-stream.ts'
 import { answerOf } from './problem.ts'
 import type { ApiServices } from '../records/services.ts'
 
@@ -43,27 +44,22 @@ export class ReplyWriter {
   succeed(reply: FastifyReply, call: RequestContext, answer: Reply): void {
     const headers = this.#headers(reply, call, answer.contentType)
     if (answer.headers !== undefined) Object.assign(headers, answer.headers)
-    if (answer.chunks !== undefined) {
-      this.#stream(reply, call, headers, answer.chunks)
-      return
-    }
-    if (answer.stream !== undefined) {
-      this.#record(call, answer.status)
-      reply.hijack()
-      answer.stream(reply.raw, headers)
-      return
-    }
-    this.#send(reply, call, answer.status, headers, answer.body)
+    if (answer.stream === undefined) {
+      this.#send(reply, call, answer.status, headers, answer.body)
+    } else this.#stream(reply, call, headers, answer.stream)
   }
 
   /** Ends what an answer that is not sent would have been made of. */
-  drop({ chunks }: Reply): void {
-    chunks?.[Symbol.asyncIterator]()
+  drop({ stream }: Reply): void {
+    stream?.chunks[Symbol.asyncIterator]()
       .return?.()
       .catch(() => undefined)
   }
 
-  /** Anything that was thrown on the way; what is neither a problem nor a known mistake of the caller is ours. */
+  /**
+   * Anything that was thrown on the way; what is neither a problem nor a known mistake of the
+   * caller is ours.
+   */
   fail(reply: FastifyReply, call: RequestContext, error: unknown): void {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
@@ -87,7 +83,10 @@ export class ReplyWriter {
     this.#send(reply, call, status, headers, '')
   }
 
-  /** A connection that spoke no HTTP, or too much of it. It is closed in any case: its client may never close it. */
+  /**
+   * A connection that spoke no HTTP, or too much of it. It is closed in any case: its client may
+   * never close it.
+   */
   failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
     // In the midst of an answer, or after one, these bytes would be taken for a part of it.
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
@@ -176,24 +175,25 @@ export class ReplyWriter {
     this.#tell(call, status, tookMs)
   }
 
-  /** What fails on the way ends the connection, so that the client never takes what it has for all of it. */
-  #stream(
-    reply: FastifyReply,
-    call: RequestContext,
-    headers: Headers,
-    chunks: AsyncIterable<Uint8Array>,
-  ): void {
+  /**
+   * What fails on the way ends the connection, so that the client never takes what it has for all
+   * of it.
+   */
+  #stream(reply: FastifyReply, call: RequestContext, headers: Headers, stream: ByteStream): void {
     const { raw } = reply
     this.#record(call, 200)
     reply.hijack()
     raw.writeHead(200, headers)
-    sendChunks(raw, chunks, this.#parts.limits.answerStallMs).catch((error: unknown) => {
+    sendStream(raw, stream, this.#parts.limits.answerStallMs).catch((error: unknown) => {
       const operation = call.operation?.operationId ?? 'none'
-      this.#parts.logger.error({ err: error, operation }, 'an answer was cut off before its end')
+      this.#parts.logger.error({ err: error, operation }, 'a response was cut off before its end')
     })
   }
 
-  /** Traced for whoever has proven who it is: nobody else makes this controller write a line a request. */
+  /**
+   * Traced for whoever has proven who it is: nobody else makes this controller write a line a
+   * request.
+   */
   #tell(call: RequestContext, status: number, tookMs: number): void {
     const { method, operation, address, trace, caller } = call
     this.#parts.audit?.answered({
@@ -235,8 +235,9 @@ export class ReplyWriter {
 }
 
 /**
- * For who asked, not for what was asked: a caller that is known and may not, or somebody who could not prove who it is.
- * Whoever shows no good token at all could fill the log, and what was proposed is audited where it is applied.
+ * For who asked, not for what was asked: a caller that is known and may not, or somebody who could
+ * not prove who it is. Whoever shows no good token at all could fill the log, and what was proposed
+ * is audited where it is applied.
  */
 function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.hasProposed) return false
@@ -244,7 +245,10 @@ function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
 }
 
-/** By a token of an identity provider: that is refused by the same code as a session that is not good. */
+/**
+ * By a token of an identity provider: that is refused by the same code as a session that is not
+ * good.
+ */
 function isRefusedLogIn({ challenge }: RequestContext): boolean {
   if (challenge === null || typeof challenge === 'string') return false
   return challenge.realm === 'openziti-primary-ext-jwt' && challenge.error !== 'missing'
@@ -270,7 +274,10 @@ function problemOfFramework(error: unknown): Problem | null {
   }
 }
 
-/** Node keeps the response that occupies a connection on its socket, and asks the same before its own refusals. */
+/**
+ * Node keeps the response that occupies a connection on its socket, and asks the same before its
+ * own refusals.
+ */
 function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent === true
 }
@@ -286,7 +293,10 @@ function statusOfClientError(code: string | undefined): number {
   return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
 }
 
-/** `2024-01-02 03:04:05.678 +0000 UTC`, as Go prints a time: clients of the API family read this header so. */
+/**
+ * `2024-01-02 03:04:05.678 +0000 UTC`, as Go prints a time: clients of the API family read this
+ * header so.
+ */
 function goTimeText(ms: number): string {
   const text = new Date(ms).toISOString()
   // Go leaves trailing zeros of the fraction away.

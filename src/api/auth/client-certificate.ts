@@ -30,8 +30,9 @@ export interface CertificateHolder {
 }
 
 /**
- * Who logs in by these certificates, or why nobody does: a reason that no client is told. A fingerprint leads to a record, and the
- * certificate must then be the one that is stored, byte for byte.
+ * Who logs in by these certificates, or why nobody does: a reason that no client is told. A
+ * fingerprint leads to a record, and the certificate must then be the one that is stored, byte for
+ * byte.
  */
 export function holderOf(
   parts: TrustParts,
@@ -79,7 +80,8 @@ function holderBy(
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity' }
   }
-  // Who was enrolled by the network must come by the network: another CA could issue one with the same names.
+  // Who was enrolled by the network must come by the network: another CA could issue one with the
+  // same names.
   if (authenticator.isIssuedByNetwork && ca !== null) {
     return { reason: 'it was issued by the network and chains to another CA' }
   }
@@ -97,7 +99,10 @@ export function claimOf(
   return claim === null ? null : externalIdOf(claim, leaf)
 }
 
-/** The whole certificate, not its fingerprint alone, which is made by a hash that can be made to collide. */
+/**
+ * The whole certificate, not its fingerprint alone, which is made by a hash that can be made to
+ * collide.
+ */
 export function isOfRecord(leaf: Certificate, certPem: string | null): boolean {
   const [, base64] = FIRST_OF_PEM.exec(certPem ?? '') ?? []
   return base64 !== undefined && Buffer.from(base64, 'base64').equals(leaf.der)
@@ -110,7 +115,10 @@ export type NetworkChain =
   | (Extract<ClientChain, { ok: true }> & { readonly hasImproperChain: boolean })
   | Extract<ClientChain, { ok: false }>
 
-/** Up to a root of the network by what the client presents; else by the authorities that are known here. */
+/**
+ * Up to a root of the network by what the client presents; else by the authorities that are known
+ * here.
+ */
 export function networkChain(parts: TrustParts, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(parts)
   const roots = authorities.filter(isSelfIssued)
@@ -132,13 +140,16 @@ export function chainTo(
   return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
 }
 
-/** A router that is in force, or why there is none: a reason for logs, that of the router among them. */
+/**
+ * A router that is in force, or why there is none: a reason for logs, that of the router among
+ * them.
+ */
 export type RouterJudgement =
   { readonly ok: true; readonly router: Router } | { readonly ok: false; readonly reason: string }
 
 /**
- * The router whose certificate is at index 0, while it is in force: of the record, of the network, in its time.
- * What stands behind index 0 proves nothing about who holds it.
+ * The router whose certificate is at index 0, while it is in force: of the record, of the network,
+ * in its time. What stands behind index 0 proves nothing about who holds it.
  */
 export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgement {
   const [leaf] = chain

@@ -19,8 +19,9 @@ export interface ThrottleLimits {
 }
 
 /**
- * Slows down guessing: after `failuresMax` failures in a row one (user name, source) waits 1 s, then 2 s, up to a
- * minute. By source, so that nobody can lock another out by knowing a name; in memory, so a guesser costs no write.
+ * Slows down guessing: after `failuresMax` failures in a row one (user name, source) waits 1 s,
+ * then 2 s, up to a minute. By source, so that nobody can lock another out by knowing a name; in
+ * memory, so a guesser costs no write.
  */
 export class LogInThrottle {
   readonly #limits: ThrottleLimits
@@ -36,9 +37,10 @@ export class LogInThrottle {
   }
 
   /**
-   * One attempt. Attempts under way count as failed until they turn out well, from the first one on, so that a burst is no
-   * way around the limit.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause, and when too many are under way, from there or in all.
+   * One attempt. Attempts under way count as failed until they turn out well, from the first one
+   * on, so that a burst is no way around the limit.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS during a pause, and when too many are under way,
+   * from there or in all.
    */
   async attempt<T>(
     username: string,
@@ -98,7 +100,10 @@ export class LogInThrottle {
   }
 }
 
-/** Says what was too much: whoever is asked to wait should know whether a mistyped password is the reason. */
+/**
+ * Says what was too much: whoever is asked to wait should know whether a mistyped password is the
+ * reason.
+ */
 function tooMany(what: string, seconds: number): Problem {
   const detail = `${what} from this source; retry in ${seconds} s`
   return new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: seconds, detail })

@@ -12,8 +12,9 @@ type MonitorParts = Pick<ApiParts, 'authorities' | 'clock'>
 const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
 
 /**
- * Whether the peer of a connection has proven, by a certificate of `flotilla pki issue`, that it may read what is shown to
- * monitoring systems. The handshake proves that it holds the key; all else about the certificate is judged here, each time.
+ * Whether the peer of a connection has proven, by a certificate of `flotilla pki issue`, that it
+ * may read what is shown to monitoring systems. The handshake proves that it holds the key; all
+ * else about the certificate is judged here, each time.
  */
 export function isMonitor(parts: MonitorParts, socket: Socket): boolean {
   if (!(socket instanceof TLSSocket)) return false

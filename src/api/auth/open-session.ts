@@ -52,8 +52,9 @@ export class SessionOpener {
   }
 
   /**
-   * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more; REVISION_MOVED where the
-   * credential was changed after it was judged: no session is opened by an old one.
+   * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more;
+   * REVISION_MOVED where the credential was changed after it was judged: no session is opened by an
+   * old one.
    */
   async open(call: RequestContext, proof: Proof, given: LogInBody): Promise<Reply> {
     const { state } = this.#parts
@@ -70,7 +71,8 @@ export class SessionOpener {
       ...(shown === undefined ? {} : { token: { signerId: shown.signerId, claim: shown.claim } }),
     })
     const payload = toBinary(SessionCreateSchema, message)
-    // A record of the request id would keep a plain hash over a password in the log. A second session does no harm.
+    // A record of the request id would keep a plain hash over a password in the log. A second
+    // session does no harm.
     call.isRepeatable = false
     const judgedOn = judgedOnOf(proof)
     // The session that it could act by is what it makes.
@@ -106,7 +108,10 @@ export class SessionOpener {
   }
 }
 
-/** What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in nobody's way. */
+/**
+ * What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in
+ * nobody's way.
+ */
 function judgedOnOf({ authenticator, certificate, token }: Proof): Revisions {
   if (token !== undefined) {
     const { signerId: id, signerRevision: revision } = token
@@ -116,7 +121,9 @@ function judgedOnOf({ authenticator, certificate, token }: Proof): Revisions {
   return [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
 }
 
-/** Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said. */
+/**
+ * Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said.
+ */
 function infoJson(
   info: Readonly<Record<string, unknown>> | null | undefined,
   shape: Readonly<Record<string, unknown>>,

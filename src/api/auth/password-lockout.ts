@@ -12,8 +12,8 @@ type LockoutParts = Pick<ApiParts, 'state' | 'proposer' | 'clock'>
 type Credential = Pick<Authenticator, 'id' | 'identityId'>
 
 /**
- * Attempts at passwords whose auth policy limits them (`maxAttempts`). They are counted in the log, where all controllers
- * count together; a policy without a limit costs no entry.
+ * Attempts at passwords whose auth policy limits them (`maxAttempts`). They are counted in the log,
+ * where all controllers count together; a policy without a limit costs no entry.
  */
 export class PasswordLockout {
   readonly #parts: LockoutParts

@@ -5,7 +5,10 @@ import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import { sharerOf } from '../records/sharer.ts'
 
-/** Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19 MiB, 2 passes. */
+/**
+ * Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19
+ * MiB, 2 passes.
+ */
 const PARAMETERS = {
   type: argon2.argon2id,
   memoryCost: 19_456,
@@ -15,7 +18,9 @@ const PARAMETERS = {
 } as const
 const SALT_BYTES = 16
 
-/** @returns a PHC string: parameters and salt stand beside the hash, so they can be raised later. */
+/**
+ * @returns a PHC string: parameters and salt stand beside the hash, so they can be raised later.
+ */
 export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
 }
@@ -30,9 +35,10 @@ interface Turn {
 }
 
 /**
- * Checks passwords, few at a time: a hash takes a thread of libuv's pool for tens of milliseconds and 19 MiB, so a
- * crowd of log-ins must wait or be sent away rather than take the process with it. Each caller waits in a line of its own
- * and the lines take turns, so that one source keeps only itself waiting.
+ * Checks passwords, few at a time: a hash takes a thread of libuv's pool for tens of milliseconds
+ * and 19 MiB, so a crowd of log-ins must wait or be sent away rather than take the process with it.
+ * Each caller waits in a line of its own and the lines take turns, so that one source keeps only
+ * itself waiting.
  */
 export class PasswordVerifier {
   readonly #atOnceMax: number
@@ -46,12 +52,12 @@ export class PasswordVerifier {
   }
 
   /**
-   * @param known null when there is nothing to compare with: the same work is done and the answer is no, so that the
-   * time taken does not tell which user names exist.
-   * @param reserve asked when the turn of this attempt has come, so that one that is sent away is not counted; where it
-   * says no, the same work is done and the answer is no.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there is no room to wait in; TIMEOUT, before anything is counted or
-   * computed, when the caller has gone meanwhile.
+   * @param known null when there is nothing to compare with: the same work is done and the answer
+   * is no, so that the time taken does not tell which user names exist.
+   * @param reserve asked when the turn of this attempt has come, so that one that is sent away is
+   * not counted; where it says no, the same work is done and the answer is no.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there is no room to wait in; TIMEOUT, before
+   * anything is counted or computed, when the caller has gone meanwhile.
    */
   async verify(
     by: HashCaller,
@@ -93,7 +99,10 @@ export class PasswordVerifier {
     })
   }
 
-  /** The slot passes to the next whose caller is still there, without ever being free: nobody can slip in between. */
+  /**
+   * The slot passes to the next whose caller is still there, without ever being free: nobody can
+   * slip in between.
+   */
   #leave(): void {
     let next = this.#waiting.shift()
     while (next?.by.isGone === true) {

@@ -7,8 +7,9 @@ import type { RequestContext, Caller } from '../call.ts'
 import type { ApiName, Permission } from '../operation.ts'
 
 /**
- * What an operation asks of its caller on that API. What identities are given holds on the management API alone, but
- * for `ops`, whose circuits and links are on the fabric API; everything else there and elsewhere is for administrators.
+ * What an operation asks of its caller on that API. What identities are given holds on the
+ * management API alone, but for `ops`, whose circuits and links are on the fabric API; everything
+ * else there and elsewhere is for administrators.
  */
 export function neededOn<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
   if (!permission.includes('.')) return permission

@@ -14,7 +14,10 @@ import type { GoodToken, TokenSigner } from './token.ts'
 
 type GateParts = Pick<ApiParts, 'state' | 'cluster' | 'limits' | 'clock' | 'keys'>
 
-/** Requests that wait to learn of a key version unknown here; more are turned away, as anybody can make one up. */
+/**
+ * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
+ * make one up.
+ */
 const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
 /** Decides who calls, and whether that one may. */
@@ -38,11 +41,13 @@ export class SessionGuard {
   }
 
   /**
-   * Sets the caller of a call, or throws. A promise only where the cluster must be asked: a token that was signed here but
-   * names a session this controller does not know may have been given by another one a moment ago, and so may one
-   * signed by a version of the key that is newer than those known here. So is the token of an identity provider, which a
-   * session may ask for and which has to be verified.
-   * @throws {Problem} UNAUTHORIZED, with the challenge set on the call; CLUSTER_NO_LEADER when nobody can tell.
+   * Sets the caller of a call, or throws. A promise only where the cluster must be asked: a token
+   * that was signed here but names a session this controller does not know may have been given by
+   * another one a moment ago, and so may one signed by a version of the key that is newer than
+   * those known here. So is the token of an identity provider, which a session may ask for and
+   * which has to be verified.
+   * @throws {Problem} UNAUTHORIZED, with the challenge set on the call; CLUSTER_NO_LEADER when
+   * nobody can tell.
    */
   admit(
     call: RequestContext,
@@ -60,8 +65,8 @@ export class SessionGuard {
   }
 
   /**
-   * For a call that has waited for a later state: a session that ended in the meantime, or a token whose key did, must not
-   * be shown what came after.
+   * For a call that has waited for a later state: a session that ended in the meantime, or a token
+   * whose key did, must not be shown what came after.
    * @throws {Problem} UNAUTHORIZED.
    */
   admitAgain(call: RequestContext, token: string | undefined, permission: Permission): void {
@@ -73,8 +78,8 @@ export class SessionGuard {
   }
 
   /**
-   * Of a call that is answered for as long as its session stands: why it may go on no longer, or null. It counts as no use of
-   * the session.
+   * Of a call that is answered for as long as its session stands: why it may go on no longer, or
+   * null. It counts as no use of the session.
    */
   endReason(call: RequestContext, permission: Permission): string | null {
     const { caller } = call
@@ -84,18 +89,19 @@ export class SessionGuard {
     try {
       const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
       const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
-      if (typeof finding === 'string') return 'the token of the session is honoured no longer'
+      if (typeof finding === 'string') return 'the session token is no longer accepted'
       if (finding.isOfOldKey && !isSameAddress(call.address, caller.session['ipAddress'])) {
-        return 'the token of the session is honoured no longer'
+        return 'the session token is no longer accepted'
       }
       const found = this.#sessions.find(finding.sessionId)
       if (typeof found === 'string') return 'the session has ended'
       const now = this.#factor.completed(found, caller.token ?? null)
       return mayCall(now, permission, call)
         ? null
-        : 'the identity of the session may not see them any more'
+        : 'the identity of the session is no longer permitted to see these events'
     } catch (error) {
-      if (error instanceof Problem) return 'this controller cannot tell whether the session stands'
+      if (error instanceof Problem)
+        return 'this controller cannot check whether the session is still valid'
       throw error
     }
   }
@@ -205,7 +211,10 @@ const descriptions = {
   expired: 'token expired',
 } as const
 
-/** WWW-Authenticate: attributes are separated by one blank, as the clients of this API family read them. */
+/**
+ * WWW-Authenticate: attributes are separated by one blank, as the clients of this API family read
+ * them.
+ */
 export function challengeText(challenge: NonNullable<RequestContext['challenge']>): string {
   if (typeof challenge !== 'string') return tokenChallengeText(challenge)
   return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`

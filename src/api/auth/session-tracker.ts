@@ -22,9 +22,10 @@ type KeeperParts = Pick<
 >
 
 /**
- * Sessions as this controller honours them. Who they are stands in the replicated state; when they were last used is
- * kept here in memory and told to the other controllers as soft state, for a log entry per request would cost more than
- * the request. The leader writes what has gathered to the log now and then, so that it outlives a stop of everything.
+ * Sessions as this controller honours them. Who they are stands in the replicated state; when they
+ * were last used is kept here in memory and told to the other controllers as soft state, for a log
+ * entry per request would cost more than the request. The leader writes what has gathered to the
+ * log now and then, so that it outlives a stop of everything.
  */
 export class SessionTracker {
   readonly #parts: KeeperParts
@@ -63,9 +64,10 @@ export class SessionTracker {
   }
 
   /**
-   * Synchronous: from what is applied here. `unknown` and `expired` may be news that have not arrived yet (a log-in or a
-   * use on another controller); `refused` is final.
-   * @throws {Problem} CLUSTER_NO_LEADER when this controller has been out of contact for too long to honour any session.
+   * Synchronous: from what is applied here. `unknown` and `expired` may be news that have not
+   * arrived yet (a log-in or a use on another controller); `refused` is final.
+   * @throws {Problem} CLUSTER_NO_LEADER when this controller has been out of contact for too long
+   * to honour any session.
    */
   find(sessionId: string): SessionFinding {
     const { state, cluster, limits, clock } = this.#parts
@@ -117,7 +119,9 @@ export class SessionTracker {
     this.#usedHere.clear()
   }
 
-  /** The leader's part: proposes all activity that the log does not know yet. Others only tidy up. */
+  /**
+   * The leader's part: proposes all activity that the log does not know yet. Others only tidy up.
+   */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return
     this.#isLogging = true
@@ -167,8 +171,9 @@ export class SessionTracker {
   }
 
   /**
-   * Removes sessions that nobody uses any more, when this controller leads and has led for long enough to have heard
-   * of activity on the others. Each removal names the activity it was judged on, so a use meanwhile saves the session.
+   * Removes sessions that nobody uses any more, when this controller leads and has led for long
+   * enough to have heard of activity on the others. Each removal names the activity it was judged
+   * on, so a use meanwhile saves the session.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts

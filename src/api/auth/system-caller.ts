@@ -13,14 +13,15 @@ const nobody = { id: '', createdAt: 0, updatedAt: 0, revision: 0 }
 export type SocketCaller = (request: IncomingMessage) => Actor
 
 /**
- * By the listener alone: what a request says, and where it seems to come from, makes nobody the user of the host.
+ * By the listener alone: what a request says, and where it seems to come from, makes nobody the
+ * user of the host.
  * @returns null at every other listener.
  * @throws {Problem} for what a caller does with its own identity or session, as there is none.
  */
 export function systemCallerAt(
   said: SocketCaller | null,
   raw: IncomingMessage,
-  operation: Operation,
+  operation: Pick<Operation, 'permission'>,
 ): Caller | null {
   if (said !== null) requireNoSession(operation)
   return said === null ? null : systemCaller(said(raw))
@@ -32,28 +33,28 @@ function systemCaller(actor: Actor): Caller {
   return { session: nobody, identity, isAdmin: true, pendingFactors: [], system: actor }
 }
 
-function requireNoSession({ permission }: Operation): void {
+function requireNoSession({ permission }: Pick<Operation, 'permission'>): void {
   if (permission !== 'session' && permission !== 'partial') return
   throw new Problem('INVALID_BACKING_TOKEN_TYPE', {
     detail:
-      'this is about the session of its caller, and who asks at the admin socket has none: log in, and send net-session',
+      'this operation is about the session of its caller, and the admin socket has none; log in and send net-session',
   })
 }
 
 /**
- * Operations that are asked at the admin socket alone, and why: with each of them, a session that was stolen would be worth as
- * much as the host of a controller. The only list of them.
+ * Operations that are asked at the admin socket alone, and why: with each of them, a session that
+ * was stolen would be worth as much as the host of a controller. The only list of them.
  */
 export const socketOnly: Readonly<Record<string, string>> = {
-  clusterBackup: 'it hands out what the whole cluster is trusted by',
-  clusterRecoverAdmin: 'it gives an administrator a password without asking for anything',
-  clusterRestoreBegin: 'it begins to replace every record of the network',
-  clusterRestoreChunk: 'it holds what every record of the network is to be',
+  clusterBackup: 'a backup contains the keys of the cluster',
+  clusterRecoverAdmin: 'it sets the password of an administrator without any credential',
+  clusterRestoreBegin: 'it replaces every record of the network',
+  clusterRestoreChunk: 'it replaces every record of the network',
   clusterRestoreEnd: 'it replaces every record of the network',
-  clusterRestoreFactors: 'it encrypts whatever it is given as the second factor of an identity',
-  pkiInstallIssuing: 'it changes whom all controllers, routers and clients trust',
-  pkiIssue: 'it signs a certificate for whatever host is named',
-  pkiRenewMember: 'it signs the certificate of a controller',
+  clusterRestoreFactors: 'it encrypts any value as the second factor of an identity',
+  pkiInstallIssuing: 'it changes the CA that controllers, routers and clients trust',
+  pkiIssue: 'it issues a certificate for any host',
+  pkiRenewMember: 'it issues the certificate of a controller',
 }
 
 export function isSocketOnly({ operationId }: Operation): boolean {
@@ -64,6 +65,6 @@ export function isSocketOnly({ operationId }: Operation): boolean {
 export function requireNotSocketOnly(operation: Operation): void {
   if (!isSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {
-    detail: `${socketOnly[operation.operationId] ?? ''}: ask at the admin socket of a controller, without a session`,
+    detail: `${socketOnly[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,
   })
 }

@@ -12,15 +12,15 @@ export interface GoodToken {
   readonly sessionId: string
   readonly version: number
   /**
-   * Signed by a version before the one in force: controllers that were removed know it too, so the token counts only
-   * from the address that its session was opened from.
+   * Signed by a version before the one in force: controllers that were removed know it too, so the
+   * token counts only from the address that its session was opened from.
    */
   readonly isOfOldKey: boolean
 }
 
 /**
- * `unknown-version`: newer than any known here; another controller may have rotated the key a moment ago. `no-key`: none
- * is in force here, so nobody can tell.
+ * `unknown-version`: newer than any known here; another controller may have rotated the key a
+ * moment ago. `no-key`: none is in force here, so nobody can tell.
  */
 export type TokenFinding = GoodToken | 'invalid' | 'unknown-version' | 'no-key'
 
@@ -36,8 +36,9 @@ interface Verified {
 }
 
 /**
- * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`: derived, so they are stored
- * nowhere, and a forged one is refused without asking anybody. Three parts, but no JWT: the first is a number.
+ * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`:
+ * derived, so they are stored nowhere, and a forged one is refused without asking anybody. Three
+ * parts, but no JWT: the first is a number.
  */
 export class TokenSigner {
   readonly #clusterKeys: () => readonly TokenKey[]
@@ -84,7 +85,10 @@ export class TokenSigner {
     return this.#found(verified, nowMs)
   }
 
-  /** What a version once honoured is judged by again at each use: its overlap ends while nothing else changes. */
+  /**
+   * What a version once honoured is judged by again at each use: its overlap ends while nothing
+   * else changes.
+   */
   #found({ sessionId, version }: Verified, nowMs: number): TokenFinding {
     const key = this.#keys.get(version)
     if (key === undefined || nowMs >= key.endsAtMs) return 'invalid'
@@ -103,7 +107,8 @@ export class TokenSigner {
     const expected = macOf(key.secret, sessionId)
     const text = match[3] ?? ''
     const given = Buffer.from(text, 'base64url')
-    // The last character has bits that no byte takes: only one of the texts that mean the same bytes is the token.
+    // The last character has bits that no byte takes: only one of the texts that mean the same
+    // bytes is the token.
     if (given.toString('base64url') !== text) return 'invalid'
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'invalid'
     return { sessionId, version }

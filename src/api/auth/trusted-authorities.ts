@@ -9,7 +9,9 @@ import {
 import type { Certificate } from '../../pki/certificate.ts'
 import type { ApiParts } from '../parts.ts'
 
-/** Who issued a client certificate: the network itself, or the CA of somebody else that has this id. */
+/**
+ * Who issued a client certificate: the network itself, or the CA of somebody else that has this id.
+ */
 export type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
 
 interface ParsedAuthorities {
@@ -18,7 +20,10 @@ interface ParsedAuthorities {
   readonly certificates: readonly Certificate[]
 }
 
-/** By where their texts come from, which change a few times a year: every log-in by certificate asks for them. */
+/**
+ * By where their texts come from, which change a few times a year: every log-in by certificate asks
+ * for them.
+ */
 const ofNetwork = new WeakMap<ApiParts['authorities'], ParsedAuthorities>()
 
 /** All CA certificates of the network: anchors, then those that sign below them. */
@@ -46,7 +51,9 @@ export function certificateOf(ca: Ca): Certificate {
   return certificate
 }
 
-/** Who issued a certificate, as things stood at its beginning; null for nobody who is trusted here. */
+/**
+ * Who issued a certificate, as things stood at its beginning; null for nobody who is trusted here.
+ */
 export function issuerOf(
   parts: Pick<ApiParts, 'authorities' | 'state'>,
   certificate: Certificate,

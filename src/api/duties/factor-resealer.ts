@@ -12,8 +12,8 @@ type ResealerParts = Pick<
 >
 
 /**
- * After the factor key was rotated, whoever leads encrypts by the new version what is still encrypted by others: those are kept
- * until nothing is, and there is room for a few only.
+ * After the factor key was rotated, whoever leads encrypts by the new version what is still
+ * encrypted by others: those are kept until nothing is, and there is room for a few only.
  */
 export class FactorResealer {
   readonly #parts: ResealerParts

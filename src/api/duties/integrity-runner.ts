@@ -25,8 +25,9 @@ interface Judged {
 }
 
 /**
- * Carries out integrity runs on whichever controller leads. That one is asked for, taken up and ended stands in the
- * log, so any controller shows it, and a leader that finds a run of another one ends it: nobody works on it any more.
+ * Carries out integrity runs on whichever controller leads. That one is asked for, taken up and
+ * ended stands in the log, so any controller shows it, and a leader that finds a run of another one
+ * ends it: nobody works on it any more.
  */
 export class IntegrityRunner {
   readonly #parts: KeeperParts
@@ -59,7 +60,7 @@ export class IntegrityRunner {
     if (run === null || this.#isAtWork) return
     this.#isAtWork = true
     try {
-      if (run.runner !== '') await this.#end(run, { error: `${run.runner} gave it up on its way` })
+      if (run.runner !== '') await this.#end(run, { error: stoppedEarly(run.runner) })
       else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
     } catch (error) {
       // No leader or no answer is part of life: the next look ends what is left.
@@ -158,4 +159,9 @@ export class IntegrityRunner {
 
 function unfixed({ description }: Finding): Judged {
   return { description, fixed: false }
+}
+
+/** @param runner a controller and, after a space, which of its starts it is. */
+function stoppedEarly(runner: string): string {
+  return `${runner.split(' ')[0] ?? runner} stopped before the end of the run; start it again`
 }

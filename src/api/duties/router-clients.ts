@@ -30,10 +30,16 @@ export interface ClientRecords extends ChangeFeed {
   ids(kind: string): Iterable<string>
 }
 
-/** Of an identity, its MFA and its credentials: what, when it changes, changes what routers are told of its sessions. */
+/**
+ * Of an identity, its MFA and its credentials: what, when it changes, changes what routers are told
+ * of its sessions.
+ */
 const decisive = ['fingerprint', 'isVerified', 'authPolicyId', 'disabledAt', 'disabledUntil']
 
-/** What routers are told of their clients, and what is judged of a client that dials or hosts through one. */
+/**
+ * What routers are told of their clients, and what is judged of a client that dials or hosts
+ * through one.
+ */
 export class ApiRouterClients implements RouterClients {
   readonly #parts: ApiParts
   readonly #services: ApiServices
@@ -123,7 +129,10 @@ export class ApiRouterClients implements RouterClients {
     return { ok: true, client: { ...named, sessionId: session.id, apiSessionId: apiSession.id } }
   }
 
-  /** The session of a token, as the API would honour it, from a client that showed one of its certificates. */
+  /**
+   * The session of a token, as the API would honour it, from a client that showed one of its
+   * certificates.
+   */
   #apiSessionOf({ apiSessionToken, fingerprints }: ClientClaim): ApiSession | null {
     const { tokens, sessions } = this.#services
     const found = tokens.judge(apiSessionToken, this.#parts.clock.nowMs())
@@ -145,7 +154,8 @@ export class ApiRouterClients implements RouterClients {
     const identity = state.get<Identity>('identity', session?.identityId ?? '')
     if (session === undefined || identity === undefined) return null
     if (isDisabled(identity, this.#parts.clock.nowMs())) return null
-    // The token of a signer came with the request for each service session: a router can not ask for it again.
+    // The token of a signer came with the request for each service session: a router can not ask
+    // for it again.
     const lacks = pendingFactors(state, identity, session)
     if (lacks.some(({ kind }) => kind === 'totp')) return null
     const fingerprints = this.#fingerprintsOf(session)
@@ -153,7 +163,10 @@ export class ApiRouterClients implements RouterClients {
     return { id, identityId: identity.id, tokens: this.tokensOf(id), fingerprints }
   }
 
-  /** Of the certificate that it was opened by, those of its identity, and those that were made for it. */
+  /**
+   * Of the certificate that it was opened by, those of its identity, and those that were made for
+   * it.
+   */
   #fingerprintsOf({ id, identityId, certFingerprint }: ApiSession): readonly string[] {
     const { state } = this.#parts
     const own = state

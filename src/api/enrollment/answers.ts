@@ -42,8 +42,9 @@ export function shownCertificate(leaf: Certificate, caId: string): CommandCertif
 }
 
 /**
- * The certificate in the answer is made for this call alone. Had the outcome of a request id been that of an earlier call,
- * the one that is kept would be another, and the one in the answer nobody's.
+ * The certificate in the answer is made for this call alone. Had the outcome of a request id been
+ * that of an earlier call, the one that is kept would be another, and the one in the answer
+ * nobody's.
  */
 export function answerThisCallAlone(call: RequestContext): void {
   call.isRepeatable = false

@@ -17,7 +17,10 @@ import type { ApiServices } from '../records/services.ts'
 import { shownCertificate } from './answers.ts'
 import { judged } from '../records/writes.ts'
 
-/** Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without a token. */
+/**
+ * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
+ * a token.
+ */
 export class CaEnrollment {
   readonly #parts: ApiParts
   readonly #services: Pick<ApiServices, 'writer'>

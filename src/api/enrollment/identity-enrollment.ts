@@ -28,7 +28,10 @@ import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
 
 type Credential = Enroll['credential']
 
-/** Identities enroll by a one-time token: for a certificate, with one that they have, or for a password. */
+/**
+ * Identities enroll by a one-time token: for a certificate, with one that they have, or for a
+ * password.
+ */
 export class IdentityEnrollment {
   readonly #parts: ApiParts
   readonly #services: Pick<ApiServices, 'writer' | 'passwords'>
@@ -38,7 +41,10 @@ export class IdentityEnrollment {
     this.#services = services
   }
 
-  /** A certificate for the key of the request. Who brings the same token and key again is given the same one again. */
+  /**
+   * A certificate for the key of the request. Who brings the same token and key again is given the
+   * same one again.
+   */
   async ott(
     call: RequestContext,
     token: string | undefined,
@@ -80,7 +86,9 @@ export class IdentityEnrollment {
     return certificatesAnswer(this.#parts, { cert: certPem })
   }
 
-  /** The certificate of the connection, of the CA that the enrollment names, becomes the credential. */
+  /**
+   * The certificate of the connection, of the CA that the enrollment names, becomes the credential.
+   */
   async ottca(call: RequestContext, token: string | undefined): Promise<Reply> {
     const { state } = this.#parts
     let enrollment: Enrollment

@@ -19,7 +19,10 @@ export interface RouterRequests {
   readonly server: string | undefined
 }
 
-/** Routers get a client and a server certificate by their token, and new ones by the client certificate that they have. */
+/**
+ * Routers get a client and a server certificate by their token, and new ones by the client
+ * certificate that they have.
+ */
 export class RouterEnrollment {
   readonly #parts: ApiParts
   readonly #services: Pick<ApiServices, 'writer'>

@@ -30,8 +30,8 @@ interface NewHolder {
 }
 
 /**
- * Whoever holds a token of a signer that is enabled for it becomes an identity: with a certificate for the key of a request, or
- * with the token as the credential.
+ * Whoever holds a token of a signer that is enabled for it becomes an identity: with a certificate
+ * for the key of a request, or with the token as the credential.
  */
 export class TokenEnrollment {
   readonly #parts: ApiParts
@@ -122,7 +122,10 @@ export class TokenEnrollment {
   }
 }
 
-/** @throws {Problem} INVALID_ENROLLMENT_JWT where a claim that the signer asks for is missing, or is of another kind. */
+/**
+ * @throws {Problem} INVALID_ENROLLMENT_JWT where a claim that the signer asks for is missing, or is
+ * of another kind.
+ */
 function newHolder(
   signer: ExternalJwtSigner,
   { claim }: VerifiedToken,

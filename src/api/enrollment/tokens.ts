@@ -6,8 +6,10 @@ import type { ApiParts } from '../parts.ts'
 const TOKEN_CHARACTERS_MAX = 64
 
 /**
- * The enrollment that a token opens, judged as it is known here; whether it still does is judged again where it is used up.
- * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN, INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
+ * The enrollment that a token opens, judged as it is known here; whether it still does is judged
+ * again where it is used up.
+ * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
+ * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
 export async function outstanding(
   parts: ApiParts,

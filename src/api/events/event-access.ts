@@ -7,7 +7,9 @@ import type { RequestContext, Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 
-/** What an identity needs to read events at all; those of records and people need an administrator. */
+/**
+ * What an identity needs to read events at all; those of records and people need an administrator.
+ */
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */
@@ -31,7 +33,7 @@ export function readerOf(
   const identityId = caller.identity.id
   if (!parts.events.hasRoomFor(identityId)) {
     throw new Problem('SERVER_TOO_MANY_REQUESTS', {
-      detail: 'too many streams of events are open, of this identity or in all: close one',
+      detail: 'too many open event streams, of this identity or in total; close one',
     })
   }
   return {

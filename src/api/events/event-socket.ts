@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http'
-import { STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from '../../lib/node-http.ts'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
@@ -8,6 +8,8 @@ import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../ports/events.ts'
 import { answerOf } from '../answers/problem.ts'
 import { bearersIn } from '../auth/external-jwt/token-text.ts'
+import { systemCallerAt } from '../auth/system-caller.ts'
+import type { SocketCaller } from '../auth/system-caller.ts'
 import { RequestContext } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import { basePaths } from '../paths.ts'
@@ -21,34 +23,56 @@ const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 
-/** Whether a request that wants to go on as something else is for the event socket; all others are requests as any. */
+/**
+ * Whether a request that wants to go on as something else is for the event socket; all others are
+ * requests as any.
+ */
 export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url === EVENT_SOCKET_PATH || url.startsWith(`${EVENT_SOCKET_PATH}?`)
 }
 
-/** Streams of events over web sockets: admitted as every request is, by session and permission. */
-export function takeEventSockets(server: Server, parts: ApiParts, services: ApiServices): void {
+/**
+ * Streams of events over web sockets: admitted as every request is, by session and permission.
+ * @param socketCaller who asks without a session, at the admin socket alone.
+ */
+export function takeEventSockets(
+  server: Server,
+  parts: ApiParts,
+  services: ApiServices,
+  socketCaller: SocketCaller | null,
+): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // Whoever goes while it is judged is not worth an error.
     socket.on('error', () => socket.destroy())
-    void admit(request, socket as Socket, head, parts, services).catch((error: unknown) => {
+    const opened = { request, socket: socket as Socket, head }
+    void admit(opened, parts, services, socketCaller).catch((error: unknown) => {
       refuse(socket, error, parts)
     })
   })
 }
 
+interface Opened {
+  readonly request: IncomingMessage
+  readonly socket: Socket
+  /** What its client has sent already. */
+  readonly head: Buffer
+}
+
 async function admit(
-  request: IncomingMessage,
-  socket: Socket,
-  head: Buffer,
+  { request, socket, head }: Opened,
   parts: ApiParts,
   services: ApiServices,
+  socketCaller: SocketCaller | null,
 ): Promise<void> {
   if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
   const refusal = parts.refusal()
   if (refusal !== null) throw new Problem(refusal)
   const call = callOf(request, socket, parts)
-  await services.gate.admit(call, tokenOf(request), EVENTS_PERMISSION)
+  const token = tokenOf(request)
+  if (token === undefined) {
+    call.caller = systemCallerAt(socketCaller, request, { permission: EVENTS_PERMISSION })
+  }
+  if (call.caller === null) await services.gate.admit(call, token, EVENTS_PERMISSION)
   const key = keyOf(request)
   const { caller } = call
   if (caller === null) throw new Problem('UNAUTHORIZED')

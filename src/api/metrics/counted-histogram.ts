@@ -9,7 +9,10 @@ export interface HistogramSeries {
   readonly buckets: ArrayLike<number>
 }
 
-/** A histogram in seconds, as Prometheus has them, over counts that the hot path keeps as plain numbers in milliseconds. */
+/**
+ * A histogram in seconds, as Prometheus has them, over counts that the hot path keeps as plain
+ * numbers in milliseconds.
+ */
 export function addHistogram(
   registry: Registry,
   { name, help }: { readonly name: string; readonly help: string },
@@ -26,7 +29,8 @@ export function addHistogram(
     },
     reset: () => undefined,
   }
-  // The registry asks a metric for its name and its values; its types name the classes that prom-client brings along.
+  // The registry asks a metric for its name and its values; its types name the classes that
+  // prom-client brings along.
   registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
 }
 

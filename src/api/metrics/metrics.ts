@@ -12,7 +12,10 @@ import { gaugesOf } from './read-values.ts'
 const LOG_IN = 'authenticate'
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
-/** Plain counters of one operation: the hot path adds numbers, names and labels are made when somebody asks. */
+/**
+ * Plain counters of one operation: the hot path adds numbers, names and labels are made when
+ * somebody asks.
+ */
 export class OperationMetrics {
   readonly operationId: string
   readonly byStatus = new Map<number, number>()
@@ -47,7 +50,8 @@ export class ApiMetrics {
     network: NetworkMetricsSources,
     sources: NodeMetricsSources | null,
   ) {
-    // At the default of 10 ms these samples alone took a third of the processor time of an idle controller.
+    // At the default of 10 ms these samples alone took a third of the processor time of an idle
+    // controller.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: 100 })
     this.#addHttp()
     this.#addCluster(cluster, log)

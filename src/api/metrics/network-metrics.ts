@@ -9,6 +9,8 @@ export interface NetworkMetricsSources {
   readonly count: (entity: string) => number
   /** What the network rests on, by what it is called; '' while it is not known here. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
+  /** Certificates of other authorities that listeners show, by their first name; UTC ms. */
+  readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
 }
 
 /** Kinds whose number says how large a network is, and how much it is used. */
@@ -33,10 +35,13 @@ const KINDS = [
   'terminator',
 ] as const
 
-/** What the network holds, what it runs, and how long its certificates last; read when somebody asks. */
+/**
+ * What the network holds, what it runs, and how long its certificates last; read when somebody
+ * asks.
+ */
 export function addNetworkMetrics(
   registry: Registry,
-  { version, count, certificates }: NetworkMetricsSources,
+  { version, count, certificates, serverEnds }: NetworkMetricsSources,
 ): void {
   const registers = [registry]
   new Gauge({
@@ -71,6 +76,9 @@ export function addNetworkMetrics(
         // A handful of texts in the life of a process, as certificates are renewed.
         ends.set(pem, notAfterMs)
         if (notAfterMs !== null) this.set({ certificate }, Math.floor(notAfterMs / 1000))
+      }
+      for (const { name, notAfterMs } of serverEnds()) {
+        this.set({ certificate: `server ${name}` }, Math.floor(notAfterMs / 1000))
       }
     },
   })

@@ -22,7 +22,10 @@ export interface NodeMetricsSources {
 
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
-/** What consensus, log, apply, mesh and event loops of this process have done; read when somebody asks. */
+/**
+ * What consensus, log, apply, mesh and event loops of this process have done; read when somebody
+ * asks.
+ */
 export function addNodeMetrics(
   registry: Registry,
   { vitals, node, requestIds, lastBackupMs, softState }: NodeMetricsSources,
@@ -178,7 +181,10 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
   })
 }
 
-/** Values of an unknown topic come from a newer release; the others are a fault of a peer, or more than there is room for. */
+/**
+ * Values of an unknown topic come from a newer release; the others are a fault of a peer, or more
+ * than there is room for.
+ */
 function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
   new Gauge({
     name: 'flotilla_soft_state_bytes',

@@ -52,7 +52,9 @@ function checkCreate(body: JsonObject): void {
   }
 }
 
-/** The certificate says all there is to say of its holder's key; who issued it must be trusted here. */
+/**
+ * The certificate says all there is to say of its holder's key; who issued it must be trusted here.
+ */
 async function certificateFields(parts: ApiParts, certPem: string): Promise<JsonObject> {
   const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   const issuer = await latest(parts, () => issuerOf(parts, certificate) ?? undefined)
@@ -69,8 +71,8 @@ async function certificateFields(parts: ApiParts, certPem: string): Promise<Json
 }
 
 /**
- * A change by the holder, whose current password was right: the same, but judged on the record that the password was right
- * for.
+ * A change by the holder, whose current password was right: the same, but judged on the record that
+ * the password was right for.
  */
 export async function prepareOwnChange(
   parts: ApiParts,

@@ -8,7 +8,10 @@ import type { Certificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
-/** A CA begins with a token that its owner signs a certificate over. A patch without a claim takes the claim away. */
+/**
+ * A CA begins with a token that its owner signs a certificate over. A patch without a claim takes
+ * the claim away.
+ */
 export const prepareCa: Preparer = (_call, mode, body) => {
   const prepared = normalise(ca, mode, body)
   if (mode === 'create') return newCa(prepared)

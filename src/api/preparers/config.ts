@@ -24,7 +24,10 @@ export function configTypePreparer({ schemas }: ApiParts): Preparer {
   }
 }
 
-/** Data is held to its type's schema as it stands here; should the type move before the write, it is judged again. */
+/**
+ * Data is held to its type's schema as it stands here; should the type move before the write, it is
+ * judged again.
+ */
 export function configPreparer(parts: ApiParts): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')

@@ -57,7 +57,10 @@ function certificateFields(certPem: string) {
   return { pem, fields }
 }
 
-/** A patch of the certificate keeps a `kid` that somebody chose; one that was the fingerprint goes with its certificate. */
+/**
+ * A patch of the certificate keeps a `kid` that somebody chose; one that was the fingerprint goes
+ * with its certificate.
+ */
 async function knownKid(
   { state, cluster, limits }: ApiParts,
   call: RequestContext,
@@ -76,7 +79,10 @@ async function knownKid(
   return { kid: kid === '' || kid === fingerprint ? null : kid, judgedOn }
 }
 
-/** An absolute http or https address without a user in it; nothing is asked for there before it is used. */
+/**
+ * An absolute http or https address without a user in it; nothing is asked for there before it is
+ * used.
+ */
 function checkUrl(field: string, value: Json | undefined, allowsReserved: boolean): void {
   if (typeof value !== 'string' || value === '') return
   const url = URL.parse(value)

@@ -11,8 +11,8 @@ import type { NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 
 /**
- * User, Device and Service are old words for one type, `Default`, which every identity made here has. One that is made with
- * an enrollment is there with it or not at all.
+ * User, Device and Service are old words for one type, `Default`, which every identity made here
+ * has. One that is made with an enrollment is there with it or not at all.
  */
 export function identityPreparer(parts: ApiParts): Preparer {
   return async (_call, mode, body, id) => {

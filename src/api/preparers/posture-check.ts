@@ -57,7 +57,10 @@ async function typeOf(
   throw fieldProblem('typeId', 'the type of a posture check cannot be changed', said)
 }
 
-/** The one form of a field, in whatever way it was written. @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * The one form of a field, in whatever way it was written.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function normalisedPostureField(name: string, value: Json): Json {
   switch (name) {
     case 'operatingSystems':
@@ -99,8 +102,9 @@ function macAddress(text: string): string {
 }
 
 /**
- * As what a client reports is reduced too: else no hash that is written with separators would ever match. What a patch
- * leaves out stays out, so that the hashes and the signer that are stored go on being asked for.
+ * As what a client reports is reduced too: else no hash that is written with separators would ever
+ * match. What a patch leaves out stays out, so that the hashes and the signer that are stored go on
+ * being asked for.
  */
 function singleProcess(process: JsonObject): JsonObject {
   const { hashes, signerFingerprint } = process

@@ -37,8 +37,9 @@ export interface WritePlan extends Normalised {
 }
 
 /**
- * Makes a body, valid by its schema, into a write of the record `id` (at create: of a new one). Asked again
- * when what it was judged on has moved. @throws {Problem} what the body is refused with.
+ * Makes a body, valid by its schema, into a write of the record `id` (at create: of a new one).
+ * Asked again when what it was judged on has moved.
+ * @throws {Problem} what the body is refused with.
  */
 export type Preparer = (
   call: RequestContext,
@@ -47,7 +48,10 @@ export type Preparer = (
   id: string,
 ) => WritePlan | Promise<WritePlan>
 
-/** Of every kind: most bodies say what their record says; of some there is more to judge before they are proposed. */
+/**
+ * Of every kind: most bodies say what their record says; of some there is more to judge before they
+ * are proposed.
+ */
 export class Preparers {
   readonly #byKind: ReadonlyMap<string, Preparer>
 

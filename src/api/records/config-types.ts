@@ -13,8 +13,9 @@ export function configTypesOfSession({ session }: Caller): ConfigTypesShown {
 }
 
 /**
- * The types whose data a list shows: those of the query parameter `configTypes` (repeated, or separated by commas), by id or
- * name, else those of the session. What does not exist is left out. @throws {Problem} COULD_NOT_VALIDATE for too many.
+ * The types whose data a list shows: those of the query parameter `configTypes` (repeated, or
+ * separated by commas), by id or name, else those of the session. What does not exist is left out.
+ * @throws {Problem} COULD_NOT_VALIDATE for too many.
  */
 export function configTypesOfList(
   call: RequestContext,

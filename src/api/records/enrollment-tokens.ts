@@ -26,8 +26,9 @@ export function clientApiUrl({ bindings }: Pick<ApiParts, 'bindings'>): string {
 }
 
 /**
- * A one-time token and the JWT that says who may use it, where and until when. Clients verify the JWT by the certificate
- * that they meet at `iss`, so it names this controller and is signed by its key.
+ * A one-time token and the JWT that says who may use it, where and until when. Clients verify the
+ * JWT by the certificate that they meet at `iss`, so it names this controller and is signed by its
+ * key.
  */
 export async function newEnrollmentToken(
   parts: Parts,
@@ -41,7 +42,8 @@ export async function newEnrollmentToken(
     exp: Math.floor(expiresAtMs / 1000),
     jti: token,
     em: method,
-    // Where a router connects to when its own configuration names no controller; identities find theirs by `iss`.
+    // Where a router connects to when its own configuration names no controller; identities find
+    // theirs by `iss`.
     ctrls: routerMethods.has(method) ? routerAddresses(parts) : [],
   })
   return { token, jwt, expiresAt: expiresAtMs }

@@ -17,8 +17,9 @@ const TAGS_MAX = 32
 const HASH_CHARACTERS = 12
 
 /**
- * `"<revision>.<hash>"`. The revision is that of the record, and what If-Match is held to. The hash is over what is shown:
- * a detail also tells of other records, whose changes do not move the revision.
+ * `"<revision>.<hash>"`. The revision is that of the record, and what If-Match is held to. The hash
+ * is over what is shown: a detail also tells of other records, whose changes do not move the
+ * revision.
  */
 function etagOf({ revision }: EntityRecord, { body }: TextAnswer): string {
   return `"${revision}.${hash('sha256', body, 'base64url').slice(0, HASH_CHARACTERS)}"`
@@ -43,7 +44,8 @@ function isAmong(text: string, etag: string): boolean {
 }
 
 /**
- * The If-Match of a write. A tag that is weak or none of ours is held by no record (RFC 9110 13.1.1).
+ * The If-Match of a write. A tag that is weak or none of ours is held by no record (RFC 9110
+ * 13.1.1).
  * @throws {Problem} COULD_NOT_VALIDATE when it is no list of tags.
  */
 export function parseIfMatch(text: string): Precondition {
@@ -61,7 +63,8 @@ export function parseIfMatch(text: string): Precondition {
 }
 
 /**
- * Writes if the record has one of the revisions wanted where the log stands, wherever this controller has got to.
+ * Writes if the record has one of the revisions wanted where the log stands, wherever this
+ * controller has got to.
  * @throws {Problem} PRECONDITION_FAILED when it has another one, or is not there.
  */
 export async function writeIfMatches<T>(
@@ -82,7 +85,8 @@ export async function writeIfMatches<T>(
     } catch (error) {
       const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
       if (!hasMoved) throw error
-      // The refusal is applied here: what stands now is what it was refused for, or something else that has moved.
+      // The refusal is applied here: what stands now is what it was refused for, or something else
+      // that has moved.
       const now = revisionHere()
       if (now === revision) throw error
       if (!precondition.includes(now)) break

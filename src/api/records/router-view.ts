@@ -16,7 +16,10 @@ const shared = [
   'supportedProtocols',
 ] as const
 
-/** What a client is told of an edge router, by names out of its detail; what that leaves out is left out here. */
+/**
+ * What a client is told of an edge router, by names out of its detail; what that leaves out is left
+ * out here.
+ */
 export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {
   const names = [...shared, ...more].filter((name) => detail[name] !== undefined)
   return Object.fromEntries(names.map((name) => [name, detail[name] ?? null]))

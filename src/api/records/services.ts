@@ -101,6 +101,14 @@ export function createServices(parts: ApiParts): ApiServices {
           const issuing = authorities.intermediatesPem()
           return { controller, issuing, root: authorities.anchorsPem() }
         },
+        serverEnds: () =>
+          parts.pki
+            .view()
+            .serverCertificates.flatMap(({ path, certificate }) =>
+              certificate === null
+                ? []
+                : [{ name: certificate.names[0] ?? path, notAfterMs: certificate.notAfterMs }],
+            ),
       },
       parts.vitals === undefined
         ? null

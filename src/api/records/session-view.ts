@@ -11,8 +11,9 @@ import type { ApiServices } from './services.ts'
 type ViewServices = Pick<ApiServices, 'sessions' | 'tokens'>
 
 /**
- * A session as an administrator sees it: its token is shown to nobody but its owner, and to that one as it was sent. A
- * token of the newest key is given for a log-in alone, else one of an old key would live on past its overlap.
+ * A session as an administrator sees it: its token is shown to nobody but its owner, and to that
+ * one as it was sent. A token of the newest key is given for a log-in alone, else one of an old key
+ * would live on past its overlap.
  */
 export function sessionView(
   { state }: Pick<ApiParts, 'state'>,
@@ -35,8 +36,8 @@ export function sessionView(
 }
 
 /**
- * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the use that this very
- * request is: clients poll for it and log in again when it seems past.
+ * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the
+ * use that this very request is: clients poll for it and log in again when it seems past.
  */
 export function currentSessionView(
   parts: Pick<ApiParts, 'state' | 'limits'>,

@@ -12,9 +12,11 @@ export interface VisibleRecords {
 type Records = Pick<StateView, 'get' | 'permissions'>
 
 /**
- * On the client API those that the descriptor's scope gives, administrators included; elsewhere all.
- * @throws {AssertionError} for a kind that the client API shows without a scope that fits it: the controller does not start.
- * Any scope in its place would serve the records of another kind, or of other callers.
+ * On the client API those that the descriptor's scope gives, administrators included; elsewhere
+ * all.
+ * @throws {AssertionError} for a kind that the client API shows without a scope that fits it: the
+ * controller does not start. Any scope in its place would serve the records of another kind, or of
+ * other callers.
  */
 export function visibleRecords(
   state: Records,

@@ -42,7 +42,9 @@ export interface WriteOptions {
   readonly level?: number
 }
 
-/** Takes a caller's writes to the cluster and turns refusals, which are values there, into problems. */
+/**
+ * Takes a caller's writes to the cluster and turns refusals, which are values there, into problems.
+ */
 export class Writer {
   readonly #proposer: Proposer
 
@@ -152,7 +154,8 @@ export class Writer {
 
 /**
  * Who asks, as the log is to have it.
- * @throws {AssertionError} for a call that no session was asked for: what is written for it has another actor.
+ * @throws {AssertionError} for a call that no session was asked for: what is written for it has
+ * another actor.
  */
 export function actorOf({ caller, operation, api, address }: RequestContext): Actor {
   if (caller?.system !== undefined) return caller.system
@@ -168,7 +171,8 @@ export function actorOf({ caller, operation, api, address }: RequestContext): Ac
 }
 
 /**
- * Judges and writes; again, from what has moved, as long as the write is refused because what it was judged on moved.
+ * Judges and writes; again, from what has moved, as long as the write is refused because what it
+ * was judged on moved.
  * @throws {Problem} REVISION_MOVED after `judgementsMax` times, and all else that `run` throws.
  */
 export async function judged<T>(
@@ -188,7 +192,10 @@ export async function judged<T>(
   }
 }
 
-/** The problem for a write whose fate is not known: with the id to ask again with, or saying that none was sent. */
+/**
+ * The problem for a write whose fate is not known: with the id to ask again with, or saying that
+ * none was sent.
+ */
 export function outcomeUnknown(call: RequestContext, cause?: unknown): Problem {
   const { netRequestId } = call
   if (!call.isRepeatable) {

@@ -6,8 +6,9 @@ import type { JsonSchema } from '../operation.ts'
 export type FieldNames = (value: unknown, path?: string) => void
 
 /**
- * Clients of the API family match names without regard to case, and some send `Type` for `type`. A name that the schema has
- * is taken as it is and costs one look into a map; only others are compared without case. Free-form maps keep their keys.
+ * Clients of the API family match names without regard to case, and some send `Type` for `type`. A
+ * name that the schema has is taken as it is and costs one look into a map; only others are
+ * compared without case. Free-form maps keep their keys.
  *
  * @returns null for a schema that names no members at any depth.
  */
@@ -76,7 +77,10 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
   }
 }
 
-/** Which of two spellings was meant can not be known, and taking either could be what its sender did not see. */
+/**
+ * Which of two spellings was meant can not be known, and taking either could be what its sender did
+ * not see.
+ */
 function rename(
   value: Record<string, unknown>,
   name: string,

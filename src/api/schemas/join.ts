@@ -47,7 +47,10 @@ export const joinTicketChoice: NamedSchema = {
   schema: { type: 'object', properties: { id: shortText }, required: ['id'] },
 }
 
-/** The ticket has no limit of its own: a fault in a field is answered with its value, and this one is a secret. */
+/**
+ * The ticket has no limit of its own: a fault in a field is answered with its value, and this one
+ * is a secret.
+ */
 export const joinRequest: NamedSchema = {
   name: 'clusterJoin',
   schema: {

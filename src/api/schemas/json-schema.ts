@@ -4,8 +4,8 @@ import addFormats from 'ajv-formats'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 
-// JSON Schemas that users bring (draft-07). Nothing here may run where others wait: a schema can hold a regular expression
-// that never comes to an end.
+// JSON Schemas that users bring (draft-07). Nothing here may run where others wait: a schema can
+// hold a regular expression that never comes to an end.
 
 const compiledMax = 16
 const messageCharactersMax = 512
@@ -14,7 +14,10 @@ const valueCharactersMax = 128
 /** Names that draft-07 and its forerunners go by; what stock clients write into their schemas. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
-/** What is wrong with a schema, as a fault of the field `schema`; null when configs can be held to it. */
+/**
+ * What is wrong with a schema, as a fault of the field `schema`; null when configs can be held to
+ * it.
+ */
 export function schemaFault(schema: JsonObject): FieldFault | null {
   if (Object.keys(schema).length === 0) return null
   if (schema['type'] !== 'object') return faultOf('schema', 'its root must be of type "object"')
@@ -72,7 +75,10 @@ function compile(schema: JsonObject): ValidateFunction {
   return made
 }
 
-/** As the API family names the place: `(root)`, or the path with dots; what is missing or too much, at its parent. */
+/**
+ * As the API family names the place: `(root)`, or the path with dots; what is missing or too much,
+ * at its parent.
+ */
 function faultAt(error: ErrorObject, data: Json): FieldFault {
   const steps = error.instancePath
     .split('/')

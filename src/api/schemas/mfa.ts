@@ -4,7 +4,10 @@ import { baseProperties, baseRequired } from './envelope.ts'
 
 const texts = { type: 'array', items: text } as const
 
-/** A time-based code has six digits, a recovery code six letters and digits; longer texts are none of them. */
+/**
+ * A time-based code has six digits, a recovery code six letters and digits; longer texts are none
+ * of them.
+ */
 const CODE_CHARACTERS_MAX = 64
 
 export const mfaCode: NamedSchema = {

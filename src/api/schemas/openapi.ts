@@ -21,7 +21,10 @@ const titles: Readonly<Record<ApiName, string>> = {
   host: 'Flotilla host',
 }
 
-/** OpenAPI 3.1 of one API, from the operations that its routes are made of and the schemas that its bodies are held to. */
+/**
+ * OpenAPI 3.1 of one API, from the operations that its routes are made of and the schemas that its
+ * bodies are held to.
+ */
 export function openapiDocument(
   api: ApiName,
   operations: readonly Operation[],

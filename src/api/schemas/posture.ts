@@ -13,7 +13,10 @@ const manyBounded = (maxLength: number): JsonObject => ({
 })
 const maybe: JsonObject = { type: ['boolean', 'null'] }
 
-/** The types that are told of; the second factor has operations of its own, and several processes are told one by one. */
+/**
+ * The types that are told of; the second factor has operations of its own, and several processes
+ * are told one by one.
+ */
 const toldTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
 const toldSchema: JsonObject = {

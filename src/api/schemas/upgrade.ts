@@ -9,9 +9,12 @@ const member = {
     id: text,
     isVoter: flag,
     isConnected: flag,
-    version: { ...text, description: 'empty when it was not heard' },
-    featureLevel: { ...level, description: 'the newest that its version knows; 0: not heard' },
-    holdsBack: { ...flag, description: 'the next level is not raised because of it' },
+    version: { ...text, description: 'empty: not known yet' },
+    featureLevel: {
+      ...level,
+      description: 'the highest that its version supports; 0: not known yet',
+    },
+    holdsBack: { ...flag, description: 'this member keeps the next level from being activated' },
     action: { ...text, description: 'what to do about it; empty: nothing' },
   },
   required: ['action', 'featureLevel', 'holdsBack', 'id', 'isConnected', 'isVoter', 'version'],
@@ -23,8 +26,11 @@ export const upgradeStatus: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      featureLevel: { ...level, description: 'in force' },
-      nextFeatureLevel: { type: ['integer', 'null'], description: 'null: no member knows more' },
+      featureLevel: { ...level, description: 'current level of the cluster' },
+      nextFeatureLevel: {
+        type: ['integer', 'null'],
+        description: 'null: no member supports a higher one',
+      },
       state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
       advice: text,
       notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },

@@ -6,17 +6,24 @@ import type { Problem } from '../../lib/problems.ts'
 import { fieldNamesOf } from './field-names.ts'
 import type { JsonSchema } from '../operation.ts'
 
-/** Compiles the schema of an operation's body when its first body comes: most of a start would go into them otherwise. */
+/**
+ * Compiles the schema of an operation's body when its first body comes: most of a start would go
+ * into them otherwise.
+ */
 export class Validator {
   readonly #ajv: Ajv
 
   constructor() {
-    // No coercion and no defaults: a body means what it says. One error is enough, and all of them could be many.
+    // No coercion and no defaults: a body means what it says. One error is enough, and all of them
+    // could be many.
     this.#ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
     addFormats.default(this.#ajv)
   }
 
-  /** @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their exact names. */
+  /**
+   * @returns a check that throws COULD_NOT_VALIDATE naming the first fault, and gives fields their
+   * exact names.
+   */
   checkOf(schema: JsonSchema): (value: unknown) => void {
     let compiled: Compiled | null = null
     return (value) => {
@@ -49,7 +56,8 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
   const reason = `${field} in body ${reasonOf(error, params)}`
-  // What stands in place of an object or a list may be one of its members, and those may be secrets.
+  // What stands in place of an object or a list may be one of its members, and those may be
+  // secrets.
   if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
   return fieldProblem(field, reason, scalar(valueAt(body, steps)))
 }

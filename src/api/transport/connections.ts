@@ -5,14 +5,18 @@ import type { ApiLimits } from '../limits.ts'
 type ConnectionLimits = Pick<ApiLimits, 'connectionsPerSourceMax' | 'handshakeTimeoutMs'>
 
 /**
- * Bounds how many connections one source holds, and how long a TLS handshake may take. The deadline counts from the first
- * packet: Node's own handshake timeout starts again with each byte, and leaves the connection open when it expires.
+ * Bounds how many connections one source holds, and how long a TLS handshake may take. The deadline
+ * counts from the first packet: Node's own handshake timeout starts again with each byte, and
+ * leaves the connection open when it expires.
  *
  * @param isTls false for plain HTTP, where there is no handshake to wait for.
  */
 export function boundConnections(server: Server, isTls: boolean, limits: ConnectionLimits): void {
   const countBySource = new Map<string, number>()
-  /** By remote address and port: the events of one connection name different sockets before and after the handshake. */
+  /**
+   * By remote address and port: the events of one connection name different sockets before and
+   * after the handshake.
+   */
   const handshakes = new Map<string, NodeJS.Timeout>()
   const endHandshake = (endpoint: string): void => {
     clearTimeout(handshakes.get(endpoint))

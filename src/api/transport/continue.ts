@@ -4,8 +4,8 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
- * Hands requests with an `Expect` header to the same handler as all others. Node would send `100 Continue`, or a bare 417, before
- * anybody has judged the caller.
+ * Hands requests with an `Expect` header to the same handler as all others. Node would send
+ * `100 Continue`, or a bare 417, before anybody has judged the caller.
  */
 export function deferContinue(server: Server, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -15,7 +15,10 @@ export function deferContinue(server: Server, handler: RequestListener): void {
   server.on('checkExpectation', handler)
 }
 
-/** Asks the client for the body if it waits to be asked. Called when the request has been judged by its head. */
+/**
+ * Asks the client for the body if it waits to be asked. Called when the request has been judged by
+ * its head.
+ */
 export function askForBody(request: IncomingMessage): void {
   const response = waiting.get(request)
   if (response === undefined) return

@@ -12,9 +12,9 @@ export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMess
 }
 
 /**
- * Ends a response whose head and body are written while the client is still sending. Closing at once would reset the
- * connection, and the reset can overtake the answer (RFC 9112, 9.6), so what arrives is read and dropped first: until the
- * request ends, or up to a number of bytes and a time.
+ * Ends a response whose head and body are written while the client is still sending. Closing at
+ * once would reset the connection, and the reset can overtake the answer (RFC 9112, 9.6), so what
+ * arrives is read and dropped first: until the request ends, or up to a number of bytes and a time.
  */
 export function endAfterRequest(
   request: IncomingMessage,

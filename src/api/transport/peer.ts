@@ -15,8 +15,9 @@ export type PeerChain = readonly [Certificate, ...Certificate[]]
 const chains = new WeakMap<Socket, PeerChain | null>()
 
 /**
- * The certificates that the client of a connection showed in the handshake, which proves that it holds the key of the first
- * one, and of no other. Nothing else about them is judged here. Null: it showed none, or one that can not be read.
+ * The certificates that the client of a connection showed in the handshake, which proves that it
+ * holds the key of the first one, and of no other. Nothing else about them is judged here. Null: it
+ * showed none, or one that can not be read.
  */
 export function peerChainOf(socket: Socket): PeerChain | null {
   const known = chains.get(socket)

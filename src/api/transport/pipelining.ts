@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /**
- * Counts the requests of one connection that arrived before the answer to an earlier one was sent (RFC 9112, 9.3.2). Each of
- * them holds memory until its turn comes, and all that arrive in one packet are read at once, so their number is bounded.
+ * Counts the requests of one connection that arrived before the answer to an earlier one was sent
+ * (RFC 9112, 9.3.2). Each of them holds memory until its turn comes, and all that arrive in one
+ * packet are read at once, so their number is bounded.
  */
 export class PipelinedRequests {
   readonly #max: number

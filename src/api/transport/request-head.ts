@@ -46,8 +46,8 @@ export function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: s
 const AMBIGUOUS = ''
 
 /**
- * The session that a request names. Two that differ are none: whatever judged the request before it came here may have
- * gone by the other one.
+ * The session that a request names. Two that differ are none: whatever judged the request before it
+ * came here may have gone by the other one.
  */
 export function tokenOf({ headers }: FastifyRequest): string | undefined {
   const own = headers['net-session']

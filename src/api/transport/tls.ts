@@ -1,8 +1,8 @@
 import { constants } from 'node:crypto'
 
 /**
- * TLS of the HTTPS listeners: version 1.2 at least, with forward secrecy and authenticated encryption alone (RFC 9325, 4.2). The
- * three suites of TLS 1.3 come first.
+ * TLS of the HTTPS listeners: version 1.2 at least, with forward secrecy and authenticated
+ * encryption alone (RFC 9325, 4.2). The three suites of TLS 1.3 come first.
  */
 export const listenerTls = {
   minVersion: 'TLSv1.2',
@@ -18,11 +18,13 @@ export const listenerTls = {
     'ECDHE-RSA-AES128-GCM-SHA256',
   ].join(':'),
   honorCipherOrder: true,
-  // A client may show a certificate and need not: what it is worth is judged where a request asks for something. No issuers are
-  // named, or clients with a certificate of a CA that was added later would show none.
+  // A client may show a certificate and need not: what it is worth is judged where a request asks
+  // for something. No issuers are named, or clients with a certificate of a CA that was added later
+  // would show none.
   requestCert: true,
-  // Every connection proves anew that its client holds the key of the certificate that it shows, with all that it presents
-  // beside: a resumed session would bring the leaf alone, and a renegotiated one another client.
+  // Every connection proves anew that its client holds the key of the certificate that it shows,
+  // with all that it presents beside: a resumed session would bring the leaf alone, and a
+  // renegotiated one another client.
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,
 } as const

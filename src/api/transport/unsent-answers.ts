@@ -8,7 +8,10 @@ type UnsentLimits = Pick<
   'answerPieceBytes' | 'answerStallMs' | 'answerBytesPerSecondMin' | 'unsentBytesMax'
 >
 
-/** A body: text that was made for one answer, bytes that many answers share, or the parts of a long one made for one answer. */
+/**
+ * A body: text that was made for one answer, bytes that many answers share, or the parts of a long
+ * one made for one answer.
+ */
 export type Body = string | Buffer | readonly Buffer[]
 
 export function byteLengthOf(body: Body): number {
@@ -27,9 +30,10 @@ interface Unread {
 }
 
 /**
- * Sends the bodies of answers no faster than their clients read them. A body that is larger than a piece goes out piece by
- * piece, so that TLS never holds an encrypted copy of all of it; what is not sent yet counts against its source; and a client
- * that stops reading, or reads too slowly, loses its connection.
+ * Sends the bodies of answers no faster than their clients read them. A body that is larger than a
+ * piece goes out piece by piece, so that TLS never holds an encrypted copy of all of it; what is
+ * not sent yet counts against its source; and a client that stops reading, or reads too slowly,
+ * loses its connection.
  */
 export class UnsentAnswers {
   readonly #limits: UnsentLimits
@@ -41,7 +45,9 @@ export class UnsentAnswers {
     this.#unsent = new FairShare(limits.unsentBytesMax)
   }
 
-  /** Whether the source may be owed an answer of so many bytes; asked before its head is written. */
+  /**
+   * Whether the source may be owed an answer of so many bytes; asked before its head is written.
+   */
   hasRoomFor(source: string, bytes: number): boolean {
     return bytes <= this.#limits.answerPieceBytes || this.#unsent.hasRoomFor(source)
   }
@@ -105,8 +111,9 @@ export class UnsentAnswers {
   }
 
   /**
-   * Counts the bytes against the source until the response is sent or its connection is gone, and ends the connection when
-   * nothing of its answers moves for `answerStallMs`, or this one takes longer than `answerBytesPerSecondMin` allows.
+   * Counts the bytes against the source until the response is sent or its connection is gone, and
+   * ends the connection when nothing of its answers moves for `answerStallMs`, or this one takes
+   * longer than `answerBytesPerSecondMin` allows.
    * @returns what is to be called when the client has read some.
    */
   #hold(
@@ -156,7 +163,10 @@ function* piecesOf(parts: readonly Buffer[], pieceBytes: number): Generator<Buff
   }
 }
 
-/** Whether a client that reads would have taken more by now, or earlier answers stand before this one. */
+/**
+ * Whether a client that reads would have taken more by now, or earlier answers stand before this
+ * one.
+ */
 function isBackedUp({ socket, writableFinished }: ServerResponse, bytesMax: number): boolean {
   return !writableFinished && (socket === null || socket.writableLength >= bytesMax)
 }

@@ -1,4 +1,4 @@
-import { request } from 'node:http'
+import { request } from '../../lib/node-http.ts'
 import type { IncomingMessage } from 'node:http'
 
 import { callerHeader } from '../../controller/admin/caller.ts'
@@ -11,7 +11,10 @@ const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 15_000
 
-/** The controller refused, or cannot be asked. `code` is the controller's, or NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION. */
+/**
+ * The controller refused, or cannot be asked. `code` is the controller's, or NOT_RUNNING,
+ * NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
+ */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
   readonly code: string

@@ -1,4 +1,7 @@
-/** How scripts log in as the first administrator: `DIR/admin.json` of quickstart, and what `cluster init` may write. */
+/**
+ * How scripts log in as the first administrator: `DIR/admin.json` of quickstart, and what
+ * `cluster init` may write.
+ */
 export const ADMIN_FILE_NAME = 'admin.json'
 
 export interface AdminFile {

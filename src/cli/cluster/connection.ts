@@ -8,10 +8,13 @@ import { refusalOf } from './refusal.ts'
 import { logInCommand, readContexts } from '../session/context-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
 import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import { schemeHint } from '../terminal/scheme-hint.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
-/** Which controller a cluster verb asks: one on this host, or any that is reached with a session. */
+/**
+ * Which controller a cluster verb asks: one on this host, or any that is reached with a session.
+ */
 export interface ConnectionOptions {
   readonly config?: string
   readonly url?: string
@@ -24,6 +27,7 @@ export type ClusterVerb =
   | 'list'
   | 'upgrade-status'
   | 'debug'
+  | 'backups'
   | 'plan'
   | 'promote'
   | 'demote'
@@ -37,7 +41,10 @@ export type ClusterVerb =
   | 'log-level'
   | 'set-log-level'
 
-/** Asks a controller. @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options. */
+/**
+ * Asks a controller.
+ * @throws {CommandFailure} exit 1 with the controller's sentence, exit 2 for the options.
+ */
 export type AskCluster = (
   verb: ClusterVerb,
   params: Readonly<Record<string, unknown>>,
@@ -52,6 +59,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   list: ['GET', 'list-members'],
   'upgrade-status': ['GET', 'upgrade-status'],
   debug: ['GET', 'debug'],
+  backups: ['GET', 'backups'],
   plan: ['POST', 'plan'],
   promote: ['POST', 'promote-member'],
   demote: ['POST', 'demote-member'],
@@ -86,7 +94,10 @@ export function connectTo(options: ConnectionOptions): AskCluster {
   return (verb, params, timeoutMs) => ask(requestOf(verb, params, timeoutMs))
 }
 
-/** Asks a controller for an operation. @throws {CommandFailure} exit 1 with the controller's sentence. */
+/**
+ * Asks a controller for an operation.
+ * @throws {CommandFailure} exit 1 with the controller's sentence.
+ */
 export type AskOperation = (request: AdminRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
@@ -139,11 +150,14 @@ function credentialsFor(
   const found = ca === undefined && sessionFile === undefined ? contextFor(baseUrl(url)) : null
   if (found !== null) return found
   throw usage(
-    `--url needs a session: log in with flotilla login ${url}, or give --ca FILE to verify the controller and --session-file FILE or -`,
+    `--url needs a session: log in with flotilla login ${url}, or pass --ca FILE and --session-file FILE`,
   )
 }
 
-/** @returns null when no context knows that controller. @throws {CommandFailure} exit 1 when nobody is logged in there. */
+/**
+ * @returns null when no context knows that controller.
+ * @throws {CommandFailure} exit 1 when nobody is logged in there.
+ */
 function contextFor(base: string): Credentials | null {
   const known = Object.entries(readContexts().contexts).filter(([, { controllers }]) =>
     controllers.includes(base),
@@ -173,7 +187,10 @@ export type AskPath = (
   timeoutMs?: number,
 ) => Promise<unknown>
 
-/** @throws {CommandFailure} exit 2 for an address that is none, exit 1 for a session that cannot be read. */
+/**
+ * @throws {CommandFailure} exit 2 for an address that is none, exit 1 for a session that cannot be
+ * read.
+ */
 export function sessionAt(options: {
   readonly url: string
   readonly ca: string
@@ -208,7 +225,7 @@ function askWith(base: string, { caPem, session }: Credentials): AskPath {
 function baseUrl(text: string): string {
   const url = URL.parse(text)
   if (url?.protocol === 'https:' && url.username === '' && url.search === '') return url.origin
-  throw usage(`--url: expected https://host:port, found ${JSON.stringify(text)}`)
+  throw usage(`--url: expected https://HOST:PORT, found ${JSON.stringify(text)}${schemeHint(text)}`)
 }
 
 function readCa(path: string): string {

@@ -5,7 +5,10 @@ const ANSWER_MS_MAX = 3000
 /** How controllers up to version 0.1 were asked at this socket: a line of JSON. */
 const QUESTION = '{"verb":"health","params":{}}\n'
 
-/** The version of a controller that does not speak HTTP at its admin socket; null when it does not tell. */
+/**
+ * The version of a controller that does not speak HTTP at its admin socket; null when it does not
+ * tell.
+ */
 export function versionOfEarlier(socketPath: string): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = connect(socketPath)

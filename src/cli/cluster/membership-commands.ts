@@ -94,7 +94,9 @@ export interface InviteOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
-/** Prints the ticket alone on stdout, or writes it to a 0600 file; words for people go to stderr. */
+/**
+ * Prints the ticket alone on stdout, or writes it to a 0600 file; words for people go to stderr.
+ */
 export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = connectTo(options)
   // Before there is a ticket that nobody would have.

@@ -144,6 +144,12 @@ function addLooks(cluster: Command): void {
   withAsked(cluster.command('list'), 'list')
     .description('list the members and their addresses')
     .action(listMembers)
+  withAsked(cluster.command('backups'), 'backups')
+    .description('list the backups that a controller has written by its schedule')
+    .action(async (options: ClusterOptions) => {
+      const { listScheduledBackups } = await import('../snapshot/scheduled.ts')
+      await listScheduledBackups(options)
+    })
   withAsked(cluster.command('transfer-leadership'), 'transfer-leadership ctrl2')
     .description('transfer leadership to another member; no write fails')
     .argument('[id]', 'new leader (default: the most up-to-date voter)')
@@ -172,15 +178,15 @@ function addChanges(cluster: Command): void {
 }
 
 function addChange(cluster: Command, verb: string, example: string, description: string): Command {
-  return withAsked(cluster.command(verb), `${verb} ${example}`)
-    .description(description)
-    .option('--confirm <text>', 'confirmation text, for scripts')
-    .addHelpText(
-      'after',
-      `
+  const command = cluster.command(verb).addHelpText(
+    'after',
+    `
 Prints voters and failure tolerance before and after the change. A change that lowers the failure tolerance must be
 confirmed. Safe to repeat.`,
-    )
+  )
+  return withAsked(command, `${verb} ${example}`)
+    .description(description)
+    .option('--confirm <text>', 'confirmation text, for scripts')
 }
 
 async function change(wanted: MembershipChange, options: ChangeOptions): Promise<void> {
@@ -194,7 +200,7 @@ function addRecovery(cluster: Command): void {
     .description('recover from one data folder after permanent loss of quorum')
     .argument('[config]', 'configuration of the controller on this host, which must be stopped')
     .option('--inspect', 'only print what the data folder holds; change nothing')
-    .option('--survivor <file...>', 'output of --inspect --json on other surviving hosts')
+    .option('--survivor <file...>', 'output of --inspect -o json on other surviving hosts')
     .option(
       '--accept-loss',
       'proceed although another survivor has more entries, or this log is damaged',
@@ -209,7 +215,7 @@ generation. Members of the old generation are refused and stop; each can join ag
 folder. Refused while a majority is left, while another member answers, and if another survivor has more entries.
 
 Examples (the first on each surviving host, the others on the host with the longest log):
-  flotilla cluster recover /etc/flotilla/config.yml --inspect --json > ctrl2.json
+  flotilla cluster recover /etc/flotilla/config.yml --inspect -o json > ctrl2.json
   flotilla cluster recover /etc/flotilla/config.yml --survivor ctrl2.json
   flotilla controller run /etc/flotilla/config.yml`,
     )

@@ -8,6 +8,7 @@ import {
   operatorFailure,
   sentenceOf,
 } from '../../controller/failure.ts'
+import { asOwnerOf } from '../../controller/as-owner.ts'
 import { beginGeneration } from '../../controller/recover/new-generation.ts'
 import { planRecovery } from '../../controller/recover/plan.ts'
 import type { RecoveryPlan } from '../../controller/recover/plan.ts'
@@ -32,12 +33,23 @@ export interface RecoverOptions {
 const FILE_BYTES_MAX = 1024 * 1024
 
 /**
- * Lets a cluster whose majority is lost go on from the data folder on this host; with `inspect`, tells what is in it.
+ * Lets a cluster whose majority is lost go on from the data folder on this host; with `inspect`,
+ * tells what is in it.
  * @throws {CommandFailure} with nothing changed.
  */
 export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {
   const config = loadConfigOrFail(path)
+  // The files may be root's own; what is written to the data folder must stay its owner's.
   const others = (options.survivor ?? []).map(readSurvivorFile)
+  await asOwnerOf(config.data, () => recoverFrom(path, config, others, options))
+}
+
+async function recoverFrom(
+  path: string,
+  config: ControllerConfig,
+  others: readonly Survivor[],
+  options: RecoverOptions,
+): Promise<void> {
   const lock = await lockDataFolder(config.data).catch((error: unknown) => {
     throw operatorFailure(error)
   })

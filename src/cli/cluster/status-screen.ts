@@ -1,4 +1,4 @@
-import type { ClusterStatus } from '../../ports/cluster-status.ts'
+import type { ClusterStatus, MemberStatus } from '../../ports/cluster-status.ts'
 import { formatTable } from '../terminal/output.ts'
 
 const DIGEST_SHOWN_LENGTH = 12
@@ -45,7 +45,7 @@ export function statusLine(status: ClusterStatus): string {
     `commit ${commit}`,
     `applied ${self?.applied ?? 0}`,
     `tolerance ${failureTolerance}`,
-    ...(silent.length === 0 ? [] : [`silent ${silent.join(' ')}`]),
+    ...(silent.length === 0 ? [] : [`unreachable ${silent.join(' ')}`]),
     ...(alarms.length === 0 ? [] : [`alarms ${alarms.map(({ code }) => code).join(' ')}`]),
   ]
   return parts.join(', ')
@@ -54,12 +54,8 @@ export function statusLine(status: ClusterStatus): string {
 function memberTable({ members }: ClusterStatus): string {
   const rows = members.map((member) => [
     member.id,
-    member.isFailing ? `${member.role}, not serving` : member.role,
-    String(member.term),
-    String(member.commit),
-    String(member.applied),
-    String(member.persisted),
-    `${member.digestIndex}:${member.digest.slice(0, DIGEST_SHOWN_LENGTH)}`,
+    member.isFailing ? `${roleOf(member)}, not serving` : roleOf(member),
+    ...progressOf(member),
     contactOf(member.lastContactMs),
     member.version === '' ? '-' : member.version,
     member.address,
@@ -71,6 +67,25 @@ function memberTable({ members }: ClusterStatus): string {
     ],
     rows,
   )
+}
+
+/**
+ * Nothing is known of a member that is not in contact: zeros would be read as its term and index.
+ */
+function isUnknown({ role }: MemberStatus): boolean {
+  return role === 'unknown'
+}
+
+function roleOf(member: MemberStatus): string {
+  if (isUnknown(member)) return 'unreachable'
+  return member.role === 'preCandidate' ? 'pre-candidate' : member.role
+}
+
+function progressOf(member: MemberStatus): string[] {
+  const { term, commit, applied, persisted, digestIndex, digest } = member
+  if (isUnknown(member)) return ['-', '-', '-', '-', '-']
+  const shown = `${digestIndex}:${digest.slice(0, DIGEST_SHOWN_LENGTH)}`
+  return [...[term, commit, applied, persisted].map(String), shown]
 }
 
 function contactOf(lastContactMs: number | null): string {

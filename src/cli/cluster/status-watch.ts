@@ -4,7 +4,10 @@ import { streamDocument } from '../terminal/output.ts'
 import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
-/** Home, then each line to its end, then all below: nothing flickers as it would after clearing first. */
+/**
+ * Home, then each line to its end, then all below: nothing flickers as it would after clearing
+ * first.
+ */
 const HOME = '\u001b[H'
 const TO_LINE_END = '\u001b[K'
 const BELOW = '\u001b[J'

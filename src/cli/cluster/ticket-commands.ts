@@ -1,4 +1,5 @@
 import type { TicketView } from '../../ports/membership.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { connectTo } from './connection.ts'
 import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
@@ -22,9 +23,21 @@ export async function listTickets(options: ClusterOptions): Promise<void> {
 
 /** Revoke an unused join ticket. */
 export async function revokeTicketCommand(id: string, options: ClusterOptions): Promise<void> {
-  await connectTo(options)('revoke-ticket', { id })
+  try {
+    await connectTo(options)('revoke-ticket', { id })
+  } catch (error) {
+    throw isUnknown(error) ? new CommandFailure(EXIT_FAILED, unknownTicket(id), error) : error
+  }
   if (options.json === true) printJson({ id, isRevoked: true })
   else printLine(`revoked ticket ${id}`)
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof CommandFailure && error.message.endsWith(' not found')
+}
+
+function unknownTicket(id: string): string {
+  return `no ticket ${JSON.stringify(id)}; 'flotilla cluster tickets list' shows those that have not expired`
 }
 
 export function ticketTime(ms: number): string {

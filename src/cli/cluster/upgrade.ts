@@ -39,7 +39,10 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
   throw new CommandFailure(EXIT_FAILED, `do not stop another controller yet: ${status.notNow}`)
 }
 
-/** A controller that was just started does not answer at once: until the time is over, that is waited for, too. */
+/**
+ * A controller that was just started does not answer at once: until the time is over, that is
+ * waited for, too.
+ */
 async function statusWithin(ask: AskCluster, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs
   for (;;) {

@@ -1,7 +1,10 @@
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** Each asks the program itself, so that it never knows less than the program does; file names where it offers nothing. */
+/**
+ * Each asks the program itself, so that it never knows less than the program does; file names where
+ * it offers nothing.
+ */
 const scripts: Readonly<Record<Shell, string>> = {
   bash: `_flotilla() {
   local line

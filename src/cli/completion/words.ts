@@ -11,7 +11,10 @@ const WAIT_MS = 2000
 const recordVerbs = new Set(['get', 'list', 'create', 'update', 'delete', 'explain'])
 const namedVerbs = new Set(['get', 'update', 'delete'])
 
-/** What may stand in the place of the last word, which may be empty; never throws, as nobody would see it. */
+/**
+ * What may stand in the place of the last word, which may be empty; never throws, as nobody would
+ * see it.
+ */
 export async function completions(program: Command, words: readonly string[]): Promise<string[]> {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)

@@ -1,5 +1,6 @@
 import { formatFault, loadControllerConfig } from '../../config/load.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { asOwnerOf } from '../../controller/as-owner.ts'
 import { preflight } from '../../controller/start/check.ts'
 import { checkLog, NOTHING } from './check-log.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
@@ -19,8 +20,12 @@ export async function checkController(
     if (options.json === true) printJson({ ok: false, faults: lines, warnings: [] })
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
-  const found = await preflight(loaded.config, systemClock.nowMs())
-  const log = found.faults.length > 0 ? NOTHING : checkLog(loaded.config)
+  const { config } = loaded
+  // Root would leave files that the controller cannot read, and can open what it cannot.
+  const { found, log } = await asOwnerOf(config.data, async () => {
+    const found = await preflight(config, systemClock.nowMs())
+    return { found, log: found.faults.length > 0 ? NOTHING : checkLog(config) }
+  })
   const faults = [...found.faults, ...log.faults]
   const warnings = [...found.warnings, ...log.warnings]
   if (options.json === true) printJson({ ok: faults.length === 0, faults, warnings })

@@ -18,7 +18,10 @@ interface Findings {
 
 export const NOTHING: Findings = { faults: [], warnings: [] }
 
-/** Whether a start would find the log damaged, and what it would do about it. No controller may be running on it. */
+/**
+ * Whether a start would find the log damaged, and what it would do about it. No controller may be
+ * running on it.
+ */
 export function checkLog({ id, data, cluster }: Checked): Findings {
   if (hasNoData(data)) return NOTHING
   try {
@@ -28,11 +31,11 @@ export function checkLog({ id, data, cluster }: Checked): Findings {
     const hasPeers = hasOtherVoters(id, [known])
     const canAsk = cluster.seeds.length + meshesOf(id, known).length > 0
     if (damage.code === 'VOTE_LOST' && hasPeers && canAsk) {
-      const warning = `data: ${damage.finding}: a start requests re-admission with an empty data folder`
+      const warning = `data: ${damage.finding}; a start requests re-admission with an empty data folder`
       return { ...NOTHING, warnings: [warning] }
     }
     if (damage.code === 'CORRUPT' && hasPeers) {
-      const warning = `data: ${damage.finding}: a start repairs it from the other controllers`
+      const warning = `data: ${damage.finding}; a start repairs it from the other controllers`
       return { ...NOTHING, warnings: [warning] }
     }
     return { ...NOTHING, faults: [`data: ${damage.message}`] }

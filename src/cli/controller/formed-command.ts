@@ -10,23 +10,26 @@ import { printJson, printLine } from '../terminal/output.ts'
 const UNFINISHED = ['.forming', '.joining']
 
 /**
- * `controller formed CONFIG`: for scripts that form or join once. A controller with its key and without its data has lost its
- * disk: it is formed, as forming it again would make a second cluster.
+ * `controller formed CONFIG`: for scripts that form or join once. A controller with its key and
+ * without its data has lost its disk: it is formed, as forming it again would make a second
+ * cluster.
  * @throws {CommandFailure} exit 1 when it is not, 2 when the configuration is wrong.
  */
 export function requireFormed(path: string, isJson: boolean): void {
   const reason = unformedReason(path)
   if (reason !== null) throw new CommandFailure(EXIT_FAILED, reason)
   if (isJson) printJson({ config: path, isFormed: true })
-  else printLine(`${path} is of a controller that was formed or has joined`)
+  else printLine(`${path}: the controller is part of a cluster`)
 }
 
 function unformedReason(path: string): string | null {
-  if (!existsSync(path)) return `${path} is not there: nothing was formed or joined`
+  if (!existsSync(path))
+    return `${path} does not exist; run 'flotilla cluster init' or 'flotilla cluster join'`
   const { data, identity } = loadConfigOrFail(path)
   const folder = dirname(resolve(path))
   const open = UNFINISHED.find((name) => existsSync(join(folder, name)))
-  if (open !== undefined) return `${join(folder, open)} is there: repeat what was cut off`
+  if (open !== undefined)
+    return `${join(folder, open)} exists: 'cluster init' or 'cluster join' was interrupted; rerun the same command`
   if (existsSync(join(data, IDENTITY_NAME)) || existsSync(identity.key)) return null
-  return `neither ${join(data, IDENTITY_NAME)} nor ${identity.key} is there: nothing was formed or joined`
+  return `neither ${join(data, IDENTITY_NAME)} nor ${identity.key} exists; run 'flotilla cluster init' or 'flotilla cluster join'`
 }

@@ -23,9 +23,10 @@ export interface LogFileOptions {
 }
 
 /**
- * The file that a controller writes its log to, rotated between two writes, so that no line is cut or lost. Where a rotation
- * fails, as it may on a full disk, lines go on into the file that is open and the next write tries again. A file that somebody
- * else has moved away is made anew at the next write.
+ * The file that a controller writes its log to, rotated between two writes, so that no line is cut
+ * or lost. Where a rotation fails, as it may on a full disk, lines go on into the file that is open
+ * and the next write tries again. A file that somebody else has moved away is made anew at the next
+ * write.
  */
 export class LogFile implements LineOutput {
   readonly #options: LogFileOptions
@@ -56,9 +57,13 @@ export class LogFile implements LineOutput {
     closeSync(this.#fd)
   }
 
-  /** Files make room up to the first gap alone: a rotation that fails half-way must not push older ones out when repeated. */
+  /**
+   * Files make room up to the first gap alone: a rotation that fails half-way must not push older
+   * ones out when repeated.
+   */
   #rotate(): void {
-    // After a rotation that could not open the next file, the one that is open has its later name already.
+    // After a rotation that could not open the next file, the one that is open has its later name
+    // already.
     if (this.#isElsewhere()) return
     const { path, keep } = this.#options
     let gap = 1

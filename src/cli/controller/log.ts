@@ -22,8 +22,8 @@ export interface ControllerLog {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * JSON lines to stdout or to the file of the configuration; readable ones where stdout is a terminal. What waits when the
- * process ends is written then. Once in a process.
+ * JSON lines to stdout or to the file of the configuration; readable ones where stdout is a
+ * terminal. What waits when the process ends is written then. Once in a process.
  * @throws {CommandFailure} when that file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
@@ -68,7 +68,10 @@ class AuditLines implements AuditTrail {
   readonly #writer: LineWriter
   readonly #isVerbose: () => boolean
 
-  /** @param isVerbose a line for each request, traced or not; asked each time, as the log level changes. */
+  /**
+   * @param isVerbose a line for each request, traced or not; asked each time, as the log level
+   * changes.
+   */
   constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log
     this.#writer = writer

@@ -15,7 +15,10 @@ export function pidFileOf(configPath: string): string {
   return join(dirname(configPath), 'pid')
 }
 
-/** @param pid of this process, or of one that was started a moment ago and will write the same itself. */
+/**
+ * @param pid of this process, or of one that was started a moment ago and will write the same
+ * itself.
+ */
 export function writePidFile(configPath: string, pid = process.pid): void {
   const path = pidFileOf(configPath)
   const partial = `${path}.${process.pid}.partial`
@@ -23,16 +26,19 @@ export function writePidFile(configPath: string, pid = process.pid): void {
   renameSync(partial, path)
 }
 
-/** Removes the file unless it names another process: one that has written its own there meanwhile. */
+/**
+ * Removes the file unless it names another process: one that has written its own there meanwhile.
+ */
 export function removePidFile(configPath: string, pid = process.pid): void {
   if (readPid(configPath) === pid) rmSync(pidFileOf(configPath), { force: true })
 }
 
 /**
- * The process that runs this controller now: the one that the pid file names, or the one that holds its data folder, as
- * a controller holds it before it writes its pid file. Both outlive a kill -9, and the number may by then belong to
- * anybody, so the command line of the process must say that it runs this very configuration (`controller run CONFIG`, or
- * `cluster join CONFIG`, which goes on as one).
+ * The process that runs this controller now: the one that the pid file names, or the one that holds
+ * its data folder, as a controller holds it before it writes its pid file. Both outlive a kill -9,
+ * and the number may by then belong to anybody, so the command line of the process must say that it
+ * runs this very configuration (`controller run CONFIG`, or `cluster join CONFIG`, which goes on as
+ * one).
  * @returns null when none does.
  */
 export function runningPid(configPath: string, dataFolder: string): number | null {

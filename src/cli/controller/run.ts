@@ -8,7 +8,7 @@ import { collectBuffers } from '../../threads/collect-buffers.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { Controller } from '../../controller/controller.ts'
 import { preflight } from '../../controller/start/check.ts'
-import type { Credentials } from '../../controller/start/check.ts'
+import type { Credentials } from '../../controller/start/check-certificates.ts'
 import { createLog } from './log.ts'
 import type { ControllerLog } from './log.ts'
 import {
@@ -37,9 +37,11 @@ const STOP_MS_MAX = 9_500
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
- * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was lost or rolled back is
- * given up and filled again by the peers, in this same process; a controller that was removed ends in peace.
- * @param options.isJoining asked when it turns out to be removed: one that has not joined yet has failed to.
+ * `controller run CONFIG`: a controller in the foreground, until SIGTERM or ^C. A disk that was
+ * lost or rolled back is given up and filled again by the peers, in this same process; a controller
+ * that was removed ends in peace.
+ * @param options.isJoining asked when it turns out to be removed: one that has not joined yet has
+ * failed to.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for what else keeps it from starting.
  */
 export async function runController(
@@ -155,9 +157,7 @@ class ControllerRun {
     const addresses = [...new Set([...this.#addresses, ...meshesOf(id, known)])]
     const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
     if (isAlone) return null
-    this.#log?.error(
-      `${error.finding}: term and vote are lost, this data folder cannot vote any more`,
-    )
+    this.#log?.error(`${error.finding}; this data folder can no longer vote`)
     return { type: 'rebuild', sentence: error.finding, addresses }
   }
 
@@ -166,7 +166,7 @@ class ControllerRun {
     const addresses = this.#addresses
     const why = this.#doubt ?? `${this.#config.data} is empty`
     log.warn(
-      `${why}: requesting re-admission from ${addresses.join(', ')} with an empty data folder`,
+      `${why}; requesting re-admission from ${addresses.join(', ')} with an empty data folder`,
     )
     const outcome = await reenter({
       ...{ config: this.#config, credentials, addresses, log },
@@ -181,7 +181,10 @@ class ControllerRun {
     return { type: 'removed', sentence: outcome.removed, addresses }
   }
 
-  /** Not before the cluster has taken this controller in with an empty one: without a quorum it may be all that is left. */
+  /**
+   * Not before the cluster has taken this controller in with an empty one: without a quorum it may
+   * be all that is left.
+   */
   #setAside(): void {
     if (this.#doubt === null) return
     this.#doubt = null
@@ -209,7 +212,10 @@ class ControllerRun {
     )
   }
 
-  /** Opened with the first life, so that a configuration that can not work writes nothing to the log. */
+  /**
+   * Opened with the first life, so that a configuration that can not work writes nothing to the
+   * log.
+   */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
     const { log, audit, lines } = createLog(this.#config)
@@ -228,7 +234,10 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    this.#log?.fatal({ err: error }, 'fatal error, controller exits')
+    // What an operator can act on is a sentence; a mistake of this program keeps its stack.
+    const known = operatorFailure(error)
+    const fields = known instanceof CommandFailure ? {} : { err: error }
+    this.#log?.fatal(fields, `controller exits: ${sentenceOf(known)}`)
     process.stderr.write(`flotilla: ${this.#config.id} stops: ${sentenceOf(error)}\n`)
     removePidFile(this.#path)
     process.exit(EXIT_FAILED)

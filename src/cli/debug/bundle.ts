@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib'
 import type { ControllerConfig } from '../../config/options.ts'
 import { shownConfig } from '../../config/shown.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { asOwnerOf } from '../../controller/as-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
@@ -33,8 +34,9 @@ interface Part {
 }
 
 /**
- * Writes what somebody who helps needs to know of this controller, and no secret. What cannot be had is left out, with the
- * reason in the manifest: a bundle of a controller that is down is still worth having.
+ * Writes what somebody who helps needs to know of this controller, and no secret. What cannot be
+ * had is left out, with the reason in the manifest: a bundle of a controller that is down is still
+ * worth having.
  * @throws {CommandFailure}
  */
 export async function writeBundle(options: BundleOptions): Promise<void> {
@@ -43,7 +45,8 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
   const stamp = now.toISOString().replace(/[-:]|\.\d+/g, '')
   const name = `flotilla-debug-${config.id}-${stamp}`
   const out = resolve(options.out ?? `${name}.tar.gz`)
-  if (existsSync(out)) throw new CommandFailure(EXIT_FAILED, `${out} exists: name another --out`)
+  if (existsSync(out))
+    throw new CommandFailure(EXIT_FAILED, `${out} already exists; choose another --out`)
   const { files, missing } = await gather(config)
   const manifest = {
     ...{ controller: config.id, at: now.toISOString(), missing },
@@ -53,14 +56,14 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
   const inFolder = all.map((file) => ({ ...file, name: `${name}/${file.name}` }))
   save(out, gzipSync(tarOf(inFolder, now.getTime())))
   if (options.json === true) printJson({ file: out, ...manifest })
-  else printLine([`wrote ${out}`, ...missing.map((one) => `left out ${one}`)].join('\n'))
+  else printLine([`wrote ${out}`, ...missing.map((one) => `not included: ${one}`)].join('\n'))
 }
 
 function save(out: string, bytes: Uint8Array): void {
   try {
     writeNewFile(out, bytes, 0o600)
   } catch (error) {
-    const message = `${out} cannot be written (${sentenceOf(error)}): name another --out`
+    const message = `${out} cannot be written (${sentenceOf(error)}); choose another --out`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }
@@ -76,7 +79,7 @@ async function gather(config: ControllerConfig): Promise<Gathered> {
   for (const { name, read } of partsOf(config)) {
     try {
       const bytes = bytesOf(await read())
-      if (bytes.length > PART_BYTES_MAX) missing.push(`${name}: all after ${PART_BYTES_MAX} bytes`)
+      if (bytes.length > PART_BYTES_MAX) missing.push(`${name}: cut off at ${PART_BYTES_MAX} bytes`)
       files.push({ name, bytes: bytes.subarray(0, PART_BYTES_MAX) })
     } catch (error) {
       missing.push(`${name}: ${sentenceOf(error)}`)
@@ -117,7 +120,7 @@ function askOnce(ask: () => Promise<unknown>): Facts {
 
 function logOf({ logFile }: ControllerConfig): Buffer {
   if (logFile.path !== null) return tailOf(logFile.path)
-  throw new Error('it goes to the standard output: add what the service manager has kept of it')
+  throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 
 /** What log and state hold, of a controller that is down: nobody else may read them meanwhile. */
@@ -126,13 +129,15 @@ async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown
     () => false,
     (error: unknown) => error instanceof AdminError && error.code === 'NOT_RUNNING',
   )
-  if (!isDown) throw new Error('read only while no controller runs on the data folder')
-  const lock = await lockDataFolder(data)
-  try {
-    return (await readSurvivor(data)).survivor
-  } finally {
-    await lock.release()
-  }
+  if (!isDown) throw new Error('read only while the controller is stopped')
+  return await asOwnerOf(data, async () => {
+    const lock = await lockDataFolder(data)
+    try {
+      return (await readSurvivor(data)).survivor
+    } finally {
+      await lock.release()
+    }
+  })
 }
 
 function bytesOf(value: unknown): Buffer {

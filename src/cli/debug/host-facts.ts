@@ -33,7 +33,9 @@ export function hostFacts({ data }: ControllerConfig): unknown {
   }
 }
 
-/** Names, sizes, modes and times of what is below a folder, a line each; never what is in a file. */
+/**
+ * Names, sizes, modes and times of what is below a folder, a line each; never what is in a file.
+ */
 export function listingOf(folder: string): string {
   const lines: string[] = []
   const visit = (path: string, shown: string): void => {

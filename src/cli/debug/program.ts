@@ -15,9 +15,9 @@ export function addDebug(program: Command): void {
     .addHelpText(
       'after',
       `
-In it: status, members, alarms, versions, limits, metrics, memory and processor time, the configuration in force with its
-secrets struck out, the end of the log file, names and sizes in the data folder; of a controller that is down, what its
-disk tells. No key, password, token or record is in it. What could not be had is named in manifest.json.
+Contains status, members, alarms, versions, limits, metrics, memory and CPU usage, the effective configuration without
+secrets, the end of the log file, and file names and sizes of the data folder; of a stopped controller, the findings of
+a check of its disk. Contains no key, password, token or record. manifest.json lists missing parts with the reason.
 
 Examples:
   flotilla debug bundle --config /etc/flotilla/config.yml

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { request } from '../../lib/node-http.ts'
 import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 import type { TLSSocket } from 'node:tls'
@@ -18,11 +18,17 @@ export interface BoundedRequest {
   readonly method: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** PEM: the chain of the server must lead there, and name its host. Without it `judge` alone decides. */
+  /**
+   * PEM: the chain of the server must lead there, and name its host. Without it `judge` alone
+   * decides.
+   */
   readonly caPem?: string
   /** Shown in the handshake; both PEM. */
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
-  /** Asked with the certificate of the server before anything is sent; throws an `EnrollmentFault` to refuse it. */
+  /**
+   * Asked with the certificate of the server before anything is sent; throws an `EnrollmentFault`
+   * to refuse it.
+   */
   readonly judge: (leaf: Certificate) => void | Promise<void>
   /** From the first packet to the last byte of the answer. */
   readonly timeoutMs: number
@@ -36,8 +42,8 @@ export interface BoundedAnswer {
 }
 
 /**
- * One request on a connection of its own, whose server is known before the first byte of the request. Redirects are not
- * followed: where they lead has not been judged.
+ * One request on a connection of its own, whose server is known before the first byte of the
+ * request. Redirects are not followed: where they lead has not been judged.
  * @throws {HttpsFault} and what `judge` throws.
  */
 export async function askBounded(options: BoundedRequest): Promise<BoundedAnswer> {
@@ -78,7 +84,8 @@ function connectTo({ origin, caPem, client }: BoundedRequest): TLSSocket {
     ...(caPem === undefined ? {} : { ca: caPem }),
     ...(client === undefined ? {} : { cert: client.certificatePem, key: client.privateKeyPem }),
   })
-  // One may come while nobody waits for the socket, as during the judgement; what follows finds the socket destroyed.
+  // One may come while nobody waits for the socket, as during the judgement; what follows finds the
+  // socket destroyed.
   socket.on('error', () => undefined)
   return socket
 }

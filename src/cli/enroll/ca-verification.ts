@@ -33,7 +33,10 @@ export interface CaVerifyOptions extends CaKeyOptions {
   readonly sessionFile: string
 }
 
-/** Proves to the cluster that the key of a registered CA is at hand; the key stays here. Safe to repeat. */
+/**
+ * Proves to the cluster that the key of a registered CA is at hand; the key stays here. Safe to
+ * repeat.
+ */
 export async function proveCaPossession(id: string, options: CaVerifyOptions): Promise<void> {
   await explained(async () => {
     const authority = readAuthority(options)

@@ -27,7 +27,10 @@ import { identityFileText } from './identity-file.ts'
 import type { EnrolledIdentity } from './identity-file.ts'
 import { readTokenFile } from './token-file.ts'
 
-/** An identity's certificate begins a minute before it was made: a clock further behind takes it for one of the future. */
+/**
+ * An identity's certificate begins a minute before it was made: a clock further behind takes it for
+ * one of the future.
+ */
 const SKEW_MS_MAX = 60_000
 
 export interface EnrollOptions {
@@ -112,7 +115,8 @@ class EnrollmentRun {
       this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
-      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back in.
+      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back
+      // in.
       if (error instanceof EnrollmentRefused) key.forget()
       throw error
     }
@@ -137,7 +141,10 @@ class EnrollmentRun {
     this.#tell(token, leaf, 'enrolled; log in with the client certificate')
   }
 
-  /** Asked again after a run that was interrupted, the cluster says that it knows the certificate: that is what was wanted. */
+  /**
+   * Asked again after a run that was interrupted, the cluster says that it knows the certificate:
+   * that is what was wanted.
+   */
   async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
     try {
       await server.ca(client, this.#options.name)
@@ -211,7 +218,10 @@ class EnrollmentRun {
   }
 }
 
-/** What each method needs, and what it has no use for. @throws {CommandFailure} exit 2, or 1 for a token of something else. */
+/**
+ * What each method needs, and what it has no use for.
+ * @throws {CommandFailure} exit 2, or 1 for a token of something else.
+ */
 function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptions): void {
   const { out, cert, key, clientCert, clientKey, name, passwordFile } = options
   if (!['ott', 'ottca', 'ca', 'updb'].includes(method)) {

@@ -3,7 +3,10 @@ import { CertificateError } from '../../pki/certificate.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
-/** What is wrong with token, certificate or key file is told in one sentence. @throws {CommandFailure} */
+/**
+ * What is wrong with token, certificate or key file is told in one sentence.
+ * @throws {CommandFailure}
+ */
 export async function inOneSentence(enroll: () => Promise<void>): Promise<void> {
   try {
     await enroll()

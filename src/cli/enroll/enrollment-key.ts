@@ -11,8 +11,8 @@ import { EnrollmentFault } from './enrollment-fault.ts'
 const ENROLLING_SUFFIX = '.enrolling'
 
 /**
- * The key of an enrollment, on the disk before the token is used: the controller gives who asks again with the same token and
- * key the same certificate, so a crash after it loses nothing.
+ * The key of an enrollment, on the disk before the token is used: the controller gives who asks
+ * again with the same token and key the same certificate, so a crash after it loses nothing.
  */
 export interface EnrollmentKey {
   readonly privateKeyPem: string
@@ -23,7 +23,10 @@ export interface EnrollmentKey {
   readonly forget: () => void
 }
 
-/** In its own file, which stays. A key that is there is used: it is of an earlier run, or the caller's own. */
+/**
+ * In its own file, which stays. A key that is there is used: it is of an earlier run, or the
+ * caller's own.
+ */
 export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
   if (existsSync(path)) {
     const { text } = readSecretFile(path)

@@ -54,8 +54,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Asks whoever answers at the address of the token for the CA certificates, once its certificate is known to be the one
-   * that signed the token: until then nothing is sent.
+   * Asks whoever answers at the address of the token for the CA certificates, once its certificate
+   * is known to be the one that signed the token: until then nothing is sent.
    * @throws {EnrollmentFault}
    */
   static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {
@@ -86,7 +86,10 @@ export class EnrollmentServer {
     })
   }
 
-  /** A certificate for this key; the same again for the same token and key. @returns PEM, leaf first. */
+  /**
+   * A certificate for this key; the same again for the same token and key.
+   * @returns PEM, leaf first.
+   */
   async ott(privateKeyPem: string): Promise<[Certificate, ...Certificate[]]> {
     const body = await createCertificateRequest({ privateKeyPem, id: this.#token.subject })
     const answer = await this.#enroll({
@@ -96,7 +99,10 @@ export class EnrollmentServer {
     return this.#certificatesIn(answer, privateKeyPem)
   }
 
-  /** Both certificates of a router; the same again for the same token and keys. @returns PEM, leaf first, each. */
+  /**
+   * Both certificates of a router; the same again for the same token and keys.
+   * @returns PEM, leaf first, each.
+   */
   async router(
     requests: { readonly certCsr: string; readonly serverCertCsr: string },
     keys: { readonly privateKeyPem: string; readonly serverKeyPem: string },
@@ -125,7 +131,10 @@ export class EnrollmentServer {
     await this.#enroll({ body, headers: { 'content-type': 'application/json' } })
   }
 
-  /** By the CA certificates that it told, as an SDK will do later; and it must be the same controller still. */
+  /**
+   * By the CA certificates that it told, as an SDK will do later; and it must be the same
+   * controller still.
+   */
   async #enroll(
     rest: Pick<BoundedRequest, 'body' | 'headers' | 'client'>,
   ): Promise<Readonly<Record<string, unknown>>> {

@@ -81,8 +81,9 @@ function originIn(issuer: unknown): string {
 }
 
 /**
- * Only the controller that signed the token can be told from somebody who stands between: it is the one that shows the
- * certificate with the token's key. The algorithm is that of the key, whatever the token says.
+ * Only the controller that signed the token can be told from somebody who stands between: it is the
+ * one that shows the certificate with the token's key. The algorithm is that of the key, whatever
+ * the token says.
  * @throws {EnrollmentFault}
  */
 export async function checkSignature(

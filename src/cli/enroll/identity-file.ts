@@ -10,8 +10,8 @@ export interface EnrolledIdentity {
 }
 
 /**
- * The file that stock SDKs read. It names one address alone: with a list of them (`ztAPIs`), SDKs log in by another
- * protocol, which this cluster does not serve.
+ * The file that stock SDKs read. It names one address alone: with a list of them (`ztAPIs`), SDKs
+ * log in by another protocol, which this cluster does not serve.
  */
 export function identityFileText(identity: EnrolledIdentity): string {
   const { origin, privateKeyPem, certificatePem, caPem } = identity

@@ -6,8 +6,8 @@ import { readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 /**
- * An enrollment token out of a file, or of standard input for `-`. Anybody may be able to read the file: a token is mailed
- * about, and is worth nothing once it is used.
+ * An enrollment token out of a file, or of standard input for `-`. Anybody may be able to read the
+ * file: a token is mailed about, and is worth nothing once it is used.
  * @throws {CommandFailure} exit 2 for a token in place of its file.
  * @throws {EnrollmentFault}
  */

@@ -26,7 +26,9 @@ export interface EventVerbOptions {
   readonly output: 'text' | 'json'
 }
 
-/** @throws {CommandFailure} exit 1 when the session has ended, or no controller answers for long. */
+/**
+ * @throws {CommandFailure} exit 1 when the session has ended, or no controller answers for long.
+ */
 export async function followEvents(options: EventVerbOptions): Promise<void> {
   const client = connect(options)
   const keeping = setInterval(() => {
@@ -70,7 +72,10 @@ class EventFollower {
     }
   }
 
-  /** @returns why it ended, to be told when nobody else goes on. @throws what no other controller would answer otherwise. */
+  /**
+   * @returns why it ended, to be told when nobody else goes on.
+   * @throws what no other controller would answer otherwise.
+   */
   async #follow(controller: string): Promise<Error> {
     const { caPem, token } = this.#context.context
     try {
@@ -113,7 +118,7 @@ class EventFollower {
     else if (name === 'closed') this.#closed = String(event['reason'])
     else if (name === 'gap') {
       process.stderr.write(
-        `flotilla: events after ${String(event['from'])} are gone; it goes on after ${String(event['to'])}\n`,
+        `flotilla: missed the events after ${String(event['from'])}, they are no longer kept; resuming after ${String(event['to'])}\n`,
       )
     }
   }

@@ -9,20 +9,20 @@ export function addEvents(program: Command): void {
   program
     .command('events')
     .description('follow the events of the network')
-    .option('--context <name>', 'work in this context (default: the one in use)')
+    .option('--context <name>', 'context to use (default: the current one)')
     .addOption(
       new Option(
         '--namespace <name...>',
-        'only these (default: all that may be seen but metrics)',
+        'only these namespaces (default: all permitted ones except metrics)',
       ).choices(EVENT_NAMESPACES),
     )
-    .option('--entity-type <name...>', 'of entity changes, only these kinds, as services')
-    .option('--metric-filter <pattern>', 'of metrics, only these names, as raft.*')
-    .option('--source-filter <pattern>', 'of metrics, only of these controllers and routers')
-    .option('--after <id>', 'go on after the event with this id')
-    .option('--count <number>', 'end after so many events', toCount)
+    .option('--entity-type <name...>', 'entityChange: only these kinds, such as services')
+    .option('--metric-filter <pattern>', 'metrics: only these names, such as raft.*')
+    .option('--source-filter <pattern>', 'metrics: only from these controllers and routers')
+    .option('--after <id>', 'resume after the event with this id')
+    .option('--count <number>', 'exit after this many events', toCount)
     .addOption(
-      new Option('-o, --output <format>', 'text or json, a line an event')
+      new Option('-o, --output <format>', 'text or json, one line per event')
         .choices(['text', 'json'])
         .default('text'),
     )
@@ -47,5 +47,5 @@ Examples:
 function toCount(text: string): number {
   const count = Number(text)
   if (/^[0-9]{1,9}$/.test(text) && count > 0) return count
-  throw new InvalidArgumentError('must be a number from 1 on')
+  throw new InvalidArgumentError('Expected an integer from 1.')
 }

@@ -18,7 +18,8 @@ export interface Supplied {
 }
 
 /**
- * Reads what the configuration names, and checks that all of it belongs together, before anything is written.
+ * Reads what the configuration names, and checks that all of it belongs together, before anything
+ * is written.
  * @param isHalfFormed a key without a certificate is what an attempt that was cut off has left.
  * @returns null when it names no authority.
  * @throws {CommandFailure} exit 1, one sentence.

@@ -35,7 +35,10 @@ import { advertisedHosts } from '../config-from-flags.ts'
 import type { PlannedConfig } from '../config-from-flags.ts'
 import type { Supplied } from './form-supplied.ts'
 
-/** Beside a configuration while its controller is being formed: what stands there without data is ours to make anew. */
+/**
+ * Beside a configuration while its controller is being formed: what stands there without data is
+ * ours to make anew.
+ */
 export const FORMING_MARK = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'
 
@@ -77,9 +80,10 @@ export function rootKeyPathOf(folder: string): string {
 }
 
 /**
- * Makes all that a new cluster begins with: authorities, keys, certificates, the default admin, and a data folder for
- * each of its first controllers. The data folders come last and whole, and nothing can run without one: after a crash
- * at any point the same call begins anew. The caller has made sure that nothing of value is overwritten.
+ * Makes all that a new cluster begins with: authorities, keys, certificates, the default admin, and
+ * a data folder for each of its first controllers. The data folders come last and whole, and
+ * nothing can run without one: after a crash at any point the same call begins anew. The caller has
+ * made sure that nothing of value is overwritten.
  */
 export async function formCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
@@ -116,7 +120,8 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
     const { id: nodeId, storeId } = member
     formDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
     rmSync(join(planned.folder, FORMING_MARK), { force: true })
-    // A mark that a power cut brought back would let a later forming replace the keys of this cluster.
+    // A mark that a power cut brought back would let a later forming replace the keys of this
+    // cluster.
     syncFolder(planned.folder)
   }
   return { clusterId, rootKeyPath, caPem: authorities.caPem }
@@ -124,7 +129,8 @@ export async function formCluster(input: FormInput): Promise<FormedCluster> {
 
 /**
  * Whether a forming that did not end has left its traces beside this configuration.
- * @param isSupplied by an authority of the operator: only then may files beside the traces be the operator's.
+ * @param isSupplied by an authority of the operator: only then may files beside the traces be the
+ * operator's.
  */
 export function isHalfFormed(folder: string, isSupplied: boolean): boolean {
   const path = join(folder, FORMING_MARK)

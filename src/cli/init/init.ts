@@ -64,7 +64,10 @@ export async function initCluster(path: string, options: InitOptions): Promise<v
   else printResult(result)
 }
 
-/** @param password null: one is drawn and written to a file of its own. @throws {CommandFailure} exit 1. */
+/**
+ * @param password null: one is drawn and written to a file of its own.
+ * @throws {CommandFailure} exit 1.
+ */
 export async function initController(
   planned: PlannedConfig,
   adminName: string,
@@ -148,7 +151,10 @@ function refuseFormed({ data, id }: ControllerConfig): void {
   )
 }
 
-/** Nobody can tell what a key was for: an old root key that is gone can never renew its cluster again. */
+/**
+ * Nobody can tell what a key was for: an old root key that is gone can never renew its cluster
+ * again.
+ */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity
   const made = isSupplied ? [] : [rootKeyPathOf(folder), cert, key, ca]

@@ -33,8 +33,8 @@ export interface JoinOptions extends ConfigFlags {
 }
 
 /**
- * `cluster join CONFIG`: everything a new controller needs, by one ticket, then the controller itself.
- * Repeating it goes on where it was cut off; a refused one leaves nothing behind.
+ * `cluster join CONFIG`: everything a new controller needs, by one ticket, then the controller
+ * itself. Repeating it goes on where it was cut off; a refused one leaves nothing behind.
  * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
@@ -143,7 +143,10 @@ async function askAndLayDown(
   }
 }
 
-/** A join that was refused leaves nothing; one that others may know of already keeps its key and store. */
+/**
+ * A join that was refused leaves nothing; one that others may know of already keeps its key and
+ * store.
+ */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return
   endJoinState(folder)

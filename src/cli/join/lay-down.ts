@@ -7,6 +7,7 @@ import { withSeeds } from '../../config/compose.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import type { JoinAnswer } from '../../ports/membership.ts'
 import {
+  BUNDLE_CERTIFICATES_MAX,
   checkChain,
   checkKeyMatches,
   leafControllerId,
@@ -66,7 +67,11 @@ function judgedLeaf(
   try {
     const chain = parseCertificates(answer.certificatePem)
     checkKeyMatches(chain[0], privateKeyPem)
-    checkChain(chain, parseCertificates(answer.caPem), nowMs)
+    checkChain(
+      chain,
+      parseCertificates(answer.caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX }),
+      nowMs,
+    )
     const found = leafControllerId(chain[0], trustDomain)
     if (found === id && answer.clusterId === clusterId) return chain[0]
     throw new Error(`it is for controller ${found} of cluster ${answer.clusterId}`)
@@ -79,7 +84,10 @@ function judgedLeaf(
   }
 }
 
-/** Lays down everything in an order in which each step can be repeated; the mark that a join is under way goes last. */
+/**
+ * Lays down everything in an order in which each step can be repeated; the mark that a join is
+ * under way goes last.
+ */
 export function layDown(
   planned: PlannedConfig,
   state: JoinState,

@@ -2,11 +2,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/options.ts'
 import {
+  BUNDLE_CERTIFICATES_MAX,
   checkChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
+import { checkControllerUsage } from '../../pki/controller-leaf.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { parseTicket, TicketError } from '../../pki/ticket.ts'
 import type { Ticket } from '../../pki/ticket.ts'
@@ -25,7 +27,10 @@ const CLOCK_REFUSAL_MS = 60_000
 /** The time that members tell is cut to seconds, and its way here takes a moment. */
 const CLOCK_DOUBT_MS = 600
 
-/** Each function here tells its line, and ends the join when it fails: nothing has been changed then. */
+/**
+ * Each function here tells its line, and ends the join when it fails: nothing has been changed
+ * then.
+ */
 
 export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {
   let ticket: Ticket
@@ -91,7 +96,10 @@ export function checkJoinFolder(
   )
 }
 
-/** Under way: the key of the first attempt counts. Else an operator's own certificate and key, when both are there. */
+/**
+ * Under way: the key of the first attempt counts. Else an operator's own certificate and key, when
+ * both are there.
+ */
 export function checkIdentity(
   { identity, id, trustDomain }: ControllerConfig,
   state: JoinState | null,
@@ -119,7 +127,12 @@ export function checkIdentity(
     const { text } = readSecretFile(key)
     const chain = parseCertificates(readFileSync(cert, 'utf8'))
     checkKeyMatches(chain[0], text)
-    checkChain(chain, parseCertificates(ticket.caPem), nowMs)
+    checkChain(
+      chain,
+      parseCertificates(ticket.caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX }),
+      nowMs,
+    )
+    checkControllerUsage(chain[0])
     if (leafControllerId(chain[0], trustDomain) !== id) throw new Error('it is for another id')
     checks.ok('key', `reused ${key} and its certificate`)
     return { privateKeyPem: text, keepsCertificate: true }
@@ -133,7 +146,9 @@ export function checkIdentity(
 }
 
 export async function checkPorts(config: ControllerConfig, checks: CheckList): Promise<void> {
-  const binds = [config.cluster.bind, ...config.web.map(({ bind }) => bind)]
+  const { cluster, routers, web } = config
+  const optional = routers.bind === null ? [] : [routers.bind]
+  const binds = [cluster.bind, ...optional, ...web.map(({ bind }) => bind)]
   for (const bind of binds) {
     const fault = await listenFault(bind)
     if (fault !== null) checks.fail('ports', `${bind} ${fault}`)

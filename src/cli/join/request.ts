@@ -9,7 +9,9 @@ import { askJson, HttpsFault } from '../terminal/https-json.ts'
 import type { JsonAnswer } from '../terminal/https-json.ts'
 
 const REACH_MS = 5_000
-/** Signing, wrapping secrets and a write through the log; longer than a controller tries a write. */
+/**
+ * Signing, wrapping secrets and a write through the log; longer than a controller tries a write.
+ */
 const ANSWER_MS = 15_000
 /** A leader may be elected meanwhile, or the member that was asked may die. */
 const PATIENCE_MS = 45_000
@@ -23,7 +25,10 @@ export interface ReachedMember {
   readonly clockOffsetMs: number | null
 }
 
-/** Verifies against the ticket's CA alone, and that a controller of its trust domain answers, whatever its host name. */
+/**
+ * Verifies against the ticket's CA alone, and that a controller of its trust domain answers,
+ * whatever its host name.
+ */
 class MemberDoor {
   /** Of the controller that proved itself last. */
   memberId = ''
@@ -54,7 +59,10 @@ class MemberDoor {
   }
 }
 
-/** Tries every address of the ticket at once. @returns those that answered as a controller of its cluster. */
+/**
+ * Tries every address of the ticket at once.
+ * @returns those that answered as a controller of its cluster.
+ */
 export async function reachMembers(
   ticket: Ticket,
 ): Promise<{ readonly reached: readonly ReachedMember[]; readonly faults: readonly string[] }> {
@@ -82,14 +90,16 @@ export async function reachMembers(
 export type JoinOutcome =
   | { readonly type: 'admitted'; readonly answer: JoinAnswer }
   /**
-   * Judged by the cluster: asking again would be answered the same. `isOpen`: an attempt before that may have come through
-   * all the same, so that the cluster knows the key.
+   * Judged by the cluster: asking again would be answered the same. `isOpen`: an attempt before
+   * that may have come through all the same, so that the cluster knows the key.
    */
   | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
   /** Nobody could say, for as long as is worth waiting. */
   | { readonly type: 'unknown'; readonly sentence: string; readonly isSent: boolean }
 
-/** Asks one member after the other until one answers for good; the same request is safe to repeat. */
+/**
+ * Asks one member after the other until one answers for good; the same request is safe to repeat.
+ */
 export async function requestJoin(
   ticket: Ticket,
   addresses: readonly string[],

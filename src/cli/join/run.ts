@@ -13,7 +13,10 @@ export interface JoinedGoal {
   readonly isJson: boolean
 }
 
-/** Runs the controller as `controller run` does, and tells how far its join has come until it is what its ticket says. */
+/**
+ * Runs the controller as `controller run` does, and tells how far its join has come until it is
+ * what its ticket says.
+ */
 export async function runJoined(path: string, goal: JoinedGoal): Promise<void> {
   const { data, id } = loadConfigOrFail(path)
   const progress = new JoinProgress(id, goal)

@@ -9,8 +9,9 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /**
- * What makes the next attempt the same join: the cluster lets a ticket be used again by the same key and store alone.
- * Kept beside CONFIG, 0600, from before the first request until everything is laid down.
+ * What makes the next attempt the same join: the cluster lets a ticket be used again by the same
+ * key and store alone. Kept beside CONFIG, 0600, from before the first request until everything is
+ * laid down.
  */
 export interface JoinState {
   readonly id: string
@@ -27,7 +28,10 @@ export interface JoinState {
 export const JOINING_NAME = '.joining'
 const FORMAT = 1
 
-/** @returns null when no join is under way here. @throws {CommandFailure} exit 1 when the file is damaged. */
+/**
+ * @returns null when no join is under way here.
+ * @throws {CommandFailure} exit 1 when the file is damaged.
+ */
 export function readJoinState(folder: string): JoinState | null {
   const path = join(folder, JOINING_NAME)
   if (!existsSync(path)) return null

@@ -27,7 +27,8 @@ export async function applyFile(options: ApplyOptions): Promise<void> {
 
 /**
  * @param path of the file, for its faults.
- * @param over makes what is wanted of what the file says and the network has; without it the file says all.
+ * @param over makes what is wanted of what the file says and the network has; without it the file
+ * says all.
  * @throws {CommandFailure} exit 2 for faults, and nothing was changed.
  */
 export async function applyNetwork(

@@ -118,7 +118,7 @@ export class NetworkFileReader {
       )
       const hint =
         near === null
-          ? `there are: ${allSections()
+          ? `known sections: ${allSections()
               .map((one) => one.name)
               .join(', ')}`
           : `did you mean ${near}?`
@@ -255,7 +255,7 @@ export function mustBeFaultless(path: string, faults: readonly FileFault[]): voi
   const told = faults.slice(0, networkLimits.faultsMax)
   const lines = told.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
   const more = faults.length - told.length
-  if (more > 0) lines.push(`${path}: and ${more} faults more`)
+  if (more > 0) lines.push(`${path}: and ${more} more faults`)
   throw usage(`nothing was changed\n${lines.join('\n')}`)
 }
 

@@ -8,7 +8,9 @@ export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
   readonly acceptLostPostureChecks?: boolean
 }
 
-/** Makes what the export of a stock command line says; what it does not tell stays as it is here. */
+/**
+ * Makes what the export of a stock command line says; what it does not tell stays as it is here.
+ */
 export async function importFile(path: string, options: ImportOptions): Promise<void> {
   const { tree, faults } = treeOf(readNetworkText(path))
   mustBeFaultless(path, faults)

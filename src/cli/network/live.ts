@@ -184,7 +184,10 @@ function split(key: string): [string, string] {
 
 const seeds = new Map(seededConfigTypes.map((one) => [one.name, one]))
 
-/** What a config type of this name says in a network that nobody has changed; null: none begins with one. */
+/**
+ * What a config type of this name says in a network that nobody has changed; null: none begins with
+ * one.
+ */
 export function networkSeedOf({ kind }: NetworkSection, fields: JsonObject): JsonObject | null {
   const seed = kind.id === 'configType' ? seeds.get(String(fields['name'])) : undefined
   if (seed === undefined) return null

@@ -36,7 +36,10 @@ export interface Plan {
   readonly faults: readonly FileFault[]
 }
 
-/** What brings a network to what a file says. @param isPruned what the file does not name is deleted. */
+/**
+ * What brings a network to what a file says.
+ * @param isPruned what the file does not name is deleted.
+ */
 export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPruned: boolean): Plan {
   const all = isPruned ? [...objects, ...unsaid(objects, live)] : objects
   return new Planner(all, live).plan(isPruned)
@@ -152,11 +155,15 @@ class Planner {
       .filter((key) => key.startsWith(`${table} `))
       .map((key) => key.slice(table.length + 1))
     const near = nearest(word, [...inFile, ...this.#live.namesOf(to)])
-    const hint = near === null ? 'neither here nor in the network' : `did you mean ${near}?`
+    const hint =
+      near === null ? 'it is neither in the file nor in the network' : `did you mean ${near}?`
     this.#fault(object, path, `no ${spoken(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
-  /** One config of a type for each service of an identity: a second one would take the place of the first. */
+  /**
+   * One config of a type for each service of an identity: a second one would take the place of the
+   * first.
+   */
   #judgeServiceConfigs(): void {
     const seen = new Map<string, FileObject>()
     for (const object of this.#objects) {

@@ -24,7 +24,8 @@ export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // A wish that is said once, when a record is made: its detail has something else under the name.
+    // A wish that is said once, when a record is made: its detail has something else under the
+    // name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')
@@ -76,7 +77,10 @@ function sorted(value: Json): Json {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]))
 }
 
-/** The body of a record, as the API takes it, of its fields in the file. References are not looked at. */
+/**
+ * The body of a record, as the API takes it, of its fields in the file. References are not looked
+ * at.
+ */
 export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
   const body: Record<string, Json> = {}
   for (const field of portableFields(kind)) {
@@ -87,8 +91,10 @@ export function bodyOf(kind: Kind, fields: JsonObject): JsonObject {
 }
 
 /**
- * The same object in the form that the API would give it: sorted, completed, without what goes without saying.
- * @throws {Problem} COULD_NOT_VALIDATE for what the API would refuse without looking at other records.
+ * The same object in the form that the API would give it: sorted, completed, without what goes
+ * without saying.
+ * @throws {Problem} COULD_NOT_VALIDATE for what the API would refuse without looking at other
+ * records.
  */
 export function canonical(kind: Kind, fields: JsonObject): JsonObject {
   const entity = entityOf(kind)

@@ -14,7 +14,7 @@ export function differenceText(steps: readonly Step[]): string {
 
 function stepText(step: Step): string {
   const line = `${signs[step.verb]} ${labelOf(step)}`
-  if (step.verb === 'adopt') return `${line} (made with its edge router)`
+  if (step.verb === 'adopt') return `${line} (created with its edge router)`
   if (step.verb !== 'update') return line
   return [line, ...step.changes.map((change) => `    ${changeText(change)}`)].join('\n')
 }

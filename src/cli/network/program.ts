@@ -38,8 +38,8 @@ Examples:
     .addHelpText(
       'after',
       `
-The whole file is validated first: every fault is a line, and a single fault changes nothing. Then the difference is
-printed and applied. Safe to repeat; after an interruption, rerun it to finish.
+The whole file is validated first: every fault is printed with its line, and a single fault changes nothing. Then the
+difference is printed and applied. Safe to repeat; after an interruption, rerun it to finish.
 
 Examples:
   flotilla apply -f network.yml --dry-run
@@ -55,7 +55,7 @@ Examples:
       '--accept-lost-posture-checks',
       'the service policies of an export with posture checks were reviewed',
     )
-    .description("import another controller's export")
+    .description('import the export of another controller (ziti ops export)')
     .addHelpText(
       'after',
       `

@@ -29,7 +29,9 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
   return { name: entityNamed(id).plural, kind: kindById(id), key }
 }
 
-/** Configs that an identity gets of services in place of their own: no kind of the API by itself. */
+/**
+ * Configs that an identity gets of services in place of their own: no kind of the API by itself.
+ */
 const serviceConfigs: Kind = {
   id: 'serviceConfig',
   name: 'service-config',
@@ -45,8 +47,9 @@ const serviceConfigs: Kind = {
 let made: readonly NetworkSection[] | null = null
 
 /**
- * What a file says of a network, in its order: what others name comes first. Credentials, enrollments, sessions and revocations
- * are no part of it, as they are secrets or pass by themselves.
+ * What a file says of a network, in its order: what others name comes first. Credentials,
+ * enrollments, sessions and revocations are no part of it, as they are secrets or pass by
+ * themselves.
  */
 export function allSections(): readonly NetworkSection[] {
   made ??= [

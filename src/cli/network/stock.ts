@@ -69,7 +69,8 @@ class StockReader {
 
   #unknownSection(key: string, line: number): void {
     const near = nearest(key, sectionNames)
-    const hint = near === null ? `there are: ${sectionNames.join(', ')}` : `did you mean ${near}?`
+    const hint =
+      near === null ? `known sections: ${sectionNames.join(', ')}` : `did you mean ${near}?`
     this.#reader.fault(line, `unknown section ${JSON.stringify(key)}; ${hint}`)
   }
 
@@ -120,7 +121,7 @@ class StockReader {
   }
 
   #notes(): string[] {
-    const left = [...this.#left].map(([what, count]) => `left out ${count} ${what}`)
+    const left = [...this.#left].map(([what, count]) => `skipped ${count} ${what}`)
     const ignored = [...this.#ignored].sort()
     return ignored.length === 0 ? left : [...left, `ignored fields: ${ignored.join(', ')}`]
   }

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-import type { CertificatesView } from '../../cluster/secrets/certificate-renewer.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { issueControllerCertificateFor, renewIssuingAuthority } from '../../pki/authority.ts'
 import { createCertificateRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'
@@ -14,7 +13,7 @@ import {
   parsePrivateKey,
 } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { readCertificates } from '../../pki/identity-files.ts'
+import { pemOf, readCertificates } from '../../pki/identity-files.ts'
 import {
   readSecretFile,
   SecretFileError,
@@ -22,8 +21,10 @@ import {
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
+import type { CertificatesInForce } from '../../ports/pki-control.ts'
 import { askAt, loadConfigOrFail } from '../cluster/connection.ts'
 import type { ConnectionOptions } from '../cluster/connection.ts'
+import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
@@ -42,7 +43,10 @@ interface PkiOptions {
   readonly json?: boolean
 }
 
-/** Renews the certificate of a controller, of the one on this host also when it is not running, or signs one of another member anew. */
+/**
+ * Renews the certificate of a controller, of the one on this host also when it is not running, or
+ * signs one of another member anew.
+ */
 export async function renew(
   options: AskedOptions & {
     readonly memberCert?: string
@@ -66,7 +70,7 @@ export async function renew(
     throw new CommandFailure(EXIT_USAGE, '--member-cert and --out must be given together')
   }
   if (memberCert === undefined || out === undefined) {
-    tellLeaf(options, (await ask(options, 'renew')) as CertificatesView)
+    tellLeaf(options, (await ask(options, 'renew')) as CertificatesInForce)
     return
   }
   const certificatePem = await explained(() => readFileSync(memberCert, 'utf8'))
@@ -85,9 +89,10 @@ export async function renew(
 }
 
 /**
- * For a controller that cannot start because its certificate has expired, when no other member runs either. The leaf comes
- * from an authority that is made for it and forgotten, under the name of the cluster's: so the controller knows it for one of
- * its own, and exchanges it for one of the authority in force as soon as it runs.
+ * For a controller that cannot start because its certificate has expired, when no other member runs
+ * either. The leaf comes from an authority that is made for it and forgotten, under the name of the
+ * cluster's: so the controller knows it for one of its own, and exchanges it for one of the
+ * authority in force as soon as it runs.
  */
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
@@ -117,7 +122,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
       publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
       validity,
     })
-    writePublicFile(cert, next)
+    await asOwnerOf(cert, () => writePublicFile(cert, next))
     return next
   })
   const notAfter = isoTime(parseCertificates(certificatePem)[0].notAfterMs)
@@ -133,29 +138,90 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
 
 /** Has a controller read its files again. */
 export async function reload(options: AskedOptions): Promise<void> {
-  tellLeaf(options, (await ask(options, 'reload')) as CertificatesView)
+  tellLeaf(options, (await ask(options, 'reload')) as CertificatesInForce)
 }
 
-function tellLeaf({ json }: AskedOptions, view: CertificatesView): void {
+function tellLeaf({ json }: AskedOptions, view: CertificatesInForce): void {
   const [leaf] = view.certificates
   if (json === true) printJson(view)
   else if (leaf !== undefined) {
     printLine(`in use: ${leaf.subject}, valid until ${isoTime(leaf.notAfterMs)}`)
+    for (const { path, certificate } of view.serverCertificates ?? []) {
+      if (certificate !== null) {
+        const end = isoTime(certificate.notAfterMs)
+        printLine(`in use: ${certificate.subject}, valid until ${end} (${path})`)
+      }
+    }
     if (view.alarm !== null) printLine(`warning: ${view.alarm}`)
   }
 }
 
-/** Makes a new issuing authority under the root, and hands it to the cluster. */
+/**
+ * Hands another issuing authority to the cluster: one made here under the root, or one that its
+ * operator has had signed.
+ */
 export async function renewIssuing(
   options: PkiOptions & {
-    readonly rootKey: string
+    readonly rootKey?: string
+    readonly cert?: string
+    readonly key?: string
     readonly keepKey?: boolean
     readonly days: number
   },
 ): Promise<void> {
+  const { rootKey, cert, key } = options
+  if ((rootKey === undefined) === (cert === undefined)) {
+    throw new CommandFailure(
+      EXIT_USAGE,
+      'give either --root-key, or --cert of an authority that you have had signed',
+    )
+  }
+  if (key !== undefined && cert === undefined) {
+    throw new CommandFailure(EXIT_USAGE, '--key needs --cert')
+  }
+  const params =
+    rootKey === undefined
+      ? await explained(() => readAuthority(cert ?? '', key))
+      : await signedAuthority(options, rootKey)
+  const answer = await ask(options, 'issuing-authority', params, INSTALL_TIMEOUT_MS)
+  const { notAfterMs, formerNotAfterMs } = answer as {
+    readonly notAfterMs: number
+    readonly formerNotAfterMs: number
+  }
+  const [notAfter, formerNotAfter] = [isoTime(notAfterMs), isoTime(formerNotAfterMs)]
+  if (options.json === true) {
+    printJson({ notAfter, formerNotAfter })
+    return
+  }
+  printLine(`new issuing authority, valid until ${notAfter}`)
+  printLine('every member renews its certificate under it within seconds')
+  printLine(
+    `certificates issued before stay valid until they expire, ${formerNotAfter} at the latest`,
+  )
+  const secret = rootKey ?? key
+  if (secret !== undefined) printLine(`remove ${secret} from this host again`)
+}
+
+interface GivenAuthority {
+  readonly certificatePem: string
+  readonly privateKeyPem: string | null
+}
+
+function readAuthority(
+  cert: string,
+  key: string | undefined,
+): GivenAuthority & Record<string, unknown> {
+  const certificatePem = pemOf(readCertificates(cert))
+  return { certificatePem, privateKeyPem: key === undefined ? null : readSecret(key) }
+}
+
+async function signedAuthority(
+  options: PkiOptions & { readonly keepKey?: boolean; readonly days: number },
+  rootKey: string,
+): Promise<GivenAuthority & Record<string, unknown>> {
   const config = loadConfigOrFail(options.config)
-  const { root, rootKeyPem } = await explained(() => readRoot(config.identity.ca, options.rootKey))
-  const { issuingPem } = (await ask(options, 'certificates')) as CertificatesView
+  const { root, rootKeyPem } = await explained(() => readRoot(config.identity.ca, rootKey))
+  const { issuingPem } = (await ask(options, 'certificates')) as CertificatesInForce
   if (issuingPem === null) {
     throw new CommandFailure(
       EXIT_FAILED,
@@ -172,39 +238,29 @@ export async function renewIssuing(
       validity: validityWithin(root, systemClock.nowMs(), options.days * DAY_MS),
     }),
   )
-  const params = { ...authority }
-  const answer = await ask(options, 'issuing-authority', params, INSTALL_TIMEOUT_MS)
-  const { notAfterMs, formerNotAfterMs } = answer as {
-    readonly notAfterMs: number
-    readonly formerNotAfterMs: number
-  }
-  const [notAfter, formerNotAfter] = [isoTime(notAfterMs), isoTime(formerNotAfterMs)]
-  if (options.json === true) {
-    printJson({ notAfter, formerNotAfter })
-    return
-  }
-  printLine(`new issuing authority, valid until ${notAfter}`)
-  printLine('every member renews its certificate under it within seconds')
-  printLine(
-    `certificates issued before stay valid until they expire, ${formerNotAfter} at the latest`,
-  )
-  printLine(`remove ${options.rootKey} from this host again`)
+  return { ...authority }
 }
 
 function readRoot(
   caPath: string,
   keyPath: string,
 ): { readonly root: Certificate; readonly rootKeyPem: string } {
-  const { text, warning } = readSecretFile(keyPath)
+  const rootKeyPem = readSecret(keyPath)
+  return { root: rootOf(caPath, keyPath, rootKeyPem), rootKeyPem }
+}
+
+function readSecret(path: string): string {
+  const { text, warning } = readSecretFile(path)
   if (warning !== null) process.stderr.write(`flotilla: warning: ${warning}\n`)
-  return { root: rootOf(caPath, keyPath, text), rootKeyPem: text }
+  return text
 }
 
 /** @throws {CertificateError} when the key is of none of them. */
 function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   const key = parsePrivateKey(keyPem)
   const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
-  // Of several certificates of one root the one that lasts longest lets the new authority last longest.
+  // Of several certificates of one root the one that lasts longest lets the new authority last
+  // longest.
   const [root] = anchors
     .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))
     .sort((a, b) => b.notAfterMs - a.notAfterMs)
@@ -254,7 +310,7 @@ export async function issue(
 }
 
 /** Files and certificates that are not good are the operator's to mend: one line, no stack. */
-async function explained<T>(step: () => T | Promise<T>): Promise<T> {
+export async function explained<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {

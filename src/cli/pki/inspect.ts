@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 
-import type { CertificatesView } from '../../cluster/secrets/certificate-renewer.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
@@ -15,6 +14,7 @@ import { inspectChain, inspectOne } from '../../pki/inspection.ts'
 import type { InspectedCertificate } from '../../pki/inspection.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/signer.ts'
+import type { CertificatesInForce } from '../../ports/pki-control.ts'
 import { AdminError, askController } from '../cluster/admin-client.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
@@ -26,12 +26,18 @@ interface InspectOptions {
   readonly json?: boolean
 }
 
-/** A certificate, and where it was found: a file's path, or `cluster` for what a running controller tells. */
+/**
+ * A certificate, and where it was found: a file's path, or `cluster` for what a running controller
+ * tells.
+ */
 interface Found extends InspectedCertificate {
   readonly file: string
 }
 
-/** @throws {CommandFailure} exit 1 after printing when one has expired, is not valid yet, or is not trusted. */
+/**
+ * @throws {CommandFailure} exit 1 after printing when one has expired, is not valid yet, or is not
+ * trusted.
+ */
 export async function inspect(files: readonly string[], options: InspectOptions): Promise<void> {
   if (files.length === 0 && options.config === undefined) {
     throw new CommandFailure(
@@ -74,6 +80,10 @@ function inspectFiles(
       const { cert, key } = config.identity.signer
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
+      for (const { cert: path } of config.serverCertificates) {
+        // Not there yet, or half written: the running controller tells that it is not in use.
+        if (existsSync(path)) found.push(...inLeafOrder(path, read(path), [], nowMs))
+      }
     }
     for (const [file, chain] of chains) found.push(...inLeafOrder(file, chain, anchors, nowMs))
     return found
@@ -117,9 +127,9 @@ function others(
 const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
 
 /** @returns null when it does not run: the files tell what there is. */
-async function askRunning(config: ControllerConfig): Promise<CertificatesView | null> {
+async function askRunning(config: ControllerConfig): Promise<CertificatesInForce | null> {
   try {
-    return (await askController(config.data, IN_FORCE)) as CertificatesView
+    return (await askController(config.data, IN_FORCE)) as CertificatesInForce
   } catch (error) {
     if (!(error instanceof AdminError)) throw error
     if (error.code === 'NOT_RUNNING') return null
@@ -127,9 +137,12 @@ async function askRunning(config: ControllerConfig): Promise<CertificatesView | 
   }
 }
 
-/** The authority that the cluster signs with, where no file has it: the leaf may come from elsewhere, or from a former one. */
+/**
+ * The authority that the cluster signs with, where no file has it: the leaf may come from
+ * elsewhere, or from a former one.
+ */
 function inspectRunning(
-  { issuingPem }: CertificatesView,
+  { issuingPem }: CertificatesInForce,
   config: ControllerConfig,
   shown: readonly Found[],
   nowMs: number,
@@ -153,7 +166,7 @@ function faultsOf(one: Found): string[] {
 function print(
   found: readonly Found[],
   faults: readonly string[],
-  running: CertificatesView | null,
+  running: CertificatesInForce | null,
 ): void {
   printJson({
     ok: faults.length === 0,
@@ -174,7 +187,7 @@ function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms)
 }
 
-function show(found: readonly Found[], running: CertificatesView | null): void {
+function show(found: readonly Found[], running: CertificatesInForce | null): void {
   const titles = [
     'what',
     'subject',
@@ -203,6 +216,9 @@ function show(found: readonly Found[], running: CertificatesView | null): void {
       ? 'the controller does not renew its certificate; its issuer must'
       : `the controller renews its certificate from ${isoTime(running.renewAtMs)} on`,
   )
+  for (const { path, refused } of running.serverCertificates ?? []) {
+    if (refused !== null) printLine(`${path} is not in use: ${refused}`)
+  }
   if (running.refused !== null) printLine(`the files are not in use: ${running.refused}`)
   if (running.alarm !== null) printLine(`warning: ${running.alarm}`)
 }

@@ -9,8 +9,12 @@ const CONFIG_HELP = 'configuration of a running controller on this host'
 
 /** The `pki` verbs. What they do is loaded when needed. */
 export function addPki(program: Command): void {
-  const pki = program.command('pki').description('inspect, renew and issue certificates')
+  const pki = program
+    .command('pki')
+    .description('request, verify, inspect, renew and issue certificates')
   addInspect(pki)
+  addRequest(pki)
+  addVerify(pki)
   addRenew(pki)
   addRenewIssuing(pki)
   addIssue(pki)
@@ -41,6 +45,67 @@ Examples:
     })
 }
 
+function addRequest(pki: Command): void {
+  const collect = (value: string, before: string[]): string[] => [...before, value]
+  pki
+    .command('csr')
+    .requiredOption('--config <file>', 'configuration of the controller; it need not run')
+    .requiredOption('--out <file>', 'file for the certificate request (PKCS #10, PEM)')
+    .option(
+      '--host <host>',
+      'DNS name or IP address beside those advertised; may be repeated',
+      collect,
+      [],
+    )
+    .option('--rsa', 'make an RSA key of 3072 bits instead of EC P-256')
+    .option('--json')
+    .description('request a certificate for the controller from an authority of your own')
+    .addHelpText(
+      'after',
+      `
+Makes identity.key (mode 0600) unless it exists, and a request over it with the names that the certificate needs: the
+SPIFFE id of the controller, every advertised host, server and client usage. Let the authority copy the extensions of the
+request. For a renewal, run it again: the key stays, as the other members know the controller by it.
+
+Examples:
+  flotilla pki csr --config /etc/flotilla/config.yml --out ctrl1.csr`,
+    )
+    .action(
+      async (options: {
+        config: string
+        out: string
+        host: string[]
+        rsa?: boolean
+        json?: boolean
+      }) => {
+        const { request } = await import('./request.ts')
+        await request(options)
+      },
+    )
+}
+
+function addVerify(pki: Command): void {
+  pki
+    .command('verify')
+    .requiredOption('--config <file>', 'configuration of the controller; it need not run')
+    .option('--json')
+    .description('check all certificates and keys of a configuration before a start')
+    .addHelpText(
+      'after',
+      `
+Checks identity.cert, identity.key and identity.ca, identity.signer where its key is on this host, and
+serverCertificates: key, times, SPIFFE id, usages, hosts, the chain up to a root, and a TLS handshake with itself. Prints
+what was found and when it expires. Exit code 1: something is wrong; each fault is one sentence with its remedy.
+
+Examples:
+  flotilla pki verify --config /etc/flotilla/config.yml`,
+    )
+    .action(async (options: { config: string; json?: boolean }) => {
+      const { verify } = await import('./verify.ts')
+      await verify(options)
+    })
+}
+
 function addRenew(pki: Command): void {
   withConnection(pki.command('renew'))
     .option('--member-cert <file>', 'renew this certificate of another member instead of its own')
@@ -57,8 +122,8 @@ function addRenew(pki: Command): void {
 Nothing is restarted. Certificates issued by the cluster renew themselves when a third of their lifetime is left.
 --member-cert is for a member whose certificate expired while it was offline: copy its certificate here, run this, and
 install the result there; its key is not needed. --root-key is for when no member runs: it writes a short-lived
-certificate, which the controller replaces once it runs. --url asks in the session of flotilla
-login; --member-cert is asked with --config alone.
+certificate, which the controller replaces once it runs. --url uses the session of flotilla login; --member-cert needs
+--config.
 
 Examples:
   flotilla pki renew --config /etc/flotilla/config.yml
@@ -100,25 +165,31 @@ function addRenewIssuing(pki: Command): void {
   pki
     .command('renew-issuing')
     .requiredOption('--config <file>', CONFIG_HELP)
-    .requiredOption('--root-key <file>', 'private key of the root in identity.ca, PEM, mode 0600')
-    .option('--keep-key', 'new certificate for the current key of the issuing authority')
+    .option('--root-key <file>', 'private key of the root in identity.ca, PEM, mode 0600')
+    .option('--cert <file>', 'certificate that an authority of your own has issued, with its chain')
+    .option('--key <file>', 'with --cert: its private key; omitted: the current key is kept')
+    .option('--keep-key', 'with --root-key: new certificate for the current key')
     .option('--days <count>', 'lifetime in days', days(10 * 365), 5 * 365)
     .option('--json')
     .description('rotate the issuing authority of the cluster')
     .addHelpText(
       'after',
       `
-The root key does not leave this program; move it offline again afterwards. Every member renews its certificate under
-the new authority within seconds. Certificates issued before stay valid until they expire, at the latest with the former
-issuing authority.
+The root key does not leave this program; move it offline again afterwards. Where the root is your own (identity.signer),
+sign the new authority with your tools, under the same name, and pass it by --cert and --key. Every member renews its
+certificate under the new authority within seconds. Certificates issued before stay valid until they expire, at the
+latest with the former issuing authority.
 
 Examples:
-  flotilla pki renew-issuing --config /etc/flotilla/config.yml --root-key /mnt/usb/root.key`,
+  flotilla pki renew-issuing --config /etc/flotilla/config.yml --root-key /mnt/usb/root.key
+  flotilla pki renew-issuing --config /etc/flotilla/config.yml --cert signer-2.pem --key signer-2.key`,
     )
     .action(
       async (options: {
         config: string
-        rootKey: string
+        rootKey?: string
+        cert?: string
+        key?: string
         keepKey?: boolean
         days: number
         json?: boolean

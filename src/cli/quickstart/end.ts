@@ -7,8 +7,8 @@ import type { ControllerPlan } from './plan.ts'
 const ANSWER_MS_MAX = 5000
 
 /**
- * What to tell of a controller that has ended. A start brings one back that was stopped or has failed; one that was removed
- * ends as often as it is started.
+ * What to tell of a controller that has ended. A start brings one back that was stopped or has
+ * failed; one that was removed ends as often as it is started.
  */
 export async function linesOfEnd(
   { id, dataFolder, logPath, configPath }: ControllerPlan,

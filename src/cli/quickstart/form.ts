@@ -25,8 +25,8 @@ const PASSWORD_BYTES = 18
 const TICKET_LIFETIME_MS = 10 * 60 * 1000
 
 /**
- * What a forming must still know when it is taken up again. Written first, and removed once admin.json is there: in
- * between, every step is one that can be repeated.
+ * What a forming must still know when it is taken up again. Written first, and removed once
+ * admin.json is there: in between, every step is one that can be repeated.
  */
 export function beginForming(plan: QuickstartPlan): FormingState {
   const path = join(plan.dir, FORMING_NAME)

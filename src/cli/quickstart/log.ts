@@ -9,8 +9,9 @@ export function putLogAside(path: string): void {
 }
 
 /**
- * Of a log that a running process appends to, and goes on appending to: it is copied and emptied. A line that is written in
- * between is lost, which is why operators that need each line keep the output of the controllers themselves.
+ * Of a log that a running process appends to, and goes on appending to: it is copied and emptied. A
+ * line that is written in between is lost, which is why operators that need each line keep the
+ * output of the controllers themselves.
  */
 export function copyLogAside(path: string): void {
   if (!isTooLarge(path)) return

@@ -38,7 +38,10 @@ export interface QuickstartPlan {
   readonly controllers: readonly ControllerPlan[]
 }
 
-/** Where everything goes, for N controllers. @throws {CommandFailure} exit 2 when the ports do not fit. */
+/**
+ * Where everything goes, for N controllers.
+ * @throws {CommandFailure} exit 2 when the ports do not fit.
+ */
 export function planQuickstart(dir: string, nodes: number, port: number): QuickstartPlan {
   if (port + MESH_PORT_OFFSET + nodes - 1 > 65_535) {
     const max = 65_535 - MESH_PORT_OFFSET - nodes + 1
@@ -71,7 +74,8 @@ const PARTIAL_NAME = /\.partial$/
 
 /**
  * Looks at an existing DIR.
- * @throws {CommandFailure} when it is not ours, holds another cluster than the one asked for, or has lost a part.
+ * @throws {CommandFailure} when it is not ours, holds another cluster than the one asked for, or
+ * has lost a part.
  */
 export function inspectFolder(plan: QuickstartPlan): FolderState {
   const names = readdirSync(plan.dir).filter((name) => !PARTIAL_NAME.test(name))
@@ -116,7 +120,10 @@ function checkSameCluster(plan: QuickstartPlan): void {
   )
 }
 
-/** A lost data folder is not missed: its controller gets it back from the others, as long as there is one of them. */
+/**
+ * A lost data folder is not missed: its controller gets it back from the others, as long as there
+ * is one of them.
+ */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !canRead(configPath))
   const hasData = controllers.some(({ dataFolder }) => canRead(join(dataFolder, IDENTITY_NAME)))

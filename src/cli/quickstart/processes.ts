@@ -21,8 +21,9 @@ export type ProcessEvent =
   | { readonly type: 'running'; readonly plan: ControllerPlan; readonly pid: number }
 
 /**
- * The controllers of one DIR as processes: those started here, those found running, and those that somebody starts by
- * hand later. What counts is the pid file, which a controller itself writes, and the process behind it.
+ * The controllers of one DIR as processes: those started here, those found running, and those that
+ * somebody starts by hand later. What counts is the pid file, which a controller itself writes, and
+ * the process behind it.
  */
 export class ControllerProcesses {
   readonly #watched: readonly Watched[]
@@ -46,7 +47,10 @@ export class ControllerProcesses {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
-  /** Starts those of them (or of all) that do not run, and watches all. May be called again for others. */
+  /**
+   * Starts those of them (or of all) that do not run, and watches all. May be called again for
+   * others.
+   */
   start(plans?: readonly ControllerPlan[]): void {
     for (const one of this.#watched) {
       if (one.pid === null && plans?.includes(one.plan) !== false) this.#spawn(one)
@@ -54,7 +58,10 @@ export class ControllerProcesses {
     this.#timer ??= setInterval(() => this.#look(), POLL_MS)
   }
 
-  /** SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry` resolves. */
+  /**
+   * SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry`
+   * resolves.
+   */
   async stop(hasToHurry: Promise<void>): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer)
     this.#timer = null
@@ -76,9 +83,10 @@ export class ControllerProcesses {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // In the session of quickstart, not in ones of their own: Linux shares the processor between sessions first
-    // (autogroup), and one controller's password hashes would slow the others whatever their priority. The terminal's
-    // ^C therefore reaches the controllers as well; it stops them in order, as the signal from here does.
+    // In the session of quickstart, not in ones of their own: Linux shares the processor between
+    // sessions first (autogroup), and one controller's password hashes would slow the others
+    // whatever their priority. The terminal's ^C therefore reaches the controllers as well; it
+    // stops them in order, as the signal from here does.
     const child = spawn(this.#program, ['controller', 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
@@ -87,7 +95,8 @@ export class ControllerProcesses {
     one.pid = child.pid ?? null
     const { configPath } = one.plan
     const { pid } = child
-    // At once: should quickstart be killed before the controller writes it, the next one must find it running.
+    // At once: should quickstart be killed before the controller writes it, the next one must find
+    // it running.
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
@@ -102,8 +111,9 @@ export class ControllerProcesses {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // Where another has the data folder, that one is the controller: a quickstart that is killed between the start of one and
-      // the writing of its pid file leaves such a one, which the next quickstart can not see until it holds its folder.
+      // Where another has the data folder, that one is the controller: a quickstart that is killed
+      // between the start of one and the writing of its pid file leaves such a one, which the next
+      // quickstart can not see until it holds its folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now

@@ -30,8 +30,8 @@ const LOG_TAIL_BYTES = 2000
 const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
- * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and stays in the
- * foreground until a signal, upon which it stops every controller of DIR.
+ * `quickstart`: forms a cluster in DIR or takes up the one there, runs a process a controller, and
+ * stays in the foreground until a signal, upon which it stops every controller of DIR.
  * @throws {CommandFailure}
  */
 export async function quickstart(options: {
@@ -98,8 +98,9 @@ interface Start {
 }
 
 /**
- * As an operator would: the first controller is formed and run, each other one joins it with a ticket. What an earlier
- * attempt has done is kept. @returns false when a signal came first.
+ * As an operator would: the first controller is formed and run, each other one joins it with a
+ * ticket. What an earlier attempt has done is kept.
+ * @returns false when a signal came first.
  */
 async function form(start: Start): Promise<boolean> {
   const { plan, processes } = start
@@ -141,7 +142,10 @@ async function notVotersBecause(
   }
 }
 
-/** Before `ready` the end of a controller fails the start; afterwards it is told, and nothing is restarted. */
+/**
+ * Before `ready` the end of a controller fails the start; afterwards it is told, and nothing is
+ * restarted.
+ */
 class StartWatch {
   isReady = false
   readonly ended: { readonly plan: ControllerPlan; readonly how: string }[] = []
@@ -168,7 +172,8 @@ class StartWatch {
 
 /**
  * @param missing what is missing, or null once nothing is.
- * @returns false when a signal came first. @throws {CommandFailure} when a controller ends, or the time is over.
+ * @returns false when a signal came first.
+ * @throws {CommandFailure} when a controller ends, or the time is over.
  */
 async function waitFor(
   { plan, watch, signals, deadlineMs }: Start,
@@ -282,8 +287,9 @@ async function checkPorts(
 }
 
 /**
- * An abstract unix socket named after DIR: the kernel gives it to one process, and takes it back however that ends, so
- * no stale lock is ever left. @throws {CommandFailure} when another quickstart has it.
+ * An abstract unix socket named after DIR: the kernel gives it to one process, and takes it back
+ * however that ends, so no stale lock is ever left.
+ * @throws {CommandFailure} when another quickstart has it.
  */
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   const name = createHash('sha256').update(realpathSync(plan.dir)).digest('hex').slice(0, 32)

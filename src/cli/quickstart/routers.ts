@@ -30,7 +30,10 @@ interface RouterPlan {
   readonly logPath: string
 }
 
-/** Routers beside the controllers of one DIR, each enrolled as an operator would, and run as a process of its own. */
+/**
+ * Routers beside the controllers of one DIR, each enrolled as an operator would, and run as a
+ * process of its own.
+ */
 export class QuickstartRouters {
   readonly #plan: QuickstartPlan
   readonly #routers: readonly RouterPlan[]
@@ -55,7 +58,10 @@ export class QuickstartRouters {
     }
   }
 
-  /** SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry` resolves. */
+  /**
+   * SIGTERM, and SIGKILL to those that are still there after 10 s, or at once when `hasToHurry`
+   * resolves.
+   */
   async stop(hasToHurry: Promise<void>): Promise<void> {
     this.#isStopping = true
     this.#signal('SIGTERM')

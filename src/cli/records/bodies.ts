@@ -18,7 +18,10 @@ export type WriteMode = 'create' | 'patch'
 /** What a command line wants changed of a record. */
 export interface Wanted {
   readonly body: JsonObject
-  /** Fields of which members were named, and that a patch replaces whole: what they hold must be read first. */
+  /**
+   * Fields of which members were named, and that a patch replaces whole: what they hold must be
+   * read first.
+   */
   readonly partial: readonly { readonly path: readonly string[]; readonly value: Json }[]
 }
 

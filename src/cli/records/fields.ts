@@ -4,8 +4,8 @@ import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 
 /**
- * What a field names records by. `one` and `many`: their ids. `roles`: `@` and their ids, beside attributes. `keys`: the keys
- * of a map are their ids.
+ * What a field names records by. `one` and `many`: their ids. `roles`: `@` and their ids, beside
+ * attributes. `keys`: the keys of a map are their ids.
  */
 export interface ReferenceShape {
   /** Descriptor name of the kind named. */
@@ -16,7 +16,9 @@ export interface ReferenceShape {
 /** A member of a kind's bodies and details, as a person may write or see it. */
 export interface KindField {
   readonly name: string
-  /** Another name for the same, for a field whose own ends in `Id` and that is written by a name. */
+  /**
+   * Another name for the same, for a field whose own ends in `Id` and that is written by a name.
+   */
   readonly alias: string | null
   readonly settable: 'always' | 'create' | 'never'
   readonly isRequired: boolean
@@ -123,7 +125,10 @@ function readOnly(name: string, schema: JsonObject): KindField {
   }
 }
 
-/** References that stand inside an object: hidden fields keep them, and name their path for refusals. */
+/**
+ * References that stand inside an object: hidden fields keep them, and name their path for
+ * refusals.
+ */
 export function nestedReferencesOf(entity: Entity): readonly NestedReference[] {
   const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
     const { faultField, reference } = field

@@ -33,7 +33,10 @@ type Shapes = Kind['shapes']
 
 const ops: Shapes = { list: 'ops.read', detail: 'ops.read', delete: 'ops.delete' }
 
-/** Operations that no descriptor declares, as they are written by hand: test/cli/records holds them to the API. */
+/**
+ * Operations that no descriptor declares, as they are written by hand: test/cli/records holds them
+ * to the API.
+ */
 const handWritten: Readonly<Record<string, Shapes>> = {
   apiSession: ops,
   session: ops,
@@ -106,7 +109,10 @@ export function kindNamed(word: string): Kind {
   throw new CommandFailure(EXIT_USAGE, `unknown kind ${JSON.stringify(word)}; ${hint}`)
 }
 
-/** The kind of a descriptor. @throws where a reference leads to one that the API does not serve: a mistake of ours. */
+/**
+ * The kind of a descriptor.
+ * @throws where a reference leads to one that the API does not serve: a mistake of ours.
+ */
 export function kindById(id: string): Kind {
   const found = allKinds().find((kind) => kind.id === id)
   if (found === undefined) throw new Error(`the management API serves ${id}`)

@@ -20,7 +20,7 @@ export function addRecords(program: Command): void {
 function addReads(program: Command): void {
   withOutput(program.command('get'), 'yaml')
     .argument('<kind>', KIND)
-    .argument('<name>', 'name or id')
+    .argument('[name]', 'name or id')
     .description('show one record')
     .addHelpText(
       'after',
@@ -29,7 +29,7 @@ Examples:
   flotilla get service web
   flotilla get identity laptop -o json`,
     )
-    .action(async (kind: string, name: string, options: ReadOptions) => {
+    .action(async (kind: string, name: string | undefined, options: ReadOptions) => {
       const { getRecord } = await import('./read.ts')
       await getRecord(kind, name, options)
     })
@@ -120,7 +120,7 @@ function addDelete(program: Command): void {
 function addExplanations(program: Command): void {
   program
     .command('kinds')
-    .description('list the kinds of records and their verbs')
+    .description('list the kinds of records and the commands for each')
     .option('--json')
     .addHelpText('after', '\nExamples:\n  flotilla kinds')
     .action(async (options: { json?: boolean }) => {
@@ -141,7 +141,7 @@ function addExplanations(program: Command): void {
 
 function withOutput(command: Command, usual: (typeof outputs)[number]): Command {
   return withContextOption(command).addOption(
-    new Option('-o, --output <form>', `output format (default: ${usual})`).choices(outputs),
+    new Option('-o, --output <format>', `output format (default: ${usual})`).choices(outputs),
   )
 }
 

@@ -2,6 +2,7 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { connect } from '../session/contexts.ts'
 import type { ContextOptions } from '../session/contexts.ts'
 import type { ApiClient } from '../session/api-client.ts'
+import { ApiRefusal } from '../session/refusal.ts'
 import { kindNamed, mustOffer } from './kinds.ts'
 import type { Kind } from './kinds.ts'
 import { Names } from './names.ts'
@@ -27,14 +28,26 @@ const PAGE = 500
 const ROWS_MAX = 100_000
 
 /** Prints one record. */
-export async function getRecord(word: string, name: string, options: ReadOptions): Promise<void> {
+export async function getRecord(
+  word: string,
+  name: string | undefined,
+  options: ReadOptions,
+): Promise<void> {
   const kind = kindNamed(word)
+  if (name === undefined) throw nameMissing(kind)
   mustOffer(kind, kind.hasName ? 'list' : 'detail')
   const names = new Names(connect(options))
   const row = await names.record(kind, name)
   const output = options.json === true ? 'json' : (options.output ?? 'yaml')
   if (output === 'table') await printRows(kind, [row], 'table', names)
   else printRow(kind, row, output)
+}
+
+function nameMissing({ plural }: Kind): CommandFailure {
+  return new CommandFailure(
+    EXIT_USAGE,
+    `get shows one record, by its name or id; to list all: flotilla list ${plural}`,
+  )
 }
 
 /** Prints the records of a kind, a hundred when nothing else is asked for. */
@@ -56,6 +69,21 @@ export async function listRecords(word: string, options: RecordListOptions): Pro
   }
 }
 
+const syntax: Readonly<Record<string, string>> = {
+  INVALID_FILTER: `write it as --filter 'name contains "web"'`,
+  INVALID_SORT_IDENTIFIER: "write it as --sort 'name desc'",
+}
+
+/** The API names what it could not read, and not how it is to be written. */
+function withSyntax(error: unknown, plural: string): unknown {
+  if (!(error instanceof ApiRefusal)) return error
+  const { status, code, field, message } = error
+  const example = syntax[code]
+  if (example === undefined) return error
+  const sentence = `${message}; ${example}, flotilla explain ${plural} lists the fields`
+  return new ApiRefusal(status, code, sentence, field)
+}
+
 export async function listedRows(
   client: ApiClient,
   { plural }: Kind,
@@ -70,9 +98,9 @@ export async function listedRows(
       ...(filter === undefined ? {} : { filter }),
       ...(sort === undefined ? {} : { sort }),
     })
-    const { data, meta } = await client.ask({
-      method: 'GET',
-      path: `/${plural}?${query.toString()}`,
+    const path = `/${plural}?${query.toString()}`
+    const { data, meta } = await client.ask({ method: 'GET', path }).catch((error: unknown) => {
+      throw withSyntax(error, plural)
     })
     const page = data as readonly Row[]
     rows.push(...page)
@@ -81,7 +109,10 @@ export async function listedRows(
   }
 }
 
-/** What a shell may complete a name by: at most a screen of them, and nothing when nobody is logged in. */
+/**
+ * What a shell may complete a name by: at most a screen of them, and nothing when nobody is logged
+ * in.
+ */
 export async function completionNames(
   kind: Kind,
   client: ApiClient,

@@ -15,7 +15,10 @@ const COLUMNS_MAX = 6
 const CELL_CHARACTERS_MAX = 48
 const TEXT_CHARACTERS_MAX = 4096
 
-/** Prints records of one kind. @param shown names of the fields to show; undefined: those of the kind. */
+/**
+ * Prints records of one kind.
+ * @param shown names of the fields to show; undefined: those of the kind.
+ */
 export async function printRows(
   kind: Kind,
   rows: readonly Row[],

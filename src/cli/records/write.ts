@@ -95,7 +95,10 @@ export async function patchIn(
   await asked(client, kind, `update ${label}`, { method: 'PATCH', path, body, headers })
 }
 
-/** Members of a map that is replaced whole are put into what the record holds now, and into nothing newer. */
+/**
+ * Members of a map that is replaced whole are put into what the record holds now, and into nothing
+ * newer.
+ */
 async function wholeValues(
   client: ApiClient,
   kind: Kind,
@@ -117,7 +120,9 @@ async function wholeValues(
   return { body: whole, etag }
 }
 
-/** Deletes records after asking. What was deleted before one is refused stays deleted, and is told. */
+/**
+ * Deletes records after asking. What was deleted before one is refused stays deleted, and is told.
+ */
 export async function deleteRecords(
   word: string,
   asked: readonly string[],

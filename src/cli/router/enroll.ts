@@ -36,8 +36,9 @@ export interface EnrollRouterOptions {
 }
 
 /**
- * Turns an enrollment token into the identity of a router. The key is on the disk before the token is used, so the same
- * command goes on after an interruption; nothing is overwritten without `force`.
+ * Turns an enrollment token into the identity of a router. The key is on the disk before the token
+ * is used, so the same command goes on after an interruption; nothing is overwritten without
+ * `force`.
  * @throws {CommandFailure} one sentence; exit 2 for a configuration that is wrong.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
@@ -106,7 +107,8 @@ class RouterEnrollmentRun {
       if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
       return await ask()
     } catch (error) {
-      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back in.
+      // A key that nothing was issued for is of no use; one of an unknown outcome is the way back
+      // in.
       if (error instanceof EnrollmentRefused) key.forget()
       throw error
     }
@@ -129,7 +131,10 @@ class RouterEnrollmentRun {
     )
   }
 
-  /** The certificate comes last: with it the router is enrolled, and until then the same command goes on. */
+  /**
+   * The certificate comes last: with it the router is enrolled, and until then the same command
+   * goes on.
+   */
   #write(
     files: IdentityFiles,
     parts: { key: string; client: CertificateChain; server: CertificateChain; caPem: string },

@@ -83,7 +83,6 @@ Examples:
     .command('options')
     .description('print every key of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla router options')
-    .addHelpText('after', '\nExamples:\n  flotilla router options')
     .action(async () => {
       const { routerConfigurationDocument } = await import('../../router/config/document.ts')
       printLine(routerConfigurationDocument().trimEnd())

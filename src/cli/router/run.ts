@@ -30,7 +30,8 @@ export interface RunRouterOptions {
 
 /**
  * Runs a router until SIGTERM or SIGINT.
- * @throws {CommandFailure} exit 2 for a configuration that is wrong, 1 when it cannot start or reaches no controller in time.
+ * @throws {CommandFailure} exit 2 for a configuration that is wrong, 1 when it cannot start or
+ * reaches no controller in time.
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = checkedRouterConfig(path)
@@ -69,8 +70,9 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
 }
 
 /**
- * Two processes of one router would send each other away from every controller for ever. An abstract unix socket named after
- * the configuration: the kernel gives it to one process, and takes it back however that ends.
+ * Two processes of one router would send each other away from every controller for ever. An
+ * abstract unix socket named after the configuration: the kernel gives it to one process, and takes
+ * it back however that ends.
  * @throws {CommandFailure} when another router runs by the same configuration on this host.
  */
 async function lockConfiguration(path: string): Promise<Server> {

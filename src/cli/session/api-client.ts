@@ -26,7 +26,9 @@ export interface ApiClientOptions {
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
   /** Completes "…: " when the session is no more. */
   readonly logInAgain: string
-  /** Told when another controller than the first one answered, for the next command to begin there. */
+  /**
+   * Told when another controller than the first one answered, for the next command to begin there.
+   */
   readonly onMoved?: (controller: string) => void
 }
 
@@ -59,8 +61,9 @@ const passing = new Set([
 ])
 
 /**
- * Asks any controller of a cluster: the next one when one is away, and again while there is no leader. Each write has an id
- * by which it takes effect once, however often it is sent; each read reflects what this client has written.
+ * Asks any controller of a cluster: the next one when one is away, and again while there is no
+ * leader. Each write has an id by which it takes effect once, however often it is sent; each read
+ * reflects what this client has written.
  */
 export class ApiClient {
   readonly #options: ApiClientOptions
@@ -78,7 +81,10 @@ export class ApiClient {
     return this.#options.controllers[this.#at] ?? ''
   }
 
-  /** @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller answered. */
+  /**
+   * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
+   * answered.
+   */
   async ask(request: ApiRequest): Promise<ApiAnswer> {
     const requestId = formatUuid(newUuidv7(systemClock.nowMs()))
     const endMs = performance.now() + clientTimes.patienceMs

@@ -22,7 +22,10 @@ export type LogInMethod =
 export interface Context {
   /** Base URLs of its controllers; the first is asked first. */
   readonly controllers: readonly string[]
-  /** The only CA certificates that they are verified against, PEM; null: those that this host trusts. */
+  /**
+   * The only CA certificates that they are verified against, PEM; null: those that this host
+   * trusts.
+   */
   readonly caPem: string | null
   readonly logIn: LogInMethod
   /** Of the session; null after a log-out. A secret. */
@@ -111,7 +114,7 @@ export function contextNamed(
   const known = Object.keys(file.contexts).sort().join(', ')
   throw new CommandFailure(
     EXIT_FAILED,
-    `unknown context ${name}; ${known === '' ? 'there are none; flotilla login URL creates one' : `there are: ${known}`}`,
+    `unknown context ${name}; ${known === '' ? 'create one with: flotilla login https://HOST:PORT --user NAME' : `known contexts: ${known}`}`,
   )
 }
 
@@ -155,7 +158,10 @@ const LOCK_WAIT_MS = 5000
 const LOCK_STALE_MS = 10_000
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
-/** A file beside it that only one process can make; one that a killed process left behind is passed over. */
+/**
+ * A file beside it that only one process can make; one that a killed process left behind is passed
+ * over.
+ */
 function lock(path: string): () => void {
   const name = `${path}.lock`
   const endMs = performance.now() + LOCK_WAIT_MS

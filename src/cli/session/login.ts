@@ -5,6 +5,7 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../contr
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
+import { schemeHint } from '../terminal/scheme-hint.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { ApiClient } from './api-client.ts'
 import type { ApiAnswer, ApiClientOptions } from './api-client.ts'
@@ -38,7 +39,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   const file = readContexts()
   const name = checkContextName(options.context ?? nameFor(file, first))
   const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
-  const method = methodOf(options, before)
+  const method = await methodOf(options, before)
   const caPem = await trustedCa(first, { ...options, ...knownTrust(before, first) })
   const secret = await credentialOf(method, options)
   const opened = await openSession({ controllers: given, caPem, method, secret, options })
@@ -61,7 +62,7 @@ export function baseUrl(text: string): string {
   if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
   throw new CommandFailure(
     EXIT_USAGE,
-    `expected the address of a controller, https://HOST:PORT, found ${JSON.stringify(text)}`,
+    `expected the address of a controller, https://HOST:PORT, found ${JSON.stringify(text)}${schemeHint(text)}`,
   )
 }
 
@@ -73,12 +74,17 @@ function nameFor({ contexts }: ContextFile, controller: string): string {
   return known?.[0] ?? new URL(controller).host
 }
 
-/** What was trusted for this controller stays trusted; for another network it counts for nothing. */
+/**
+ * What was trusted for this controller stays trusted; for another network it counts for nothing.
+ */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
   return before?.controllers.includes(controller) === true ? { known: before.caPem } : {}
 }
 
-function methodOf({ user, cert, key }: LogInOptions, before: Context | undefined): LogInMethod {
+async function methodOf(
+  { user, cert, key }: LogInOptions,
+  before: Context | undefined,
+): Promise<LogInMethod> {
   if ((cert === undefined) !== (key === undefined)) {
     throw new CommandFailure(EXIT_USAGE, '--cert and --key must be given together')
   }
@@ -88,6 +94,8 @@ function methodOf({ user, cert, key }: LogInOptions, before: Context | undefined
   }
   if (user !== undefined) return { method: 'password', username: user }
   if (before !== undefined) return before.logIn
+  const username = isInteractive() ? await askLine('User: ') : ''
+  if (username !== '') return { method: 'password', username }
   throw new CommandFailure(EXIT_USAGE, 'name the user: --user NAME, or --cert FILE and --key FILE')
 }
 
@@ -188,13 +196,13 @@ async function completeFactors(
   if (!needsCode) {
     throw new CommandFailure(
       EXIT_FAILED,
-      'this identity must also bring the token of an identity provider, which this command cannot do',
+      'this identity also needs a token of an identity provider, which this command does not support; use another identity',
     )
   }
   if (codeFile === undefined && !isInteractive()) {
     throw new CommandFailure(
       EXIT_FAILED,
-      'this identity must also give a code of its authenticator app; give --code-file FILE, or - for standard input',
+      'this identity needs a code of its authenticator app; pass --code-file FILE, or - for standard input',
     )
   }
   const code =
@@ -208,7 +216,10 @@ interface ListedController {
   readonly apiAddresses?: Readonly<Record<string, readonly { readonly url?: unknown }[]>>
 }
 
-/** Those given, then the others that the cluster has: what a later command asks when the first one is away. */
+/**
+ * Those given, then the others that the cluster has: what a later command asks when the first one
+ * is away.
+ */
 async function everyController(
   given: readonly string[],
   caPem: string | null,

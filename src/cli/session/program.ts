@@ -21,7 +21,7 @@ function addLogIn(program: Command): void {
     .command('login')
     .argument('<url...>', 'controllers, https://HOST:PORT; other members are discovered')
     .description('log in to administer a network')
-    .option('--user <name>', 'log in by password as this user')
+    .option('--user <name>', 'log in by password as this user (default: prompt)')
     .option('--password-file <file>', 'password file, or - for standard input (default: prompt)')
     .option('--cert <file>', 'log in with this certificate, PEM')
     .option('--key <file>', 'with --cert: private key, PEM, mode 0600')

@@ -22,9 +22,9 @@ export interface TrustOptions {
 }
 
 /**
- * The CA certificates that a controller is verified against from now on, PEM; null: those that this host trusts. One that is
- * neither given, nor known, nor trusted by the host is shown by its fingerprint, and nothing secret is sent before somebody
- * has said yes to it.
+ * The CA certificates that a controller is verified against from now on, PEM; null: those that this
+ * host trusts. One that is neither given, nor known, nor trusted by the host is shown by its
+ * fingerprint, and nothing secret is sent before somebody has said yes to it.
  * @throws {CommandFailure}
  */
 export async function trustedCa(controller: string, options: TrustOptions): Promise<string | null> {
@@ -67,7 +67,7 @@ async function pinnedCa(controller: string, wanted: string): Promise<string> {
   if (pinned === undefined) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `${controller}: none of its CA certificates has that fingerprint; it shows ${found.map(fingerprintOf).join(', ')}`,
+      `${controller}: none of its CA certificates has that fingerprint; it presented ${found.map(fingerprintOf).join(', ')}`,
     )
   }
   return await verifiedCa(controller, pinned)
@@ -83,25 +83,32 @@ async function isTrustedByHost(controller: string): Promise<boolean> {
   }
 }
 
+/** On a controller's host, where `identity.ca` names the file. */
+const FINGERPRINT_COMMAND = 'openssl x509 -noout -fingerprint -sha256 -in ca.pem'
+
 async function confirmedCa(controller: string): Promise<string> {
   const [root, ...others] = await shownAuthorities(controller)
   if (root === undefined) throw noAuthorities(controller)
   const shown = [root, ...others].map(fingerprintOf).join(', ')
-  const unknown = `${controller}: its certificate is of a CA that is not known here; SHA-256 of the CA: ${shown}`
+  const unknown = `${controller}: its certificate was issued by an unknown CA with SHA-256 fingerprint ${shown}`
   const command = `flotilla login ${shellWord(controller)} --fingerprint ${fingerprintOf(root)}`
   if (!isInteractive()) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `${unknown}; compare it with the one on a controller's host and run: ${command}`,
+      `${unknown}; compare it on a controller's host (${FINGERPRINT_COMMAND}) and run: ${command}`,
     )
   }
   process.stderr.write(`${unknown}\n`)
-  const said = await askLine('Compare it with the one on a controller’s host. Trust it? (yes/no) ')
+  process.stderr.write(`compare it on a controller's host: ${FINGERPRINT_COMMAND}\n`)
+  const said = await askLine('Trust it? (yes/no) ')
   if (said !== 'yes') throw new CommandFailure(EXIT_FAILED, 'not trusted; nothing was sent')
   return await verifiedCa(controller, root)
 }
 
-/** Whoever answers must hold a certificate of that CA; what it tells of others is believed from then on. */
+/**
+ * Whoever answers must hold a certificate of that CA; what it tells of others is believed from then
+ * on.
+ */
 async function verifiedCa(controller: string, root: Certificate): Promise<string> {
   try {
     await askVersion(controller, root.pem)
@@ -109,7 +116,7 @@ async function verifiedCa(controller: string, root: Certificate): Promise<string
     if (!(error instanceof HttpsFault) || !isUnknownCa(error)) throw unreachable(controller, error)
     throw new CommandFailure(
       EXIT_FAILED,
-      `${controller}: its own certificate is not of the CA ${fingerprintOf(root)}; give the CA of its HTTPS certificate with --ca FILE`,
+      `${controller}: its HTTPS certificate was not issued by the CA ${fingerprintOf(root)}; pass the issuing CA with --ca FILE`,
       error,
     )
   }

@@ -14,16 +14,22 @@ export async function atFile<T>(path: string, step: () => Promise<T>): Promise<T
   try {
     return await step()
   } catch (error) {
+    if (isMissing(path, error)) {
+      const message = `${path} does not exist; name a file written by cluster snapshot save`
+      throw new CommandFailure(EXIT_FAILED, message, error)
+    }
     throw faultAt(path, error)
   }
+}
+
+function isMissing(path: string, error: unknown): boolean {
+  const { code, path: found } = error as NodeJS.ErrnoException
+  return code === 'ENOENT' && found === path
 }
 
 /** @throws {CommandFailure} exit 1. */
 export async function refuseExisting(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null)
   if (found === null) return
-  throw new CommandFailure(
-    EXIT_FAILED,
-    `${path} is there already and is left as it is; name another file`,
-  )
+  throw new CommandFailure(EXIT_FAILED, `${path} already exists; choose another file`)
 }

@@ -34,8 +34,8 @@ export interface RestoredCredentials {
 }
 
 /**
- * Those of the old controller are used again where they lie and belong to the backup: tokens that were handed out for
- * enrolling are verified by its key. Otherwise they are made.
+ * Those of the old controller are used again where they lie and belong to the backup: tokens that
+ * were handed out for enrolling are verified by its key. Otherwise they are made.
  * @throws {CommandFailure} exit 1, before anything is written.
  */
 export function credentialsFor(
@@ -57,7 +57,10 @@ export function credentialsFor(
   }
 }
 
-/** A file that says, until the data folder is there, that what lies beside it was written by a restore. */
+/**
+ * A file that says, until the data folder is there, that what lies beside it was written by a
+ * restore.
+ */
 export function markPath({ folder }: PlannedConfig): string {
   return join(folder, FORMING_MARK)
 }
@@ -68,10 +71,10 @@ function isHalfRestored(folder: string): boolean {
 }
 
 function inTheWay(path: string, cause?: CertificateError | SecretFileError): CommandFailure {
-  const why = cause === undefined ? 'is there already' : `cannot be used (${sentenceOf(cause)})`
+  const why = cause === undefined ? 'already exists' : `cannot be used (${sentenceOf(cause)})`
   return new CommandFailure(
     EXIT_FAILED,
-    `${path} ${why} and is left as it is; bring back certificate, key and CA of the old controller, or move what is there away`,
+    `${path} ${why}; restore certificate, key and CA of the old controller, or move this file away`,
     cause,
   )
 }
@@ -108,7 +111,7 @@ async function issue(
     if (!(error instanceof CertificateError)) throw error
     throw new CommandFailure(
       EXIT_FAILED,
-      `the issuing authority in the backup signs nothing any more (${error.message}); bring back certificate and key of the old controller, start it, and run 'flotilla pki renew-issuing' with the root key`,
+      `the issuing authority in the backup can no longer sign (${error.message}); restore certificate and key of the old controller, start it, and run 'flotilla pki renew-issuing' with the root key`,
       error,
     )
   }

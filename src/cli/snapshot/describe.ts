@@ -1,5 +1,6 @@
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { pluralOf } from '../../entities/registry.ts'
+import type { AdminError } from '../cluster/admin-client.ts'
 
 /** What an operator recognises a network by; the other kinds are in the JSON. */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const
@@ -18,4 +19,11 @@ export function backupTimeText(ms: number): string {
 export function originText(manifest: BackupManifest): string {
   const { clusterId, generation, index, takenAtMs, controllerId, version, featureLevel } = manifest
   return `cluster ${clusterId}, generation ${generation}, index ${index}, feature level ${featureLevel}; taken ${backupTimeText(takenAtMs)} by ${controllerId} (${version})`
+}
+
+/** Without a leader, what this controller has applied may still be good enough. */
+export function withStaleHint({ code, message }: AdminError): string {
+  return code === 'CLUSTER_NO_LEADER'
+    ? `${message}; or pass --stale to use the state of this controller`
+    : message
 }

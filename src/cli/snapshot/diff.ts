@@ -10,7 +10,7 @@ import { MemoryStateStore } from '../../store/memory-state-store.ts'
 import { AdminError, askForStream } from '../cluster/admin-client.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
-import { originText } from './describe.ts'
+import { originText, withStaleHint } from './describe.ts'
 import { BACKUP_PATH, dataFolderOf } from './save.ts'
 import { readKey } from './verify.ts'
 
@@ -22,7 +22,10 @@ export interface DiffOptions {
   readonly json?: boolean
 }
 
-/** `cluster snapshot diff FILE`: what of the cluster as it is now a restore would change. Writes nothing. */
+/**
+ * `cluster snapshot diff FILE`: what of the cluster as it is now a restore would change. Writes
+ * nothing.
+ */
 export async function diffSnapshot(path: string, options: DiffOptions): Promise<void> {
   const data = dataFolderOf(options)
   const privateKeyPem = readKey(options.key)
@@ -35,7 +38,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
   if (options.json === true) printJson(jsonOf(live, backup, changes))
   else printLine(changesText(live, backup, changes).join('\n'))
   if (!isOther || options.json === true) return
-  printLine('the backup is of another cluster than the one that was asked')
+  printLine('the backup belongs to another cluster than this controller')
 }
 
 /** The state of a running controller, as a backup without secrets that never gets to a disk. */
@@ -46,7 +49,7 @@ export async function loadLive(data: string, isStale: boolean): Promise<LoadedBa
     return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
   } catch (error) {
     if (!(error instanceof AdminError)) throw error
-    throw new CommandFailure(EXIT_FAILED, error.message, error)
+    throw new CommandFailure(EXIT_FAILED, withStaleHint(error), error)
   }
 }
 
@@ -72,5 +75,9 @@ export function changesText(
   const rows = changes.map(({ kind, created, changed, deleted }) => [
     ...[kind, String(created), String(changed), String(deleted)],
   ])
-  return [...head, 'a restore would', formatTable(['', 'bring back', 'change', 'remove'], rows)]
+  return [
+    ...head,
+    'records of a restore:',
+    formatTable(['kind', 'created', 'changed', 'deleted'], rows),
+  ]
 }

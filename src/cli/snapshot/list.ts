@@ -23,7 +23,10 @@ interface Listed {
   readonly fault: string | null
 }
 
-/** `cluster snapshot list DIR|FILE`: what the heads and the ends of backups say; `verify` reads the rest. */
+/**
+ * `cluster snapshot list DIR|FILE`: what the heads and the ends of backups say; `verify` reads the
+ * rest.
+ */
 export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
   const found = await atFile(path, async () => {
     const files = (await stat(path)).isDirectory() ? await backupsIn(path) : [path]

@@ -103,7 +103,7 @@ function addDiff(snapshot: Command): void {
   snapshot
     .command('diff')
     .description('show the changes a restore would make; writes nothing')
-    .argument('<file>', 'the backup')
+    .argument('<file>', 'backup file')
     .option('--config <file>', 'configuration of a running controller on this host')
     .option('--data <folder>', 'or its data folder')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
@@ -122,14 +122,18 @@ Examples:
 }
 
 function addRestore(snapshot: Command, withLayout: WithLayout): void {
-  withLayout(snapshot.command('restore').argument('<file>', 'the backup'), '[config]')
-    .description('put a backup into the running cluster, or begin a new cluster from it')
+  withLayout(snapshot.command('restore').argument('<file>', 'backup file'), '[config]')
+    .description('restore a backup into the running cluster, or as a new cluster')
     .option('--config <file>', 'restore into the running cluster of this controller')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
     .option('--sha256 <hex>', 'SHA-256 printed by save')
-    .option('--confirm <text>', 'running cluster: its id, in place of typing it')
-    .option('--if-index <index>', 'running cluster: refuse if records were written after it', index)
-    .option('--other-cluster', 'running cluster: the backup may be of another one')
+    .option('--confirm <text>', 'running cluster: confirmation text, which is its id, for scripts')
+    .option(
+      '--if-index <index>',
+      'running cluster: refuse if any record changed after this index',
+      index,
+    )
+    .option('--other-cluster', 'running cluster: accept a backup of another cluster')
     .option('--json')
     .addHelpText(
       'after',
@@ -175,5 +179,5 @@ async function restore(
 function index(text: string): number {
   const value = Number(text)
   if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value
-  throw new InvalidArgumentError('It is an index, as diff and save print it.')
+  throw new InvalidArgumentError('Expected an index, as printed by diff and save.')
 }

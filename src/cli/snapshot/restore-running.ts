@@ -46,8 +46,10 @@ const PROGRESS_PERCENT = 10
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * `cluster snapshot restore FILE --config CONFIG`: replaces the records of the running cluster by those of a backup, in one step.
- * @throws {CommandFailure} and nothing has changed then, unless it says that the outcome is unknown.
+ * `cluster snapshot restore FILE --config CONFIG`: replaces the records of the running cluster by
+ * those of a backup, in one step.
+ * @throws {CommandFailure} and nothing has changed then, unless it says that the outcome is
+ * unknown.
  */
 export async function restoreIntoCluster(
   path: string,
@@ -90,7 +92,10 @@ function placeOf({ manifest }: LoadedBackup): RestoreRunningResult['from'] {
   return { clusterId, index, takenAtMs }
 }
 
-/** @throws {BackupFault} what the controllers would refuse as well, before anybody is asked to confirm it. */
+/**
+ * @throws {BackupFault} what the controllers would refuse as well, before anybody is asked to
+ * confirm it.
+ */
 function refuseOther(
   live: LoadedBackup,
   backup: LoadedBackup,
@@ -100,13 +105,13 @@ function refuseOther(
   if (then.featureLevel > now.featureLevel) {
     throw new BackupFault(
       'NEWER_LEVEL',
-      `the backup is of feature level ${then.featureLevel} and level ${now.featureLevel} is in force; run the release that wrote it on every controller first`,
+      `the backup has feature level ${then.featureLevel}, the cluster is at ${now.featureLevel}; upgrade every controller to the release that wrote the backup first`,
     )
   }
   if (then.clusterId === now.clusterId || otherCluster === true) return
   throw new BackupFault(
     'OTHER_CLUSTER',
-    `the backup is of cluster ${then.clusterId} and this is ${now.clusterId}; pass --other-cluster if that is meant, or restore it into a new cluster`,
+    `the backup belongs to cluster ${then.clusterId}, this is cluster ${now.clusterId}; pass --other-cluster to restore it here, or restore it as a new cluster`,
   )
 }
 
@@ -118,8 +123,8 @@ async function confirm(clusterId: string, options: RestoreRunningOptions): Promi
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
-      ? `this replaces the records of the cluster and ends all sessions: nothing was changed; pass --confirm ${shellWord(clusterId)} to proceed`
-      : `confirmation does not match "${clusterId}": nothing was changed`,
+      ? `this replaces all records of the cluster and ends all sessions; nothing was changed. Pass --confirm ${shellWord(clusterId)} to proceed`
+      : `confirmation does not match "${clusterId}"; nothing was changed`,
   )
 }
 
@@ -195,14 +200,19 @@ function isRefusal({ code }: AdminError): boolean {
 
 function failureOf(error: unknown): unknown {
   if (!(error instanceof AdminError)) return error
-  return new CommandFailure(EXIT_FAILED, `${error.message}; nothing was changed`, error)
+  const remedy = RECORDS_MOVED.test(error.message)
+    ? `; look at 'flotilla cluster snapshot diff' again, and give the index that it names`
+    : ''
+  return new CommandFailure(EXIT_FAILED, `${error.message}; nothing was changed${remedy}`, error)
 }
+
+const RECORDS_MOVED = /^records were written after index/
 
 function outcomeUnknown(error: unknown): CommandFailure {
   const why = error instanceof Error ? error.message : String(error)
   return new CommandFailure(
     EXIT_FAILED,
-    `the records were being replaced when the answer was lost (${why}); 'flotilla cluster snapshot diff' shows whether they are`,
+    `the connection was lost while the records were being replaced (${why}); outcome unknown, check it with 'flotilla cluster snapshot diff'`,
     error,
   )
 }
@@ -246,5 +256,5 @@ class Progress {
 
 function printRestored({ index, applied }: RestoredIndex): void {
   printLine(`replaced the records at index ${index}; applied by ${applied.join(', ')}`)
-  printLine('all sessions have ended: everybody logs in again')
+  printLine('all sessions have ended; log in again')
 }

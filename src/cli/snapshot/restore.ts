@@ -41,8 +41,9 @@ export interface RestoreResult {
 }
 
 /**
- * `cluster snapshot restore FILE CONFIG`: the first controller of a new cluster that goes on where a backup ends.
- * Safe to repeat: nothing can run before the data folder is there, which comes last and whole.
+ * `cluster snapshot restore FILE CONFIG`: the first controller of a new cluster that goes on where
+ * a backup ends. Safe to repeat: nothing can run before the data folder is there, which comes last
+ * and whole.
  * @throws {CommandFailure} exit 2 for flags and configuration, 1 for what stands in the way.
  */
 export async function restoreSnapshot(
@@ -117,7 +118,8 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
   const timeMs = systemClock.nowMs()
   return {
     ...{ nodeId: id, storeId: newOpaqueId(), clusterId: formatUuid(newUuidv7(timeMs)) },
-    // Members of the old cluster, and indexes that clients were told by it, belong to the generation before.
+    // Members of the old cluster, and indexes that clients were told by it, belong to the
+    // generation before.
     generation: manifest.generation + 1,
     ...{ address: cluster.advertise, timeMs, freeBytesMin: log.lowSpaceBytes },
   }
@@ -128,7 +130,7 @@ function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: Bac
   if (config.trustDomain === trustDomain) return
   throw new CommandFailure(
     EXIT_USAGE,
-    `${path} says trustDomain ${config.trustDomain}, and the backup is of ${trustDomain}; edit the file, for certificates of the backup would not be accepted`,
+    `${path} has trustDomain ${config.trustDomain}, the backup ${trustDomain}; correct the file`,
   )
 }
 
@@ -136,7 +138,7 @@ function refuseData({ config: { data } }: PlannedConfig): void {
   if (!existsSync(data) || readdirSync(data).length === 0) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${data} is not empty and is left as it is; move it away, or name another folder as data`,
+    `${data} is not empty; move it away, or set data to another folder`,
   )
 }
 
@@ -147,9 +149,9 @@ function printResult(result: RestoreResult, manifest: BackupManifest): void {
   printLine(`${countsText({ counts, frames: 0, bytes: 0 })}; all sessions have ended`)
   printLine(
     isIdentityKept
-      ? 'certificate and key of the old controller are used again'
-      : 'the key of this controller is new: hand out enrollment tokens again that were not used yet',
+      ? 'certificate and key of the old controller are reused'
+      : 'this controller has a new key, so unused enrollment tokens are invalid; refresh those enrollments',
   )
-  printLine('controllers of the old cluster must not run any more; let others join with tickets')
+  printLine('keep the controllers of the old cluster stopped; other controllers join with tickets')
   printLine(`start it with: flotilla controller run ${shellWord(config)}`)
 }

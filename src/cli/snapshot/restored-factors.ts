@@ -12,8 +12,9 @@ const BATCH = 16
 const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 
 /**
- * Has the second factors of a backup encrypted for the cluster that they go into, where it does not hold the key that they are
- * encrypted by: those of another cluster, and those of a key that was rotated since.
+ * Has the second factors of a backup encrypted for the cluster that they go into, where it does not
+ * hold the key that they are encrypted by: those of another cluster, and those of a key that was
+ * rotated since.
  * @throws {BackupFault} NO_SECRETS where the backup lacks the key as well.
  */
 export async function sealedForCluster(

@@ -9,7 +9,7 @@ import { AdminError, askForStream } from '../cluster/admin-client.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
-import { countsText } from './describe.ts'
+import { countsText, withStaleHint } from './describe.ts'
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -27,7 +27,10 @@ export interface SaveOptions {
   readonly json?: boolean
 }
 
-/** `cluster snapshot save FILE`: a backup of the whole state, by the running controller whose data folder it is. */
+/**
+ * `cluster snapshot save FILE`: a backup of the whole state, by the running controller whose data
+ * folder it is.
+ */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
   const data = dataFolderOf(options)
   const request = { path: BACKUP_PATH, body: wishOf(options) }
@@ -41,11 +44,13 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
     else printLine(textOf(file, { manifest, summary, sha256 }))
   } catch (error) {
     if (!(error instanceof AdminError)) throw faultAt(file, error)
-    throw new CommandFailure(EXIT_FAILED, error.message, error)
+    throw new CommandFailure(EXIT_FAILED, withStaleHint(error), error)
   }
 }
 
-/** Ends with a failure at ^C, so that whoever takes the parts removes what it has written of them. */
+/**
+ * Ends with a failure at ^C, so that whoever takes the parts removes what it has written of them.
+ */
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
@@ -63,7 +68,8 @@ async function* untilInterrupted<T>(
     }
   } finally {
     for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
-    // Closes the connection: the controller ends its part as well. Nothing more is wanted of its answer.
+    // Closes the connection: the controller ends its part as well. Nothing more is wanted of its
+    // answer.
     await parts.return(undefined as T)
   }
 }
@@ -72,17 +78,17 @@ async function* untilInterrupted<T>(
 export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
   if (data !== undefined && config === undefined) return resolve(data)
-  throw usage('name the controller to ask: --config FILE, or --data FOLDER of its data')
+  throw usage('name a controller of this host: --config FILE, or --data FOLDER with its data')
 }
 
 function wishOf(options: SaveOptions): Readonly<Record<string, unknown>> {
   const { recipient, plaintext = false, withoutSecrets = false, stale = false } = options
   if (recipient !== undefined && plaintext) {
-    throw usage('--recipient encrypts the backup and --plaintext does not: give one of them')
+    throw usage('--recipient and --plaintext exclude each other')
   }
   if (recipient === undefined && !plaintext && !withoutSecrets) {
     throw usage(
-      'a backup holds the secrets of the cluster: give --recipient PUBLIC.pem to encrypt it, --plaintext to write them in the clear, or --without-secrets to leave them out',
+      'a backup contains the secrets of the cluster; pass --recipient PUBLIC.pem to encrypt it, --plaintext to write them unencrypted, or --without-secrets to omit them',
     )
   }
   return {
@@ -110,7 +116,7 @@ function shown({ caPem: _ca, encryption, ...manifest }: WrittenBackup['manifest'
 
 function textOf(file: string, { manifest, summary, sha256 }: Omit<WrittenBackup, 'bytes'>): string {
   const { clusterId, index, encryption, hasSecrets } = manifest
-  const manner = encryption === null ? 'in the clear' : 'encrypted'
+  const manner = encryption === null ? 'unencrypted' : 'encrypted'
   return [
     `saved cluster ${clusterId} at index ${index} to ${file}`,
     `${countsText(summary)}; ${hasSecrets ? 'with' : 'without'} secrets, ${manner}`,

@@ -24,7 +24,7 @@ export async function verifySnapshot(path: string, options: VerifyOptions): Prom
   if (checked.findings === null || checked.findings.length === 0) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${path}: references in the state do not fit (${checked.findings[0]?.description ?? ''}); it can be restored, run an integrity check with fix afterwards`,
+    `${path}: the state has broken references (${checked.findings[0]?.description ?? ''}); it can be restored, run an integrity check with repair afterwards`,
   )
 }
 
@@ -38,7 +38,7 @@ export function requireSha256(path: string, found: string, wanted: string | unde
   if (wanted === undefined || wanted.toLowerCase() === found) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${path} has SHA-256 ${found} and --sha256 says another one; use the file that was noted down`,
+    `${path} has SHA-256 ${found}, which is not that of --sha256; use another copy of the backup`,
   )
 }
 
@@ -68,8 +68,8 @@ function jsonOf(path: string, { manifest, summary, sha256, findings }: Checked):
 function textOf(path: string, { manifest, summary, sha256, findings }: Checked): string {
   const how =
     findings === null
-      ? 'is whole; it is encrypted, so the state in it was not looked at: give --key for that'
-      : 'is whole, and the state in it is as it was when it was taken'
+      ? 'is intact; its encrypted content was not checked, pass --key to check it'
+      : 'is intact, and so is the state in it'
   return [
     `${path} ${how}`,
     originText(manifest),

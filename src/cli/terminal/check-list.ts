@@ -9,7 +9,9 @@ export interface Check {
 
 const NAME_COLUMNS = 14
 
-/** Steps told one by one as they are done: a line each for people, or kept for one JSON document. */
+/**
+ * Steps told one by one as they are done: a line each for people, or kept for one JSON document.
+ */
 export class CheckList {
   readonly checks: Check[] = []
   readonly #isSilent: boolean
@@ -27,10 +29,22 @@ export class CheckList {
     this.#tell({ check, result: 'warning', detail })
   }
 
-  /** @param sentence what is wrong, and the remedy. @throws {CommandFailure} exit 1 with it, always. */
+  /**
+   * @param sentence what is wrong, and the remedy. @throws {CommandFailure} exit 1 with it, always.
+   */
   fail(check: string, sentence: string, cause?: unknown): never {
     this.#tell({ check, result: 'failed', detail: sentence })
     throw new CommandFailure(EXIT_FAILED, sentence, cause)
+  }
+
+  /** For a list that goes on: its sentence is said at the end, with those of the others. */
+  failed(check: string, sentence: string): void {
+    this.#tell({ check, result: 'failed', detail: sentence })
+  }
+
+  /** The sentences of all that failed. */
+  get faults(): string[] {
+    return this.checks.flatMap(({ result, detail }) => (result === 'failed' ? [detail] : []))
   }
 
   #tell(check: Check): void {

@@ -10,7 +10,9 @@ import {
 
 const COMMANDER_PREFIX = 'error: '
 
-/** Whether this command line asks for JSON; known before it is parsed, as parsing may be what fails. */
+/**
+ * Whether this command line asks for JSON; known before it is parsed, as parsing may be what fails.
+ */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const words = end < 0 ? argv : argv.slice(0, end)

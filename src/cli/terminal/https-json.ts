@@ -1,4 +1,4 @@
-import { request as requestPlain } from 'node:http'
+import { request as requestPlain } from '../../lib/node-http.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { request as requestOverTls } from 'node:https'
 import type { Agent } from 'node:https'
@@ -16,7 +16,10 @@ export interface JsonAnswer {
   readonly body: unknown
 }
 
-/** Why a server could not be asked: a clause that completes "<address>: …", with the remedy when there is one. */
+/**
+ * Why a server could not be asked: a clause that completes "<address>: …", with the remedy when
+ * there is one.
+ */
 export class HttpsFault extends Error {
   override readonly name = 'HttpsFault'
   /** True: the request may have been received and acted on. */
@@ -38,7 +41,10 @@ export interface JsonRequest {
   readonly body?: unknown
   /** Sent as text/plain in place of `body`. */
   readonly text?: string
-  /** PEM: the only certificates that the server may be verified against; without it, those that this host trusts. */
+  /**
+   * PEM: the only certificates that the server may be verified against; without it, those that this
+   * host trusts.
+   */
   readonly caPem?: string
   /** Shown in the handshake; both PEM. */
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
@@ -57,7 +63,8 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
   let isSent = false
   return new Promise((resolve, reject) => {
     const fail = (error: unknown): void => {
-      reject(new HttpsFault(reasonOf(error, options.timeoutMs), isSent, error))
+      const isActedOn = isSent && !wantsCertificate(error)
+      reject(new HttpsFault(reasonOf(error, options.timeoutMs), isActedOn, error))
     }
     const deadline = setTimeout(() => {
       asked.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }))
@@ -131,17 +138,26 @@ function parsed(text: string): unknown {
   }
 }
 
+/** TLS 1.3 tells a client without a certificate only after its first request, which is not read. */
+function wantsCertificate(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return code === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
+}
+
 /** A clause that completes "<address>: it …". */
 export function reasonOf(error: unknown, timeoutMs: number): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (wantsCertificate(error)) {
+    return 'requires a client certificate; use the HTTPS port of the controller, not its cluster or router port'
+  }
   if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) {
-    return 'speaks no TLS as a controller does: something else listens there'
+    return 'does not speak TLS; another program is listening there'
   }
   switch (code) {
     case 'ECONNREFUSED':
-      return 'refuses connections: no controller listens there, or a firewall turns them away'
+      return 'refused the connection; no controller is listening there, or a firewall rejects it'
     case 'ETIMEDOUT':
-      return `gives no answer within ${timeoutMs / 1000} s: a firewall may drop the packets`
+      return `did not respond within ${timeoutMs / 1000} s; it may be overloaded, or a firewall may drop the packets`
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
       return 'is unreachable from this host; check routes and firewalls'
@@ -150,20 +166,20 @@ export function reasonOf(error: unknown, timeoutMs: number): string {
       return 'cannot be resolved on this host; check its DNS'
     case 'ECONNRESET':
     case 'EPIPE':
-      return 'ended the connection'
+      return 'closed the connection'
     case 'CERT_HAS_EXPIRED':
-      return 'shows an expired certificate: renew it there, or set the clock of this host right'
+      return 'presented an expired certificate; renew it there, or correct the clock of this host'
     case 'CERT_NOT_YET_VALID':
-      return 'shows a certificate that is not valid yet: set the clock of this host right'
+      return 'presented a certificate that is not valid yet; correct the clock of this host'
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return 'shows a certificate that does not name this address: ask by the name that is in it'
+      return 'presented a certificate without this address; use a name that is in the certificate'
     case 'DEPTH_ZERO_SELF_SIGNED_CERT':
     case 'SELF_SIGNED_CERT_IN_CHAIN':
     case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
     case 'UNABLE_TO_GET_ISSUER_CERT':
     case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
     case 'CERT_SIGNATURE_FAILURE':
-      return 'shows a certificate of another CA: something else answers there, or it is another cluster'
+      return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
     default:
       return error instanceof Error ? error.message : String(error)
   }

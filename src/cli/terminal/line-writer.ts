@@ -8,7 +8,9 @@ export const lineLimits = {
   waitingCharactersMax: 4 * 1024 * 1024,
   /** What one turn of the event loop can hand over. */
   chunkCharactersMax: 64 * 1024,
-  /** Lines are gathered for so long: to hand one over costs several times what it takes to make it. */
+  /**
+   * Lines are gathered for so long: to hand one over costs several times what it takes to make it.
+   */
   gatherMs: 5,
   /** A pipe that is full is tried again after so long. */
   retryMs: 50,
@@ -34,8 +36,8 @@ export interface LineFile {
 }
 
 /**
- * Lines to a file, pipe or terminal, in their order. Nobody waits for it: what is not read fast enough waits in bounded
- * memory, and beyond that is dropped and counted.
+ * Lines to a file, pipe or terminal, in their order. Nobody waits for it: what is not read fast
+ * enough waits in bounded memory, and beyond that is dropped and counted.
  */
 export class LineWriter {
   /** Told how many lines were dropped, once lines are written again. */
@@ -176,8 +178,9 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 }
 
 /**
- * Where lines to the standard output go. A pipe is opened anew, so that one that is full refuses bytes in place of holding a
- * thread until somebody reads; a file or terminal never is, and a socket can not be opened.
+ * Where lines to the standard output go. A pipe is opened anew, so that one that is full refuses
+ * bytes in place of holding a thread until somebody reads; a file or terminal never is, and a
+ * socket can not be opened.
  */
 export function openOutput(): number {
   try {

@@ -14,7 +14,10 @@ export interface LogLinesOptions {
   readonly base: Readonly<Record<string, unknown>>
 }
 
-/** JSON lines with the names of levels: {"level":"info","time":"2026-01-02T03:04:05.678Z",…,"msg":"…"}. */
+/**
+ * JSON lines with the names of levels:
+ * {"level":"info","time":"2026-01-02T03:04:05.678Z",…,"msg":"…"}.
+ */
 export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Logger {
   const formatters = { level: (label: string) => ({ level: label }) }
   return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, sink)

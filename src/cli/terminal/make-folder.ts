@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Makes a folder and those above it, one after the other. Node's own way (`recursive`) never returns where the system says
- * that a folder is not there and cannot be made, as below /proc.
+ * Makes a folder and those above it, one after the other. Node's own way (`recursive`) never
+ * returns where the system says that a folder is not there and cannot be made, as below /proc.
  * @throws the file system's error.
  */
 export function makeFolder(path: string, mode = 0o777): void {

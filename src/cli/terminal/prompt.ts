@@ -5,7 +5,9 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const ANSWER_CHARACTERS_MAX = 4096
 
-/** Where a person is asked. Questions go beside what a verb prints, which may be piped elsewhere. */
+/**
+ * Where a person is asked. Questions go beside what a verb prints, which may be piped elsewhere.
+ */
 export interface Terminal {
   readonly input: Readable & {
     readonly isTTY?: boolean
@@ -21,7 +23,9 @@ export function isInteractive({ input }: Terminal = here): boolean {
   return input.isTTY === true
 }
 
-/** @returns the line that was typed, without white space around it; empty at the end of the input. */
+/**
+ * @returns the line that was typed, without white space around it; empty at the end of the input.
+ */
 export async function askLine(
   question: string,
   { input, output }: Terminal = here,

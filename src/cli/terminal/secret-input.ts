@@ -4,8 +4,8 @@ import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pk
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 
 /**
- * A secret from a file that is its owner's alone, or from standard input: never from the command line, which every user
- * of a host can read. White space at its end is not part of it.
+ * A secret from a file that is its owner's alone, or from standard input: never from the command
+ * line, which every user of a host can read. White space at its end is not part of it.
  * @param source path, or `-` for standard input.
  * @param what completes the sentence "… is empty".
  * @throws {CommandFailure} exit 1.
@@ -36,7 +36,7 @@ export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX
   }
   throw new CommandFailure(
     EXIT_FAILED,
-    `${what} on standard input is longer than ${bytesMax} bytes; give it alone`,
+    `${what} on standard input is longer than ${bytesMax} bytes; pass nothing else there`,
   )
 }
 

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises'
 export async function typedText(wanted: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    return (await terminal.question(`type "${wanted}" to go on: `)).trim()
+    return (await terminal.question(`type "${wanted}" to continue: `)).trim()
   } finally {
     terminal.close()
   }

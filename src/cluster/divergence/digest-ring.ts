@@ -1,6 +1,9 @@
 import type { Index, NodeId } from '../../raft/types.ts'
 
-/** Members compare the state at the same index: digests are taken at multiples of this, and where apply comes to rest. */
+/**
+ * Members compare the state at the same index: digests are taken at multiples of this, and where
+ * apply comes to rest.
+ */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096
 
@@ -40,7 +43,8 @@ export class DigestRing {
 
   /**
    * @param newest the index of our own latest digest.
-   * @returns whether the peer's state is ours, and where; null when there is nothing to compare. A difference goes first.
+   * @returns whether the peer's state is ours, and where; null when there is nothing to compare. A
+   * difference goes first.
    */
   compare(peer: NodeId, index: Index, digest: string, newest: Index): DigestComparison | null {
     const waiting = this.#waiting.get(peer)

@@ -3,8 +3,9 @@ import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { DigestComparison } from './digest-ring.ts'
 
 /**
- * Raises STATE_DIVERGED about members whose state is not that of this controller. Two that differ can not tell whose is
- * wrong, so it takes nobody out of service: that is for the {@link StateGuard}, which asks for a majority.
+ * Raises STATE_DIVERGED about members whose state is not that of this controller. Two that differ
+ * can not tell whose is wrong, so it takes nobody out of service: that is for the
+ * {@link StateGuard}, which asks for a majority.
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser
@@ -24,7 +25,8 @@ export class DivergenceWatch {
       return
     }
     if (known === undefined) return
-    // It started again, and so from what it had on disk or was sent; or its state is the same again.
+    // It started again, and so from what it had on disk or was sent; or its state is the same
+    // again.
     const isAnew = known.startedAtMs !== startedAtMs
     if (isAnew || (found !== null && found.index > known.at)) this.#settle(id)
   }

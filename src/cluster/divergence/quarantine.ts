@@ -4,13 +4,17 @@ import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
 
 /**
- * well: it answers. rebuilding: nothing is applied until another state has taken the place of the wrong one. proving: the
- * new state is in place and not yet known to be that of the majority. stuck: each new state went wrong again, so that
- * another would not help. It answers in `well` alone.
+ * well: it answers. rebuilding: nothing is applied until another state has taken the place of the
+ * wrong one. proving: the new state is in place and not yet known to be that of the majority.
+ * stuck: each new state went wrong again, so that another would not help. It answers in `well`
+ * alone.
  */
 export type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
-/** Outlives the process: a state that was found wrong must not answer after a restart before it is compared again. */
+/**
+ * Outlives the process: a state that was found wrong must not answer after a restart before it is
+ * compared again.
+ */
 export interface QuarantineMark {
   isSet(): boolean
   /** Durable when it returns. @throws the error of the file system. */
@@ -35,13 +39,16 @@ export const quarantineLimits = {
   retryMsMin: 500,
   retryMsMax: 30_000,
   /**
-   * Nothing is applied for so long while no other state is to be had. After that apply goes on between the attempts,
-   * though into a state that is wrong: the log is cut only behind it, and grows as long as it waits.
+   * Nothing is applied for so long while no other state is to be had. After that apply goes on
+   * between the attempts, though into a state that is wrong: the log is cut only behind it, and
+   * grows as long as it waits.
    */
   holdMsMax: 60_000,
 } as const
 
-/** Whether the state of this controller may be answered from, and what is to be done until it may. */
+/**
+ * Whether the state of this controller may be answered from, and what is to be done until it may.
+ */
 export class Quarantine {
   readonly #parts: QuarantineParts
   #phase: QuarantinePhase = 'well'
@@ -123,7 +130,8 @@ export class Quarantine {
     try {
       this.#parts.mark?.clear()
     } catch (err) {
-      // The next start is in quarantine again, and rebuilds a state that was right: slow, and not wrong.
+      // The next start is in quarantine again, and rebuilds a state that was right: slow, and not
+      // wrong.
       this.#parts.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
     this.#parts.alarms.clear('STATE_QUARANTINED')

@@ -43,7 +43,9 @@ interface Lending {
   usedMs: number
 }
 
-/** What this controller tells of its state to members that compare theirs with it, or take it over. */
+/**
+ * What this controller tells of its state to members that compare theirs with it, or take it over.
+ */
 export class StateDesk {
   readonly #parts: StateDeskParts
   readonly #lendings = new Map<number, Lending>()

@@ -21,7 +21,10 @@ const DIGEST_MS_MAX = 2000
 const OPEN_MS_MAX = 10_000
 const PIECE_MS_MAX = 10_000
 
-/** What the members asked hold at `index`; those that do not answer, or have no digest there, are left out. */
+/**
+ * What the members asked hold at `index`; those that do not answer, or have no digest there, are
+ * left out.
+ */
 export async function askDigests(
   peers: PeerChannel,
   ids: readonly NodeId[],
@@ -52,12 +55,12 @@ export async function fetchState(
   const index = Number(offer.index)
   if (index < least)
     throw new Error(`${from} offers state at index ${index}, older than the required ${least}`)
-  if (isUnwanted()) throw new Error('it is not wanted any more')
+  if (isUnwanted()) throw new Error('it is no longer needed')
   const { name, request, answer } = peerMethods.piece
   const receiver = await machine.receive()
   try {
     await receive(receiver, async (number) => {
-      if (isUnwanted()) throw new Error('it is not wanted any more')
+      if (isUnwanted()) throw new Error('it is no longer needed')
       const payload = encodePeerMessage(request, { id: offer.id, number: BigInt(number) }, form)
       const piece = await peers.call(from, name, payload, PIECE_MS_MAX)
       return form === 'json' ? decodePiece(piece, number) : decodePeerMessage(answer, piece)

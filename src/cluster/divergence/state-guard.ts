@@ -22,12 +22,17 @@ export interface StateGuardHooks {
   /** Apply stands still until it is let go on, or the state is replaced. */
   readonly hold: () => void
   readonly letGo: () => void
-  /** What was derived from the state before is derived from the one in its place before that is answered from. */
+  /**
+   * What was derived from the state before is derived from the one in its place before that is
+   * answered from.
+   */
   readonly derive: () => Promise<void>
   /** Another state stands in its place: apply goes on after it. */
   readonly onReplaced: () => void
   readonly onRelease: () => void
-  /** What is asked of a leader comes to a controller that can not answer: another one is to lead. */
+  /**
+   * What is asked of a leader comes to a controller that can not answer: another one is to lead.
+   */
   readonly handOver: () => void
   /** The state can be neither kept nor replaced: the process must stop. */
   readonly onFatal: (error: Error) => void
@@ -45,7 +50,10 @@ export interface StateGuardParts extends StateGuardHooks {
   readonly leaderId: () => NodeId | null
   /** A member that says so answers nothing. */
   readonly isFailing: (id: NodeId) => boolean
-  /** What has come of a snapshot of the leader, which takes the place of the state without being asked for; else null. */
+  /**
+   * What has come of a snapshot of the leader, which takes the place of the state without being
+   * asked for; else null.
+   */
   readonly receivedChunks: () => number | null
   readonly dropReceived: () => void
 }
@@ -54,15 +62,21 @@ type OwnDigest = Pick<MachineProgress, 'digestIndex' | 'digest' | 'entitiesDiges
 
 const HAND_OVER_MS = 1000
 const PROVE_MS = 250
-/** A snapshot of the leader of which nothing more comes for so long stands in the way of a better one. */
+/**
+ * A snapshot of the leader of which nothing more comes for so long stands in the way of a better
+ * one.
+ */
 const RECEIVE_STALL_MS = 60_000
-/** All members take a digest at some indexes only: one at which the others have none is given up after this long. */
+/**
+ * All members take a digest at some indexes only: one at which the others have none is given up
+ * after this long.
+ */
 const PROVE_AT_MS_MAX = 2000
 
 /**
- * Holds this controller's state against that of the others, at the same index. A difference is put to all members: when
- * a majority agrees on another state, this controller is in quarantine, gets the state of one of them in place of its
- * own, and answers again once a majority holds the same.
+ * Holds this controller's state against that of the others, at the same index. A difference is put
+ * to all members: when a majority agrees on another state, this controller is in quarantine, gets
+ * the state of one of them in place of its own, and answers again once a majority holds the same.
  */
 export class StateGuard {
   readonly #parts: StateGuardParts
@@ -191,7 +205,10 @@ export class StateGuard {
     this.#digest = { digestIndex: index, digest: state, entitiesDigest: entities }
   }
 
-  /** Members that come to rest between two multiples rest at one index: there they can be compared, too. */
+  /**
+   * Members that come to rest between two multiples rest at one index: there they can be compared,
+   * too.
+   */
   #recordAtRest(): boolean {
     const { applied } = this.#parts.machine.progress()
     const isAtRest = applied === this.#appliedAtSweep && !this.#isReplacing && !this.#isHeld
@@ -286,7 +303,7 @@ export class StateGuard {
     }
     if (this.#isUnwanted) {
       await receiver.abandon()
-      this.#onNotRebuilt('it is not wanted any more')
+      this.#onNotRebuilt('it is no longer needed')
       return
     }
     await this.#replaceBy(receiver)
@@ -312,7 +329,10 @@ export class StateGuard {
     this.#parts.onReplaced()
   }
 
-  /** Those known to hold the right state first, the leader last, as it has the most to do; another one each time. */
+  /**
+   * Those known to hold the right state first, the leader last, as it has the most to do; another
+   * one each time.
+   */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#parts
     const rank = (id: NodeId): number =>

@@ -10,8 +10,9 @@ export interface DigestsAtIndex {
 }
 
 /**
- * fine: a majority of the voters holds the state held here; `odd` are the members that do not. odd: a majority agrees on
- * another state, and `agreeing` hold it. tie: all voters were heard, and no state has a majority. open: too few were.
+ * fine: a majority of the voters holds the state held here; `odd` are the members that do not. odd:
+ * a majority agrees on another state, and `agreeing` hold it. tie: all voters were heard, and no
+ * state has a majority. open: too few were.
  */
 export type StateVerdict =
   | { readonly kind: 'fine'; readonly odd: readonly NodeId[] }
@@ -20,8 +21,9 @@ export type StateVerdict =
   | { readonly kind: 'open' }
 
 /**
- * Whose state is the wrong one. Only a majority of the voters, agreeing at the very same index, can tell: less than that
- * may be the sick ones, and one member that is sick or lies would take those who are well out of service.
+ * Whose state is the wrong one. Only a majority of the voters, agreeing at the very same index, can
+ * tell: less than that may be the sick ones, and one member that is sick or lies would take those
+ * who are well out of service.
  */
 export function judgeState({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
   const all = new Map(heard).set(selfId, own)

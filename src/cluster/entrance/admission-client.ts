@@ -44,7 +44,8 @@ const REASONS: readonly EntryRefusalReason[] = [
 ]
 
 /**
- * Asks one member after the other to be let in, until one answers yes or no; safe to repeat at any time.
+ * Asks one member after the other to be let in, until one answers yes or no; safe to repeat at any
+ * time.
  * @throws {Problem} PEER_UNREACHABLE when none does, with one sentence an address.
  */
 export async function enterCluster(options: EnterOptions): Promise<EntryAnswer> {

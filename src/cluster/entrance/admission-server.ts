@@ -43,7 +43,10 @@ const ENTER_TIMEOUT_MS = 8_000
 /** For other changes: those who enter at one moment come in one after the other. */
 const TURN_MS = 6_000
 
-/** Lets controllers in: any member takes the request, the leader judges it and changes the configuration. */
+/**
+ * Lets controllers in: any member takes the request, the leader judges it and changes the
+ * configuration.
+ */
 export class AdmissionServer {
   readonly #parts: EntryDeskParts
   /** Requests under way, by who asks. */
@@ -110,7 +113,7 @@ export class AdmissionServer {
         const verdict = this.#judge(caller, request)
         if ('target' in verdict) return verdict.target
         throw new Problem('MEMBERSHIP_REFUSED', {
-          detail: verdict.verdict === 'refused' ? verdict.because : 'it is a member by now',
+          detail: verdict.verdict === 'refused' ? verdict.because : 'it is a member meanwhile',
         })
       },
     })

@@ -59,7 +59,10 @@ export interface AdmissionParts {
   readonly trustDomain: string
   /** The anchors in force. */
   readonly caPem: () => string
-  /** host:port where a member's mesh is reached now; null when nobody can tell better than its record. */
+  /**
+   * host:port where a member's mesh is reached now; null when nobody can tell better than its
+   * record.
+   */
   readonly addressOf?: (id: string) => string | null
 }
 
@@ -70,7 +73,10 @@ export const admissionLimits = {
   hostsMax: 32,
   /** Of one host, address, version or id. */
   textCharactersMax: 300,
-  /** Until this controller has applied what the cluster knew when it was asked, or has a configuration that is settled. */
+  /**
+   * Until this controller has applied what the cluster knew when it was asked, or has a
+   * configuration that is settled.
+   */
   waitMs: 5000,
 } as const
 
@@ -169,7 +175,8 @@ export class JoinTickets implements Admission {
     const ticket = this.#ticketOf(request)
     const digest = ticketDigest(request.ticket)
     const publicKeySpki = await this.#judge(request)
-    // One that was made elsewhere a moment ago is known here after this; so is who else has come in.
+    // One that was made elsewhere a moment ago is known here after this; so is who else has come
+    // in.
     await this.#reachLatest()
     this.#checkKnown(ticket, digest)
     this.#checkLevel(request)
@@ -181,7 +188,10 @@ export class JoinTickets implements Admission {
       if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX)
         throw rotationProblem(outcome)
     }
-    log.info({ controller: request.id, ticketId: ticket.id }, 'admitted a controller')
+    log.info(
+      { controller: request.id, ticketId: ticket.id },
+      `${request.id} redeemed its join ticket`,
+    )
     return await this.#answer(request.id)
   }
 
@@ -218,7 +228,10 @@ export class JoinTickets implements Admission {
     }
   }
 
-  /** A newer version may join an older level; one that does not know the level in force would stop at once. */
+  /**
+   * A newer version may join an older level; one that does not know the level in force would stop
+   * at once.
+   */
   #checkLevel({ featureLevel }: JoinRequest): void {
     const inForce = this.#parts.state.featureLevel
     if (featureLevel >= inForce) return
@@ -318,7 +331,10 @@ export class JoinTickets implements Admission {
     }
   }
 
-  /** A record keeps the address that its member joined with; a joiner has nobody yet who would tell it of a later one. */
+  /**
+   * A record keeps the address that its member joined with; a joiner has nobody yet who would tell
+   * it of a later one.
+   */
   #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
     const { addressOf } = this.#parts
     const located = clone(ConfigurationSchema, record)

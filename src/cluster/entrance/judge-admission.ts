@@ -31,7 +31,9 @@ export interface EntryCaller {
 export type EntryRefusalReason =
   'not-admitted' | 'removed' | 'other-key' | 'other-cluster' | 'store-in-use' | 'full' | 'too-old'
 
-/** `member`: it was one already, by this key and store. `returning`: its place with another disk. */
+/**
+ * `member`: it was one already, by this key and store. `returning`: its place with another disk.
+ */
 export type EntryAnswer =
   | {
       readonly outcome: 'member' | 'added' | 'returning'
@@ -58,7 +60,10 @@ export interface EntryContext {
   readonly featureLevel: number
   /** The key admitted by the caller's id, and whether it is to vote; null for none. */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
-  /** Start of the process that is connected by the caller's id now, as its member; null when none is. */
+  /**
+   * Start of the process that is connected by the caller's id now, as its member; null when none
+   * is.
+   */
   readonly liveStartedAtMs: number | null
 }
 
@@ -72,8 +77,8 @@ export type EntryVerdict =
     }
 
 /**
- * Whether a controller is let in, and as what. Pure. It comes in as a learner always: only once it has caught up does it
- * count, so nothing that it lacks can be taken for kept.
+ * Whether a controller is let in, and as what. Pure. It comes in as a learner always: only once it
+ * has caught up does it count, so nothing that it lacks can be taken for kept.
  */
 export function judgeEntry(
   caller: EntryCaller,

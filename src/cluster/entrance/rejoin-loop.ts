@@ -27,10 +27,17 @@ const ADDRESSES_MAX = 32
 const REFUSED_MS = 5_000
 
 /**
- * On a running controller whose own log does not list it with its own disk yet, or whose peers do not let it in: asks
- * until both is mended. The own log may be wrong in both directions: what lists it need not be committed and may never be,
- * and what took it out may have come after it was stopped.
+ * On a running controller whose own log does not list it with its own disk yet, or whose peers do
+ * not let it in: asks until both is mended. The own log may be wrong in both directions: what lists
+ * it need not be committed and may never be, and what took it out may have come after it was
+ * stopped.
  */
+const admittedAs = {
+  member: 'the leader confirms this controller as a member',
+  added: 'admitted as a learner; catching up',
+  returning: 're-admitted as a learner with an empty data folder; catching up',
+} as const
+
 export class RejoinLoop {
   readonly #parts: EntranceParts
   #timer: NodeJS.Timeout | null = null
@@ -98,7 +105,7 @@ export class RejoinLoop {
 
   #say(answer: EntryAnswer): void {
     if (answer.outcome === 'refused') this.#once('warn', answer.because)
-    else this.#once('info', `admitted (${answer.outcome}); catching up`)
+    else this.#once('info', admittedAs[answer.outcome])
   }
 
   /** The same again and again is said once. */

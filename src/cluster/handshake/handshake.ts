@@ -21,8 +21,8 @@ export interface PeerTrust {
 /** What a peer has shown on a stream so far. */
 export interface PeerClaim {
   /**
-   * DER of the leaf whose key TLS has proven, in a chain that TLS has verified against the cluster CA; null when it
-   * has not.
+   * DER of the leaf whose key TLS has proven, in a chain that TLS has verified against the cluster
+   * CA; null when it has not.
    */
   readonly leafDer: Uint8Array | null
   /** Its first frame; null when that was something else; undefined while none has come. */
@@ -55,7 +55,10 @@ export type Verdict =
       readonly status: status
       /** The peer's proven id once that is known. */
       readonly id: NodeId | null
-      /** One sentence's end, to follow the peer's name; never holds more than 128 characters of the peer's making. */
+      /**
+       * One sentence's end, to follow the peer's name; never holds more than 128 characters of the
+       * peer's making.
+       */
       readonly because: string
     }
 
@@ -68,12 +71,12 @@ export const HELLO_LIMITS = {
 } as const
 
 /**
- * The one place where a peer is believed or not. Order: proven certificate, identity in it, membership, pinned key,
- * and, once the first frame is here, what that binds the stream to. With `hello` undefined the certificate alone is
- * judged (before anything is sent to a callee).
+ * The one place where a peer is believed or not. Order: proven certificate, identity in it,
+ * membership, pinned key, and, once the first frame is here, what that binds the stream to. With
+ * `hello` undefined the certificate alone is judged (before anything is sent to a callee).
  *
- * A version or feature level newer than ours is no reason to refuse: members of two releases work together, and what a
- * newer one says that we do not know is passed over frame by frame.
+ * A version or feature level newer than ours is no reason to refuse: members of two releases work
+ * together, and what a newer one says that we do not know is passed over frame by frame.
  */
 export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   if (claim.leafDer === null) {
@@ -110,7 +113,10 @@ export function judgePeer(claim: PeerClaim, roster: PeerTrust): Verdict {
   return judgeHello(claim.hello, member, roster) ?? { ok: true, id, leafPem: leaf.pem }
 }
 
-/** A connection is judged again with every change of members; its leaf, which is never written to, is parsed once. */
+/**
+ * A connection is judged again with every change of members; its leaf, which is never written to,
+ * is parsed once.
+ */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
 
 function parsedLeaf(leafDer: Uint8Array): Certificate {
@@ -122,8 +128,8 @@ function parsedLeaf(leafDer: Uint8Array): Certificate {
 }
 
 /**
- * A controller that asks outside the streams: its certificate alone is judged, membership is not. A member's streams are
- * judged by {@link judgePeer}.
+ * A controller that asks outside the streams: its certificate alone is judged, membership is not. A
+ * member's streams are judged by {@link judgePeer}.
  */
 export function judgeCaller(
   leafDer: Uint8Array | null,
@@ -165,7 +171,7 @@ function judgeHello(hello: Hello, member: Member, roster: PeerTrust): Verdict | 
     return refuse(
       'other-store',
       id,
-      'its data folder is not the one in its member record (wiped, restored or copied)',
+      'its data folder is not the one in its member record (it was wiped, restored or copied)',
     )
   }
   return null
@@ -192,7 +198,10 @@ export function isRefusalReason(text: string): text is RefusalReason {
   return Object.hasOwn(STATUS, text)
 }
 
-/** A member whose certificate and Hello are right, but whose disk is not what it has been: see witness.ts. */
+/**
+ * A member whose certificate and Hello are right, but whose disk is not what it has been: see
+ * witness.ts.
+ */
 export function judgeHistory(
   id: NodeId,
   hello: Hello,
@@ -207,7 +216,7 @@ export function judgeHistory(
       return refuse(
         fault,
         id,
-        'its data folder is older than it was (a restored backup or snapshot) and must not vote',
+        'its data folder was rolled back (restored from a backup or snapshot) and must not vote',
       )
     case 'superseded':
       return refuse(fault, id, 'a later process has started on a copy of its data folder')

@@ -54,10 +54,11 @@ const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
 
 /**
- * Who may be on the mesh. The own log says so: the configuration in force, and whoever the committed one before it still
- * lists, as nobody is out before that is committed. A member that has fallen behind would keep out those who joined since,
- * and let in those who were removed; so members tell each other the newest configuration that they know to be committed,
- * and until the own log has come as far, that one alone decides.
+ * Who may be on the mesh. The own log says so: the configuration in force, and whoever the
+ * committed one before it still lists, as nobody is out before that is committed. A member that has
+ * fallen behind would keep out those who joined since, and let in those who were removed; so
+ * members tell each other the newest configuration that they know to be committed, and until the
+ * own log has come as far, that one alone decides.
  */
 export class MembershipCache {
   readonly #parts: RosterKeeperParts

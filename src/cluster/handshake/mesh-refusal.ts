@@ -4,7 +4,10 @@ import type { Index } from '../../raft/types.ts'
 import { isRefusalReason } from './handshake.ts'
 import type { RefusalReason } from './handshake.ts'
 
-/** Why a peer was refused, and how new the refuser's knowledge is; in the trailing metadata of the stream. */
+/**
+ * Why a peer was refused, and how new the refuser's knowledge is; in the trailing metadata of the
+ * stream.
+ */
 export interface MeshRefusal {
   readonly reason: RefusalReason
   /** As of which the refuser knows a committed configuration. */

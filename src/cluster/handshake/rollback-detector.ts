@@ -23,29 +23,36 @@ interface Remembered {
 }
 
 /**
- * rolled-back: the store is older than it was; `superseded`: a later process has started on a copy of it.
+ * rolled-back: the store is older than it was; `superseded`: a later process has started on a copy
+ * of it.
  */
 export type HistoryFault = 'rolled-back' | 'superseded'
 
 /**
- * Remembers what peers have said is on their disks, so that a disk put back to an old copy (a restored backup, a virtual
- * machine's snapshot) is recognised: it would forget votes and acknowledgements that others count on. A store is behind when
+ * Remembers what peers have said is on their disks, so that a disk put back to an old copy (a
+ * restored backup, a virtual machine's snapshot) is recognised: it would forget votes and
+ * acknowledgements that others count on. A store is behind when
  *
- * - its term is lower than one that it has announced: a term is announced only once it is durable, and never falls;
- * - it is still in that term and its log is shorter than what it held in it. An entry of the term itself, or one that was
- *   acknowledged to its leader, equals the leader's log up to there, which that leader never shortens. The bare place of the
- *   last entry would not do, not even compared by term first: a new leader's repair comes in pieces, and its first piece
- *   replaces a long tail by entries of an earlier term than the tail's;
- * - its log ends before what it has applied: that was committed and durable, and no leader replaces it;
- * - it counts no more starts than before, though it started later: a start is counted durably before anything is said.
+ * - its term is lower than one that it has announced: a term is announced only once it is durable,
+ *   and never falls;
+ * - it is still in that term and its log is shorter than what it held in it. An entry of the term
+ *   itself, or one that was acknowledged to its leader, equals the leader's log up to there, which
+ *   that leader never shortens. The bare place of the last entry would not do, not even compared by
+ *   term first: a new leader's repair comes in pieces, and its first piece replaces a long tail by
+ *   entries of an earlier term than the tail's;
+ * - its log ends before what it has applied: that was committed and durable, and no leader replaces
+ *   it;
+ * - it counts no more starts than before, though it started later: a start is counted durably
+ *   before anything is said.
  *
- * A store whose log was damaged says what it owes (raft/owed.ts): it is held to that as if it had it, for until it has, it
- * gives no vote that one with it would not give.
+ * A store whose log was damaged says what it owes (raft/owed.ts): it is held to that as if it had
+ * it, for until it has, it gives no vote that one with it would not give.
  *
- * What is compared must have been said before: each direction of streams is ordered, but between the two nothing is. So
- * within one life a caller's Hello is held against what came on the streams that it dialled, and one that answers us only
- * against earlier lives, which ended before it was made. That holds as well for what an earlier process here was told: a
- * peer dials anew only after its streams to that one have ended.
+ * What is compared must have been said before: each direction of streams is ordered, but between
+ * the two nothing is. So within one life a caller's Hello is held against what came on the streams
+ * that it dialled, and one that answers us only against earlier lives, which ended before it was
+ * made. That holds as well for what an earlier process here was told: a peer dials anew only after
+ * its streams to that one have ended.
  */
 export class RollbackDetector {
   readonly #generation: number
@@ -83,7 +90,10 @@ export class RollbackDetector {
     return isChanged
   }
 
-  /** @param isCaller whether the peer dialled the stream that begins with this Hello. @returns null: remembered. */
+  /**
+   * @param isCaller whether the peer dialled the stream that begins with this Hello.
+   * @returns null: remembered.
+   */
   judge(id: NodeId, hello: Hello, isCaller: boolean): HistoryFault | null {
     const store = hexOf(hello.storeId)
     const life = { boot: hello.boot, startedAtMs: hello.startedAtMs }
@@ -121,7 +131,10 @@ export class RollbackDetector {
     this.#isChanged = true
   }
 
-  /** @param startedAtMs of the process that said so: it may be heard of late, when another has taken its place. */
+  /**
+   * @param startedAtMs of the process that said so: it may be heard of late, when another has taken
+   * its place.
+   */
   noteApplied(id: NodeId, startedAtMs: bigint, index: Index): void {
     const known = this.#peers.get(id)
     if (known === undefined || index <= known.heard.applied) return

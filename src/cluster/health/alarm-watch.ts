@@ -7,18 +7,33 @@ import { toleranceNow } from './failure-tolerance.ts'
 
 /** Log time is never stamped further ahead of the median clock than this. */
 const CLOCK_SKEW_MS_MAX = 2000
-/** A message that was long on its way looks like a clock that is behind, so one alone proves nothing. */
+/**
+ * A message that was long on its way looks like a clock that is behind, so one alone proves
+ * nothing.
+ */
 const HOLDS_MS = 5000
-/** A clock is well again this far below the bound, or one that is about 2 s off would raise an alarm again and again. */
+/**
+ * A clock is well again this far below the bound, or one that is about 2 s off would raise an alarm
+ * again and again.
+ */
 const CLOCK_SKEW_OVER_MS = 1500
 /** What comes and goes, as a connection does, is over when it has been gone for so long. */
 const OVER_MS = 30_000
-/** Room in which an operator can still act before the guard of the log (`log.lowSpaceBytes`) stops the controller. */
+/**
+ * Room in which an operator can still act before the guard of the log (`log.lowSpaceBytes`) stops
+ * the controller.
+ */
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
-/** An alarm of space is over only with so much more of it, or every segment that is made and dropped would end it. */
+/**
+ * An alarm of space is over only with so much more of it, or every segment that is made and dropped
+ * would end it.
+ */
 const LOW_SPACE_OVER = 1.25
 
-/** Raises and clears what can be seen from the members and the disk. A condition counts once it has held for 5 s, and is over once it has been gone for 30 s. */
+/**
+ * Raises and clears what can be seen from the members and the disk. A condition counts once it has
+ * held for 5 s, and is over once it has been gone for 30 s.
+ */
 export class AlarmWatch {
   readonly #alarms: AlarmRaiser
   readonly #clock: Clock
@@ -101,7 +116,10 @@ export class AlarmWatch {
     }
   }
 
-  /** Comes on when `isMet` has held for a while, and goes off when `isGone` has; in between it stays as it was. */
+  /**
+   * Comes on when `isMet` has held for a while, and goes off when `isGone` has; in between it stays
+   * as it was.
+   */
   #isOn(key: string, { isMet, isGone }: { isMet: boolean; isGone: boolean }): boolean {
     const nowMs = this.#clock.monotonicMs()
     const { isOn, sinceMs } = this.#conditions.get(key) ?? { isOn: false, sinceMs: null }

@@ -13,7 +13,10 @@ interface Row {
   about?(facts: unknown): string
 }
 
-/** The alarms of this controller that are on now. Each is logged when it is raised and when it is cleared. */
+/**
+ * The alarms of this controller that are on now. Each is logged when it is raised and when it is
+ * cleared.
+ */
 export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Logger

@@ -47,6 +47,6 @@ function sentenceOf(spare: number, voters: number, missing: readonly NodeId[]): 
   }
   if (voters === 1) return 'only one voter: writes stop while it is down'
   if (spare === 0) return 'losing one more voter stops writes'
-  const few = spare === 1 ? 'one more voter' : `${spare} more voters`
-  return `${few} may fail; the next failure stops writes`
+  const few = spare === 1 ? 'one voter' : `${spare} voters`
+  return `writes survive the failure of ${few}`
 }

@@ -14,7 +14,9 @@ import type { Logger } from '../logger.ts'
 export interface LeadershipOptions extends LeadershipTiming {
   /** Of this controller, 0 to 100. */
   readonly priority: number
-  /** Beyond either of them for `slowMsMin`, a leader steps aside for a member that is well below. */
+  /**
+   * Beyond either of them for `slowMsMin`, a leader steps aside for a member that is well below.
+   */
   readonly slowFsyncMs: number
   readonly slowLoopMs: number
 }
@@ -43,9 +45,10 @@ const LAG_ENTRIES_MAX = 1000
 const REASONS = ['manual', 'priority', 'slow'] as const
 
 /**
- * Moves leadership to where it should be: to a member of a higher priority, and away from a leader whose disk or event
- * loop is slow. Runs on every controller and acts on the leader alone. What must outlast a change of leader, the times
- * in which nothing is to be moved, is soft state, told as time that is left.
+ * Moves leadership to where it should be: to a member of a higher priority, and away from a leader
+ * whose disk or event loop is slow. Runs on every controller and acts on the leader alone. What
+ * must outlast a change of leader, the times in which nothing is to be moved, is soft state, told
+ * as time that is left.
  */
 export class LeadershipBalancer {
   readonly #options: LeadershipOptions
@@ -157,7 +160,8 @@ export class LeadershipBalancer {
   async #move(to: NodeId, reason: 'priority' | 'slow'): Promise<void> {
     const { log, transfer } = this.#parts
     this.#isMoving = true
-    // Before it is done: whoever leads next must know, and a transfer that fails is not to be tried every second.
+    // Before it is done: whoever leads next must know, and a transfer that fails is not to be tried
+    // every second.
     this.#hold(reason, reason === 'slow' ? this.#options.slowHoldMs : this.#options.priorityHoldMs)
     const why = reason === 'slow' ? 'this controller is slow' : `${to} has a higher priority`
     log.info({ to, reason }, `transferring leadership to ${to}: ${why}`)

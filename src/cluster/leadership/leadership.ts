@@ -54,7 +54,10 @@ export const defaultLeadershipTiming: LeadershipTiming = {
 
 export type HoldReason = 'manual' | 'priority' | 'slow'
 
-/** @returns where leadership is to go now, and why; null: it is where it should be, or may not be moved yet. */
+/**
+ * @returns where leadership is to go now, and why; null: it is where it should be, or may not be
+ * moved yet.
+ */
 export function chooseLeader(
   view: LeadershipView,
   timing: LeadershipTiming,

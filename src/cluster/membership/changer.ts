@@ -24,9 +24,9 @@ const RETRY_MS = 50
 const CATCH_UP_MS = 3_000
 
 /**
- * Changes of the members on the leader, one at a time: whatever asks for them (operators, entering controllers, the
- * steward) goes through here. Each is derived anew from the configuration in force, so that one cut short by the loss
- * of the leader is simply asked for again.
+ * Changes of the members on the leader, one at a time: whatever asks for them (operators, entering
+ * controllers, the steward) goes through here. Each is derived anew from the configuration in
+ * force, so that one cut short by the loss of the leader is simply asked for again.
  */
 export class MemberChanger {
   readonly #consensus: Consensus
@@ -46,8 +46,8 @@ export class MemberChanger {
 
   /**
    * Resolves once the wanted configuration is committed and not joint.
-   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: not from here, ask the next leader; PEER_UNREACHABLE: logged,
-   * and no majority has confirmed it in time; what `target` throws.
+   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: not from here, ask the next leader;
+   * PEER_UNREACHABLE: logged, and no majority has confirmed it in time; what `target` throws.
    */
   async run(wanted: WantedChange): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs
@@ -79,8 +79,9 @@ export class MemberChanger {
       if (isAtRest(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
-      // What is known here runs behind the core, most of all while this thread is busy: a leader that was lost, won back
-      // and changed in between would otherwise be put back to the members of before.
+      // What is known here runs behind the core, most of all while this thread is busy: a leader
+      // that was lost, won back and changed in between would otherwise be put back to the members
+      // of before.
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {

@@ -17,7 +17,8 @@ export interface Consensus {
   /** @throws {Problem} CLUSTER_NO_LEADER. */
   readIndex(): Promise<Index>
   /**
-   * @param basedOn index of the configuration that `target` was derived from: with another in force it is refused.
+   * @param basedOn index of the configuration that `target` was derived from: with another in force
+   * it is refused.
    * @returns null when it was logged, or the core's reason.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>

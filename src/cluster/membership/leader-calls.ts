@@ -27,8 +27,8 @@ const MARGIN_MS = 500
 const TIMEOUT_MS_MAX = 60_000
 
 /**
- * Requests that only the leader can serve, asked from any controller: handed to whoever leads, and again to the next one
- * when it is lost. What is asked this way must be safe to repeat.
+ * Requests that only the leader can serve, asked from any controller: handed to whoever leads, and
+ * again to the next one when it is lost. What is asked this way must be safe to repeat.
  */
 export class LeaderCalls {
   readonly #consensus: Consensus
@@ -56,10 +56,10 @@ export class LeaderCalls {
   }
 
   /**
-   * @param answerHere asked after each attempt that failed: this controller may have come to know the outcome by itself,
-   * as one that is removed does, whom nobody answers any more.
-   * @throws {Problem} what the leader answered; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none has answered within
-   * `timeoutMs`: what was asked may take effect nonetheless.
+   * @param answerHere asked after each attempt that failed: this controller may have come to know
+   * the outcome by itself, as one that is removed does, whom nobody answers any more.
+   * @throws {Problem} what the leader answered; CLUSTER_NO_LEADER or PEER_UNREACHABLE when none has
+   * answered within `timeoutMs`: what was asked may take effect nonetheless.
    */
   async ask<Q extends DescMessage, A extends DescMessage>(
     method: PeerMethod<Q, A>,

@@ -1,6 +1,8 @@
 /** What the keeping of members is held to. */
 export const membershipLimits = {
-  /** Of a configuration: it goes with every change, and every member keeps a link to every other. */
+  /**
+   * Of a configuration: it goes with every change, and every member keeps a link to every other.
+   */
   membersMax: 32,
   /** Removals that are not settled yet. */
   departedMax: 32,

@@ -29,11 +29,16 @@ export interface MemberManagement {
   /** The steward's turns; the rest serves from the moment it is made. */
   start(): void
   stop(): void
-  /** The mesh was told that this controller is removed: what was asked of it to that end is done. */
+  /**
+   * The mesh was told that this controller is removed: what was asked of it to that end is done.
+   */
   onSelfRemoved(): void
 }
 
-/** Everything about members that runs on each controller and matters on whichever leads. One a cluster node. */
+/**
+ * Everything about members that runs on each controller and matters on whichever leads. One a
+ * cluster node.
+ */
 export function manageMembers(parts: MemberManagementParts): MemberManagement {
   const { consensus, state, clock } = parts
   const calls = new LeaderCalls(consensus, clock)

@@ -13,8 +13,8 @@ import type { Actor } from '../../ports/actor.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-// What controllers ask each other about members: every text is bounded and every id checked, though it comes from a
-// controller.
+// What controllers ask each other about members: every text is bounded and every id checked, though
+// it comes from a controller.
 
 const TEXT_CHARACTERS_MAX = 256
 
@@ -88,7 +88,10 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
   }
 }
 
-/** Who asked the controller that passes a request on. @throws {Problem} COULD_NOT_VALIDATE where it names nobody. */
+/**
+ * Who asked the controller that passes a request on.
+ * @throws {Problem} COULD_NOT_VALIDATE where it names nobody.
+ */
 export function actorOfMessage(by: Requester | undefined): Actor {
   switch (by?.actor.case) {
     case 'system':

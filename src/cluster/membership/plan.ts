@@ -62,8 +62,8 @@ export function describeChange(change: MembershipChange): string {
 }
 
 /**
- * What a change makes of the members. Pure, so it is computed again after every wait, and by each leader anew: the
- * target is derived from what is wanted, never from what was before.
+ * What a change makes of the members. Pure, so it is computed again after every wait, and by each
+ * leader anew: the target is derived from what is wanted, never from what was before.
  */
 export function planChange(now: MembersNow, change: MembershipChange): Planned {
   const edited = edit(now, change)

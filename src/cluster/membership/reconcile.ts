@@ -6,7 +6,9 @@ import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, votersOf } from './plan.ts'
 import type { MembersNow } from './plan.ts'
 
-/** What the steward of a leader goes by; all of it but the silences is the same for the next leader. */
+/**
+ * What the steward of a leader goes by; all of it but the silences is the same for the next leader.
+ */
 export interface StewardView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
   /** At rest. */
   readonly record: ConfigurationRecord
@@ -70,8 +72,8 @@ export function candidates(record: ConfigurationRecord): readonly NodeId[] {
 }
 
 /**
- * As a voter it must be able to hear every candidate that a majority may elect, so a majority of today's voters has to
- * reach it: the leader alone may be its only link.
+ * As a voter it must be able to hear every candidate that a majority may elect, so a majority of
+ * today's voters has to reach it: the leader alone may be its only link.
  */
 function isReady(view: StewardView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false

@@ -27,8 +27,10 @@ import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
 /** What the steward sees to of the shared secrets. All of it may be repeated at any point. */
 export interface MemberSecrets {
   /**
-   * Deletes the admission of one that is a member no longer, and rotates what it could open. @throws {Problem}
-   * @param manner isCompromised: what it knew is honoured no longer at all, rather than for a while yet.
+   * Deletes the admission of one that is a member no longer, and rotates what it could open.
+   * @throws {Problem}
+   * @param manner isCompromised: what it knew is honoured no longer at all, rather than for a while
+   * yet.
    */
   afterRemoval(id: NodeId, manner: { readonly isCompromised: boolean }): Promise<void>
   /** Somebody who has gone could open a secret in force. */
@@ -72,8 +74,8 @@ const NOTHING_TO_SHARE = [
 ] as const
 
 /**
- * What a cluster does for its members by itself, on whichever controller leads. Each duty is found anew from the
- * replicated state and is safe to repeat, so a leader may die at any point of one.
+ * What a cluster does for its members by itself, on whichever controller leads. Each duty is found
+ * anew from the replicated state and is safe to repeat, so a leader may die at any point of one.
  */
 export class MembershipReconciler {
   readonly #parts: StewardParts
@@ -193,7 +195,8 @@ export class MembershipReconciler {
       await this.#tell(duty)
     } catch (error) {
       this.#heldUntilMs.set(duty.type, clock.monotonicMs() + BACK_OFF_MS)
-      // What ends one leader would end each that comes after it, so even the unforeseen is only told.
+      // What ends one leader would end each that comes after it, so even the unforeseen is only
+      // told.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
       // Who asked for something else at that moment, or the next leader, is no news.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
@@ -247,7 +250,8 @@ export class MembershipReconciler {
     const { id, compromised: isCompromised } = departure
     const { secrets, state } = this.#parts
     const admission = admissionOf(state, id)
-    // Admitted anew, by another key: its own admission was deleted before that, by a leader that got no further.
+    // Admitted anew, by another key: its own admission was deleted before that, by a leader that
+    // got no further.
     const isAnother = admission !== undefined && !isOfKey(departure, keySha256Of(admission))
     if (isAnother) await secrets.rotateIfDue(`${id} was removed`)
     else await secrets.afterRemoval(id, { isCompromised })

@@ -40,17 +40,22 @@ export interface DeskParts {
 /** Of one attempt on one leader. */
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
-/** For what enters or is promoted by itself at that moment; whoever is still behind it then is told to come again. */
+/**
+ * For what enters or is promoted by itself at that moment; whoever is still behind it then is told
+ * to come again.
+ */
 const TURN_MS = 4_000
 const TRANSFER_TIMEOUT_MS = 5_000
 
 /**
- * The operator's way to change members, on every controller. All is judged and done by the leader; a leader that is to
- * leave hands over first, and its successor does it.
+ * The operator's way to change members, on every controller. All is judged and done by the leader;
+ * a leader that is to leave hands over first, and its successor does it.
  */
 export class MembershipService implements MembershipControl {
   readonly #parts: DeskParts
-  /** On the leader: a request that comes again while it is carried out waits for the same result. */
+  /**
+   * On the leader: a request that comes again while it is carried out waits for the same result.
+   */
   readonly #running = new Map<string, Promise<ChangePlan>>()
   #isSelfRemoved = false
 
@@ -123,8 +128,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * A configuration that is not joint is logged only after the joint one before it is committed, and whoever leads next
-   * would log it again: what it says is decided, committed or not.
+   * A configuration that is not joint is logged only after the joint one before it is committed,
+   * and whoever leads next would log it again: what it says is decided, committed or not.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#parts
@@ -182,7 +187,8 @@ export class MembershipService implements MembershipControl {
         if (!plan.isNeeded) return plan
         refuseUnconfirmed(plan, confirmation)
       } catch (error) {
-        // Without a majority nothing can be written down, and nothing is changed: nobody waits for it.
+        // Without a majority nothing can be written down, and nothing is changed: nobody waits for
+        // it.
         if (error instanceof Problem) void actions.note({ ...wanted, outcome: error.code }, by)
         throw error
       }
@@ -280,8 +286,9 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 }
 
 /**
- * Who should lead when the leader is to vote no longer, at best one that has the whole log; null when it stays, or when
- * nobody else that answers votes before it goes: the core then leads to the end of the change, and retires.
+ * Who should lead when the leader is to vote no longer, at best one that has the whole log; null
+ * when it stays, or when nobody else that answers votes before it goes: the core then leads to the
+ * end of the change, and retires.
  */
 function heirOf(now: MembersNow, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null

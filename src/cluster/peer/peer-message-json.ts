@@ -3,8 +3,8 @@ import type { DescField, DescMessage, Message, MessageInitShape } from '@bufbuil
 
 import { Problem } from '../../lib/problems.ts'
 
-// The form in which release 0.1 writes the messages of proto/peer.proto; no later release sends it to one that understands
-// the other.
+// The form in which release 0.1 writes the messages of proto/peer.proto; no later release sends it
+// to one that understands the other.
 
 type Json = Readonly<Record<string, unknown>>
 

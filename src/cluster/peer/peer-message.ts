@@ -14,7 +14,9 @@ export interface PeerMethod<Q extends DescMessage, A extends DescMessage> {
   readonly answer: A
 }
 
-/** Release 0.1 writes JSON and understands nothing else; whoever is asked in JSON answers in JSON. */
+/**
+ * Release 0.1 writes JSON and understands nothing else; whoever is asked in JSON answers in JSON.
+ */
 export type PeerForm = 'json' | 'protobuf'
 
 /** What release 0.1 says of a message that is not JSON, before it looks at anything else. */

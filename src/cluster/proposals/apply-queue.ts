@@ -4,7 +4,10 @@ import { releaseBuffer } from '../../lib/release-buffer.ts'
 import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 
-/** Apply gives the event loop back after this long, so that requests are answered while a backlog is worked off. */
+/**
+ * Apply gives the event loop back after this long, so that requests are answered while a backlog is
+ * worked off.
+ */
 const SLICE_MS = 8
 /** Between looks at the clock. */
 const SLICE_ENTRIES = 32
@@ -27,7 +30,10 @@ interface Batch {
 
 const NO_BATCH: Batch = { packed: new Uint8Array(0), entries: [] }
 
-/** Applies committed entries in order, in slices. Its length is bounded by the host, which is told how far it is. */
+/**
+ * Applies committed entries in order, in slices. Its length is bounded by the host, which is told
+ * how far it is.
+ */
 export class ApplyQueue {
   readonly #parts: ApplyQueueParts
   #batches: Batch[] = []
@@ -49,7 +55,10 @@ export class ApplyQueue {
     return this.#hasFailed
   }
 
-  /** How far this is with what it was given; the state itself may be further, when it came from a member that was. */
+  /**
+   * How far this is with what it was given; the state itself may be further, when it came from a
+   * member that was.
+   */
   get applied(): Index {
     return Math.min(this.#parts.machine.progress().applied, this.#received)
   }
@@ -79,7 +88,10 @@ export class ApplyQueue {
     this.#isPaused = true
   }
 
-  /** State and log continue after `applied`: entries before it, of those not handed over yet, will not come. */
+  /**
+   * State and log continue after `applied`: entries before it, of those not handed over yet, will
+   * not come.
+   */
   restartAfter(applied: Index): void {
     this.#received = Math.max(this.#received, applied)
     this.resumeAfter(applied)

@@ -46,8 +46,8 @@ const ASKERS_MAX = 262_144
 const REMOTE_READS_MAX = 16_384
 
 /**
- * Brings proposals and read rounds to the leader: to the node of this host, or over the mesh. What comes from peers is
- * taken by the leader only, and everything that is refused is answered for.
+ * Brings proposals and read rounds to the leader: to the node of this host, or over the mesh. What
+ * comes from peers is taken by the leader only, and everything that is refused is answered for.
  */
 export class Forwarding {
   readonly #parts: ForwardingParts
@@ -195,7 +195,10 @@ export class Forwarding {
     for (const { sequence } of unpacked) this.#refuse({ from, number: sequence }, 'NOT_LEADER')
   }
 
-  /** Whoever follows a trace finds the write on the controller that it went to; what nobody traces is not told. */
+  /**
+   * Whoever follows a trace finds the write on the controller that it went to; what nobody traces
+   * is not told.
+   */
   #tellTraced(from: NodeId, proposals: readonly PackedProposal[]): void {
     const message = `proposing a write forwarded by ${from}`
     for (const { trace = NO_TRACE } of proposals) {

@@ -7,8 +7,8 @@ import type { Applied } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
 
 /**
- * queued: leaves with the next batch. sent: handed to the host and not refused since. parked: refused, or its leader
- * is gone; leaves again once a leader is elected.
+ * queued: leaves with the next batch. sent: handed to the host and not refused since. parked:
+ * refused, or its leader is gone; leaves again once a leader is elected.
  */
 type Stage = 'queued' | 'sent' | 'parked'
 
@@ -23,14 +23,18 @@ export interface OutstandingProposal {
   readonly resolve: (applied: Applied) => void
   readonly reject: (problem: Problem) => void
   stage: Stage
-  /** An attempt was handed over and its fate never learned: only its outcome, not a refusal, can tell now. */
+  /**
+   * An attempt was handed over and its fate never learned: only its outcome, not a refusal, can
+   * tell now.
+   */
   isFateOpen: boolean
   lastRefusal: RefusalCode | null
 }
 
 /**
- * The proposals of this controller that have no outcome yet. A sequence that is given up leaves for good: commands
- * proposed later say so by their lowest outstanding sequence, and apply passes the given-up one over from then on.
+ * The proposals of this controller that have no outcome yet. A sequence that is given up leaves for
+ * good: commands proposed later say so by their lowest outstanding sequence, and apply passes the
+ * given-up one over from then on.
  */
 export class OutstandingProposals {
   readonly #bySequence = new Map<number, OutstandingProposal>()
@@ -45,7 +49,8 @@ export class OutstandingProposals {
 
   /**
    * @param limits.countMax proposals at once.
-   * @param limits.spanMax sequences from the lowest outstanding to the newest: what apply has to remember of us.
+   * @param limits.spanMax sequences from the lowest outstanding to the newest: what apply has to
+   * remember of us.
    * @param limits.bytesMax of all commands: none is taken once there are as many.
    */
   constructor(limits: {
@@ -133,7 +138,10 @@ export class OutstandingProposals {
     return hasParked
   }
 
-  /** Gives up those past their deadline; it is the same wait for all, so the oldest sequence expires first. */
+  /**
+   * Gives up those past their deadline; it is the same wait for all, so the oldest sequence expires
+   * first.
+   */
   expire(nowMs: number): void {
     while (this.#bySequence.size > 0) {
       const oldest = present(this.#bySequence.get(this.#lowest), 'the lowest is outstanding')

@@ -10,7 +10,10 @@ export interface PackedProposal {
   readonly trace?: Uint8Array
 }
 
-/** Little endian: u32 length of the command, u64 sequence, u8 length of the trace; then command and trace. */
+/**
+ * Little endian: u32 length of the command, u64 sequence, u8 length of the trace; then command and
+ * trace.
+ */
 const HEADER_BYTES = 13
 
 export function packProposals(proposals: readonly PackedProposal[]): Uint8Array<ArrayBuffer> {

@@ -35,7 +35,10 @@ export interface ProposalDeskParts {
   /** Packed by proposal-codec.ts; the buffer is given away. */
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
-  /** The feature level in force, as applied here: what needs it is logged after the entry that raised it. */
+  /**
+   * The feature level in force, as applied here: what needs it is logged after the entry that
+   * raised it.
+   */
   readonly featureLevel: () => number
   /** Told of each write that was proposed here, also of one whose caller has given up waiting. */
   readonly onAudited?: (record: AuditRecord, traceId?: string) => void
@@ -92,7 +95,8 @@ export class Proposals {
         lastRefusal: null,
       })
       this.#queued.push(sequence)
-      // One batch a loop turn: all that its requests propose shares one message, one write and one round trip.
+      // One batch a loop turn: all that its requests propose shares one message, one write and one
+      // round trip.
       if (this.#queued.length === 1) setImmediate(() => this.#flush())
     })
   }
@@ -105,7 +109,8 @@ export class Proposals {
     if (audit !== null) this.#parts.onAudited?.(audit, proposal?.trace?.traceId)
     if (proposal === undefined) return
     this.#outstanding.remove(origin.sequence)
-    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what came of it is not.
+    // It took effect inside a snapshot that was installed meanwhile: that it did is known, what
+    // came of it is not.
     if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
     else proposal.resolve({ index, outcome })
   }
@@ -122,7 +127,10 @@ export class Proposals {
     }
   }
 
-  /** The leader of before may or may not have logged what it was sent; the origin makes a second time harmless. */
+  /**
+   * The leader of before may or may not have logged what it was sent; the origin makes a second
+   * time harmless.
+   */
   proposeAgain(): void {
     if (this.#outstanding.parkSent()) this.sendParked()
   }

@@ -12,8 +12,9 @@ interface Reader {
 const READERS_MAX = 65_536
 
 /**
- * Shares rounds of ReadIndex: whoever asks within one turn of the loop is served by one round, begun after all of them
- * asked. A round under way serves nobody who asks later, as it may not see what was written meanwhile.
+ * Shares rounds of ReadIndex: whoever asks within one turn of the loop is served by one round,
+ * begun after all of them asked. A round under way serves nobody who asks later, as it may not see
+ * what was written meanwhile.
  */
 export class ReadRounds {
   readonly #clock: Clock
@@ -59,7 +60,9 @@ export class ReadRounds {
     for (const { resolve } of readers) resolve(index)
   }
 
-  /** There is a leader (again). Rounds that the one before it was asked for may never be answered. */
+  /**
+   * There is a leader (again). Rounds that the one before it was asked for may never be answered.
+   */
   retry(): void {
     for (const readers of this.#rounds.values()) this.#waiting.push(...readers)
     this.#rounds.clear()

@@ -20,7 +20,10 @@ import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'
 
-/** How often files and times are looked at. A changed set of files is taken when it has stayed the same for one such time. */
+/**
+ * How often files and times are looked at. A changed set of files is taken when it has stayed the
+ * same for one such time.
+ */
 const LOOK_MS = 5_000
 /** After a renewal that failed. */
 const RETRY_MS = 60_000
@@ -33,6 +36,8 @@ export interface CertificateRenewerParts {
   readonly hosts: readonly string[]
   /** What the controller was started with: read from `paths` and checked. */
   readonly identity: MeshIdentity
+  /** Renewal is for somebody else, whoever has issued the leaf. */
+  readonly isRenewedElsewhere?: boolean
   /** The issuing authority of the cluster in force, null as long as it is not known here. */
   readonly issuing: () => CertifiedKey | null
   /** Puts another leaf to use: for new connections, without harm to standing ones. */
@@ -57,9 +62,10 @@ export interface CertificatesView {
 }
 
 /**
- * Keeps the certificate of this controller good. One that the cluster's issuing authority has issued is signed anew here, over
- * the same key (by which the other members know it), in time and whenever a host is missing in it or the authority has
- * changed. One from elsewhere is left alone; its files are watched, and put to use when they have changed and belong together.
+ * Keeps the certificate of this controller good. One that the cluster's issuing authority has
+ * issued is signed anew here, over the same key (by which the other members know it), in time and
+ * whenever a host is missing in it or the authority has changed. One from elsewhere is left alone;
+ * its files are watched, and put to use when they have changed and belong together.
  */
 export class CertificateRenewer {
   readonly #parts: CertificateRenewerParts
@@ -83,7 +89,8 @@ export class CertificateRenewer {
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
-    // The files may have changed since `identity` was read from them, so they are judged at the first look.
+    // The files may have changed since `identity` was read from them, so they are judged at the
+    // first look.
     this.#judgedStamp = ''
     this.#seenStamp = fileStamp(parts.paths)
   }
@@ -127,6 +134,12 @@ export class CertificateRenewer {
           'the issuing authority of the cluster is not known here yet; retry once this controller has caught up',
         )
       }
+      if (this.#parts.isRenewedElsewhere === true) {
+        throw new CertificateError(
+          'untrusted',
+          'the certificate is renewed by identity.renewCommand; run that command, or remove the option',
+        )
+      }
       if (!hasIssuerName(this.#set.chain[0], issuing.certificatePem)) {
         throw new CertificateError(
           'untrusted',
@@ -140,7 +153,8 @@ export class CertificateRenewer {
 
   /**
    * Reads the files again, changed or not.
-   * @throws {CertificateError | SecretFileError} why they are not taken; what was in force stays so.
+   * @throws {CertificateError | SecretFileError} why they are not taken; what was in force stays
+   * so.
    */
   async reload(): Promise<void> {
     await this.#inTurn(() => {
@@ -177,6 +191,15 @@ export class CertificateRenewer {
     return this.#set.anchors
   }
 
+  get leaf(): IdentitySet['chain'][0] {
+    return this.#set.chain[0]
+  }
+
+  /** From when on the leaf should be renewed, by whomever; UTC ms. */
+  get renewAtMs(): number {
+    return certificateLife(this.leaf, this.#parts.clock.nowMs()).renewAtMs
+  }
+
   async #inTurn(step: () => Promise<void>): Promise<void> {
     const turn = this.#last.then(step)
     this.#last = turn.catch(() => undefined)
@@ -184,6 +207,7 @@ export class CertificateRenewer {
   }
 
   #isRenewedHere(issuing: CertifiedKey | null): boolean {
+    if (this.#parts.isRenewedElsewhere === true) return false
     return issuing !== null && hasIssuerName(this.#set.chain[0], issuing.certificatePem)
   }
 
@@ -191,7 +215,8 @@ export class CertificateRenewer {
     const stamp = fileStamp(this.#parts.paths)
     const isSettled = stamp === this.#seenStamp
     this.#seenStamp = stamp
-    // Certificate and key are seldom exchanged in one moment: half a set would be refused for nothing.
+    // Certificate and key are seldom exchanged in one moment: half a set would be refused for
+    // nothing.
     if (!isSettled || stamp === this.#judgedStamp) return
     this.#judgedStamp = stamp
     try {
@@ -207,14 +232,23 @@ export class CertificateRenewer {
   #read(): void {
     try {
       const set = readIdentitySet(this.#parts.paths, this.#owner, this.#parts.clock.nowMs())
-      this.#refused = null
+      this.#tellRefused(null)
       if (isSameSet(set, this.#set)) return
       this.#take(set)
       this.#parts.log.info({}, `certificate files reloaded: ${endOf(set)}`)
     } catch (error) {
-      this.#refused = sentenceOf(error)
+      this.#tellRefused(sentenceOf(error))
       throw error
     }
+  }
+
+  #tellRefused(sentence: string | null): void {
+    const { alarms, paths } = this.#parts
+    const before = this.#refused
+    this.#refused = sentence
+    if (sentence === null && before === null) return
+    if (sentence === null) alarms.clear('CERTIFICATE_REFUSED', paths.cert)
+    else alarms.raise('CERTIFICATE_REFUSED', { path: paths.cert, sentence })
   }
 
   async #renewDue(): Promise<void> {
@@ -261,7 +295,7 @@ export class CertificateRenewer {
     writePublicFile(paths.cert, certificatePem)
     this.#judgedStamp = fileStamp(paths)
     this.#seenStamp = this.#judgedStamp
-    this.#refused = null
+    this.#tellRefused(null)
     const set = { ...this.#set, chain: next, certificatePem }
     this.#take(set)
     log.info({ reason }, `certificate renewed: ${endOf(set)}`)

@@ -31,7 +31,10 @@ export interface HeldSecret {
   readonly overlapEndsAtMs: number | null
 }
 
-/** Opens the shared secrets of the replicated state with the key of this controller; they are in memory alone. */
+/**
+ * Opens the shared secrets of the replicated state with the key of this controller; they are in
+ * memory alone.
+ */
 export class Keyring implements TokenKeys {
   /** Called after what is held has changed. Any number of listeners. */
   readonly #listeners: (() => void)[] = []
@@ -72,7 +75,10 @@ export class Keyring implements TokenKeys {
     return this.#factorKeys
   }
 
-  /** The authority that signs leaves; null before the state has it, or when it can not be opened here. */
+  /**
+   * The authority that signs leaves; null before the state has it, or when it can not be opened
+   * here.
+   */
   issuing(): (CertifiedKey & { readonly version: number }) | null {
     const found = this.#held.find(
       ({ name, overlapEndsAtMs }) => name === 'issuingAuthority' && overlapEndsAtMs === null,
@@ -87,7 +93,10 @@ export class Keyring implements TokenKeys {
     return this.#held
   }
 
-  /** Never rejects: what can not be opened is told in the log, and not held. Calls at the same time share the work. */
+  /**
+   * Never rejects: what can not be opened is told in the log, and not held. Calls at the same time
+   * share the work.
+   */
   async refresh(): Promise<void> {
     // What is under way may have read the state before the caller knew of a change.
     while (!this.#isSeen()) {
@@ -99,8 +108,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * What the secrets are made from. The records themselves, for a record of a state that was replaced may have the revision
-   * of the one in its place and another secret.
+   * What the secrets are made from. The records themselves, for a record of a state that was
+   * replaced may have the revision of the one in its place and another secret.
    */
   #sources(): readonly unknown[] {
     return [this.#parts.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
@@ -149,9 +158,11 @@ export class Keyring implements TokenKeys {
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {
-      log.error(
+      // A member that has joined again with a new key reads what was encrypted for the former
+      // one until it has caught up.
+      log.warn(
         { secret: name, version, err: error },
-        'cannot decrypt a shared secret with the key of this controller',
+        'cannot decrypt a shared secret with the key of this controller; harmless while it catches up after it has joined again',
       )
     }
     return null

@@ -53,7 +53,10 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
   return state.get<SharedSecretRecord>('sharedSecret', name)?.versions ?? []
 }
 
-/** Whether a controller that has gone could open a random key in force: it is to be rotated. From the state alone. */
+/**
+ * Whether a controller that has gone could open a random key in force: it is to be rotated. From
+ * the state alone.
+ */
 export function isRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
@@ -90,8 +93,8 @@ function lacking(
 }
 
 /**
- * Puts a new cluster key in force. Tokens of the version before are honoured for the overlap, from the address of their
- * session alone; after a compromise, not at all.
+ * Puts a new cluster key in force. Tokens of the version before are honoured for the overlap, from
+ * the address of their session alone; after a compromise, not at all.
  * @throws {Problem} when it was not put in force, or that is not known.
  */
 export async function rotateClusterKey(
@@ -105,8 +108,9 @@ export async function rotateClusterKey(
 }
 
 /**
- * Puts a new factor key in force. Versions before it stay as long as a second factor is encrypted by them, even after a
- * compromise: what the controller that has gone could read, it has read, and no owner of a factor is to lose it for that.
+ * Puts a new factor key in force. Versions before it stay as long as a second factor is encrypted
+ * by them, even after a compromise: what the controller that has gone could read, it has read, and
+ * no owner of a factor is to lose it for that.
  * @throws {Problem} as `rotateClusterKey`.
  */
 export async function rotateFactorKey(parts: RotationParts, reason: string): Promise<void> {
@@ -115,9 +119,10 @@ export async function rotateFactorKey(parts: RotationParts, reason: string): Pro
 }
 
 /**
- * Puts another issuing authority in force. Leaves of the one before stay valid for as long as they say: their chains
- * carry its certificate, and its key is needed for nothing more.
- * @throws {CertificateError} when key and certificate do not belong together. @throws {Problem} as `rotateClusterKey`.
+ * Puts another issuing authority in force. Leaves of the one before stay valid for as long as they
+ * say: their chains carry its certificate, and its key is needed for nothing more.
+ * @throws {CertificateError} when key and certificate do not belong together.
+ * @throws {Problem} as `rotateClusterKey`.
  */
 export async function installIssuing(parts: RotationParts, authority: CertifiedKey): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
@@ -128,7 +133,10 @@ export async function installIssuing(parts: RotationParts, authority: CertifiedK
   parts.log.info({ version, sha256: certificate.sha256 }, 'rotated the issuing authority')
 }
 
-/** Wraps for whoever is admitted, again when that or the version has moved meanwhile. @returns the version. */
+/**
+ * Wraps for whoever is admitted, again when that or the version has moved meanwhile.
+ * @returns the version.
+ */
 async function putInForce(
   parts: RotationParts,
   name: SharedSecretName,
@@ -185,8 +193,9 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
 }
 
 /**
- * After it has gone from the members: deletes its admission, which marks what it could open, and rotates the cluster key
- * if that is among it. Each step is found to be done or due in the state alone, so it may be repeated at any point.
+ * After it has gone from the members: deletes its admission, which marks what it could open, and
+ * rotates the cluster key if that is among it. Each step is found to be done or due in the state
+ * alone, so it may be repeated at any point.
  * @throws {Problem}
  */
 export async function afterRemoval(
@@ -199,7 +208,10 @@ export async function afterRemoval(
   if (isCompromised) await endExposed(parts, `${id} is reported as compromised`)
 }
 
-/** Where the removal was seen to in peace before it was called compromised: what is honoured for the overlap ends now. */
+/**
+ * Where the removal was seen to in peace before it was called compromised: what is honoured for the
+ * overlap ends now.
+ */
 async function endExposed(parts: RotationParts, reason: string): Promise<void> {
   const { state } = parts
   const isHonoured = versionsOf(state, 'clusterKey').some(

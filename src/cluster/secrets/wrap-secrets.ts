@@ -20,7 +20,10 @@ export interface VersionToWrap {
   readonly secret: Uint8Array
 }
 
-/** One for each version and recipient. @throws {CertificateError} for a recipient's key that is not allowed. */
+/**
+ * One for each version and recipient.
+ * @throws {CertificateError} for a recipient's key that is not allowed.
+ */
 export async function wrapAll(
   clusterId: string,
   versions: readonly VersionToWrap[],
@@ -52,8 +55,8 @@ export interface FormingAdmission extends Recipient {
 }
 
 /**
- * The admissions and shared secrets that a cluster begins with, for the forming command; the cluster key and the factor key are made here
- * and stand nowhere else.
+ * The admissions and shared secrets that a cluster begins with, for the forming command; the
+ * cluster key and the factor key are made here and stand nowhere else.
  */
 export async function formingSecrets(input: {
   readonly clusterId: string

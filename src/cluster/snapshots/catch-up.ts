@@ -18,8 +18,9 @@ interface CatchUp {
 }
 
 /**
- * On the leader: members that are filled by a snapshot. Until each follows by itself again, the log that comes after its
- * snapshot is kept, or a transfer that takes longer than the log lasts would be followed by another one, without end.
+ * On the leader: members that are filled by a snapshot. Until each follows by itself again, the log
+ * that comes after its snapshot is kept, or a transfer that takes longer than the log lasts would
+ * be followed by another one, without end.
  */
 export class SnapshotCatchUp {
   readonly #alarms: AlarmRaiser

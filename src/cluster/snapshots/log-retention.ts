@@ -21,13 +21,16 @@ interface Milestone {
 /** Whichever comes first: large entries must not make the steps large. */
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
-/** A few large entries may weigh more than all that is to be kept: these are told apart one by one. */
+/**
+ * A few large entries may weigh more than all that is to be kept: these are told apart one by one.
+ */
 const MILESTONES_A_RETENTION = 64
 
 /**
- * Decides how much of the log may go; what is kept is kept in memory, too. That is at most `bytes`, or `catchUpBytes`, and
- * one step, of what was applied in this process, and what it found at its start until as much has come after it. Knows
- * every 256th position by default, and more where entries are large, which is as exact as this needs to be.
+ * Decides how much of the log may go; what is kept is kept in memory, too. That is at most `bytes`,
+ * or `catchUpBytes`, and one step, of what was applied in this process, and what it found at its
+ * start until as much has come after it. Knows every 256th position by default, and more where
+ * entries are large, which is as exact as this needs to be.
  */
 export class LogRetention {
   readonly #options: RetentionOptions
@@ -65,7 +68,10 @@ export class LogRetention {
     this.#cutBytes = this.#bytes
   }
 
-  /** Whether a live peer that has the log through `index` will find what it needs in what is kept for everyone. */
+  /**
+   * Whether a live peer that has the log through `index` will find what it needs in what is kept
+   * for everyone.
+   */
   isNear(index: Index): boolean {
     if (index >= this.#milestoneIndex) return true
     const behind = this.#milestones.findLast(({ position }) => position.index <= index)
@@ -74,8 +80,10 @@ export class LogRetention {
 
   /**
    * @param persisted the state is durable up to here: the log must keep all that follows.
-   * @param slowestLive what the slowest connected member has committed; Infinity when there is none.
-   * @param neededAfter what members that are filled by a snapshot will begin after; Infinity when there are none.
+   * @param slowestLive what the slowest connected member has committed; Infinity when there is
+   * none.
+   * @param neededAfter what members that are filled by a snapshot will begin after; Infinity when
+   * there are none.
    * @returns where to cut, or null when nothing is worth cutting. Each position is given out once.
    */
   cut(persisted: Index, slowestLive: Index, neededAfter: Index = Infinity): Position | null {

@@ -75,9 +75,10 @@ const SNAPSHOT_ID_BYTES = 16
 const OFFER_MS = 1000
 
 /**
- * Takes in one snapshot at a time; a new one replaces an unfinished one. A transfer outlives the connection that it came
- * over: on the next one its sender repeats what was not acknowledged, and what is here already is passed over. It does not
- * outlive the process. Whatever does not fit is refused, and the unfinished store beside the live one is removed.
+ * Takes in one snapshot at a time; a new one replaces an unfinished one. A transfer outlives the
+ * connection that it came over: on the next one its sender repeats what was not acknowledged, and
+ * what is here already is passed over. It does not outlive the process. Whatever does not fit is
+ * refused, and the unfinished store beside the live one is removed.
  */
 export class SnapshotReceiver {
   readonly #options: SnapshotReceiverOptions
@@ -172,7 +173,10 @@ export class SnapshotReceiver {
     this.#settle()
   }
 
-  /** The connection that acknowledgements go out by stands (again): some may have been lost with the one before. */
+  /**
+   * The connection that acknowledgements go out by stands (again): some may have been lost with the
+   * one before.
+   */
   onLinkReady(to: NodeId): void {
     if (this.#transfer?.from === to) this.#acknowledge(this.#transfer)
     else if (this.#settled?.from === to) this.#tell(this.#settled)
@@ -194,7 +198,9 @@ export class SnapshotReceiver {
     return term >= this.#parts.leadership().term && !this.#isUsurper(from, term)
   }
 
-  /** Another leads that term. Those of an earlier term led once, and what they sent is committed. */
+  /**
+   * Another leads that term. Those of an earlier term led once, and what they sent is committed.
+   */
   #isUsurper(from: NodeId, term: Term): boolean {
     const known = this.#parts.leadership()
     return term === known.term && known.leader !== null && known.leader !== from
@@ -210,7 +216,9 @@ export class SnapshotReceiver {
     this.#parts.onReceived(transfer)
   }
 
-  /** @returns null when no transfer can begin with this chunk; one under way is then not touched. */
+  /**
+   * @returns null when no transfer can begin with this chunk; one under way is then not touched.
+   */
   #begin(from: NodeId, term: Term, chunk: SnapshotChunk): Transfer | null {
     const position = positionOf(chunk.position)
     const isFirst = chunk.number === 0 && chunk.snapshotId.length === SNAPSHOT_ID_BYTES

@@ -10,7 +10,10 @@ import { TransferPacer } from './transfer-pacer.ts'
 const MIB = 1024 * 1024
 
 export interface SnapshotSenderOptions {
-  /** Chunks of one transfer read and not yet written by the receiver; they are kept, to be sent again. */
+  /**
+   * Chunks of one transfer read and not yet written by the receiver; they are kept, to be sent
+   * again.
+   */
   readonly windowChunks: number
   /** A receiver that says nothing for this long, connected or not, has failed. */
   readonly silenceMsMax: number
@@ -52,9 +55,15 @@ interface Transfer {
   written: number
   /** Those read and not written, in order: what a lost connection may have lost. */
   readonly kept: SentChunk[]
-  /** How many may be asked and not written, from 1 to windowChunks: as many as the link takes without queueing. */
+  /**
+   * How many may be asked and not written, from 1 to windowChunks: as many as the link takes
+   * without queueing.
+   */
   window: number
-  /** Cut at most once for what was under way together: those asked so far were judged by the window of before. */
+  /**
+   * Cut at most once for what was under way together: those asked so far were judged by the window
+   * of before.
+   */
   askedAtCut: number
   /** The shortest way of a chunk so far, until its acknowledgement. */
   wayMsMin: number
@@ -73,17 +82,24 @@ interface Failures {
   readonly pauseUntilMs: number
 }
 
-/** Of the second failure in a row, doubled with each further one. The first may be a receiver that was started again. */
+/**
+ * Of the second failure in a row, doubled with each further one. The first may be a receiver that
+ * was started again.
+ */
 const PAUSE_MS_MIN = 1000
 const PAUSE_MS_MAX = 60_000
 const WINDOW_AT_START = 2
-/** Heartbeats share the connection: chunks that wait this long in a queue would keep them from their time. */
+/**
+ * Heartbeats share the connection: chunks that wait this long in a queue would keep them from their
+ * time.
+ */
 const QUEUEING_MS_MAX = 400
 
 /**
- * Sends snapshots to peers that fell behind, one transfer a peer. A lost connection suspends a transfer: on the next one
- * it goes on with the first chunk that the receiver has not acknowledged. It is given up when the receiver knows nothing of
- * it (any more) or is silent for too long, and when our lead is lost. The core waits meanwhile: it hears of the end alone.
+ * Sends snapshots to peers that fell behind, one transfer a peer. A lost connection suspends a
+ * transfer: on the next one it goes on with the first chunk that the receiver has not acknowledged.
+ * It is given up when the receiver knows nothing of it (any more) or is silent for too long, and
+ * when our lead is lost. The core waits meanwhile: it hears of the end alone.
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
@@ -107,8 +123,8 @@ export class SnapshotSender {
   }
 
   /**
-   * With a transfer to this peer under way, that one is it. After several that failed it begins later: a receiver whose disk
-   * is full would otherwise be sent the same over and over.
+   * With a transfer to this peer under way, that one is it. After several that failed it begins
+   * later: a receiver whose disk is full would otherwise be sent the same over and over.
    */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
@@ -194,7 +210,8 @@ export class SnapshotSender {
 
   /**
    * Called now and then.
-   * @param matchOf how far a peer's log is known to equal ours: one that has what a snapshot holds needs it no more.
+   * @param matchOf how far a peer's log is known to equal ours: one that has what a snapshot holds
+   * needs it no more.
    */
   sweep(matchOf: (id: NodeId) => Index): void {
     const nowMs = this.#parts.clock.monotonicMs()
@@ -276,7 +293,9 @@ export class SnapshotSender {
     this.#parts.onSuspended(transfer.to, transfer.written)
   }
 
-  /** Some of it may have arrived: the receiver passes over what it has, and says how far that is. */
+  /**
+   * Some of it may have arrived: the receiver passes over what it has, and says how far that is.
+   */
   #resume(transfer: Transfer): void {
     const sentMs = this.#parts.clock.monotonicMs()
     for (const [at, { chunk }] of transfer.kept.entries()) {

@@ -64,8 +64,8 @@ interface Receiving {
 type SnapshotMachine = Pick<Machine, 'progress' | 'snapshot' | 'receive' | 'restore'>
 
 /**
- * Main's part in snapshots: reads the store for peers that fell behind, one chunk a credit, and writes what comes for
- * this member beside the live store. Apply goes on meanwhile.
+ * Main's part in snapshots: reads the store for peers that fell behind, one chunk a credit, and
+ * writes what comes for this member beside the live store. Apply goes on meanwhile.
  */
 export class SnapshotSource {
   readonly #machine: SnapshotMachine
@@ -150,8 +150,8 @@ export class SnapshotSource {
   }
 
   /**
-   * Makes the received snapshot the live state. Rejects when it cannot be done: what is in the log then no longer fits
-   * the state, and the process must stop.
+   * Makes the received snapshot the live state. Rejects when it cannot be done: what is in the log
+   * then no longer fits the state, and the process must stop.
    */
   async restore(id: number): Promise<void> {
     const receiving = this.#receiving

@@ -38,7 +38,10 @@ export interface SnapshotTransfersParts {
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
 }
 
-/** The consensus thread's part in snapshots: those that it sends to peers, and the one that it is sent. */
+/**
+ * The consensus thread's part in snapshots: those that it sends to peers, and the one that it is
+ * sent.
+ */
 export class SnapshotTransfers {
   readonly #parts: SnapshotTransfersParts
   readonly #sender: SnapshotSender

@@ -5,7 +5,10 @@ const CHUNK_BYTES_ASSUMED = 256 * 1024
 /** Timers are no finer: what is due so soon is given at once. */
 const EARLY_MS = 1
 
-/** Shares one rate among transfers: each that can take a chunk stands in line and is given one in its turn. */
+/**
+ * Shares one rate among transfers: each that can take a chunk stands in line and is given one in
+ * its turn.
+ */
 export class TransferPacer<T> {
   readonly #bytesPerSecond: number
   readonly #clock: Clock

@@ -2,7 +2,9 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-/** What a member said of itself when it was last heard: all that is left to show while it is away. */
+/**
+ * What a member said of itself when it was last heard: all that is left to show while it is away.
+ */
 export interface KnownMember {
   readonly version: string
   readonly startedAtMs: number
@@ -20,7 +22,10 @@ export interface MemberMemory {
 
 const SAVE_MS_MIN = 60_000
 
-/** What is known of members that may be away now. Saved when it has changed, at most once a minute, and at the end. */
+/**
+ * What is known of members that may be away now. Saved when it has changed, at most once a minute,
+ * and at the end.
+ */
 export class KnownMembers {
   readonly #memory: MemberMemory | null
   readonly #clock: Clock

@@ -32,8 +32,8 @@ export interface MemberSources {
 }
 
 /**
- * The members as seen from here: who they are from the replicated configuration, how they are from what is live. No
- * quorum is asked, so every controller answers also when it is alone.
+ * The members as seen from here: who they are from the replicated configuration, how they are from
+ * what is live. No quorum is asked, so every controller answers also when it is alone.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
   const { record, status, self, ageMs } = sources
@@ -52,7 +52,9 @@ export function memberViews(sources: MemberSources): MemberView[] {
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** A member that has moved is where it says it is; its record keeps the address that it joined with. */
+/**
+ * A member that has moved is where it says it is; its record keeps the address that it joined with.
+ */
 function addressNow(
   { self }: MemberSources,
   peer: PeerReport | undefined,
@@ -129,7 +131,10 @@ function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals
 
 const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const
 
-/** A word of the peer's; one that this release does not know is shown as what it can not be more than. */
+/**
+ * A word of the peer's; one that this release does not know is shown as what it can not be more
+ * than.
+ */
 function roleOf(role: string): MemberProgress['role'] {
   return ROLES.find((known) => known === role) ?? 'follower'
 }

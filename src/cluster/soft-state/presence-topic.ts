@@ -35,7 +35,10 @@ export interface Presence extends MachineProgress {
 
 export interface HeardPresence {
   readonly presence: Presence
-  /** How far its wall clock was ahead of ours when we heard it, the way of the message taken as nothing. */
+  /**
+   * How far its wall clock was ahead of ours when we heard it, the way of the message taken as
+   * nothing.
+   */
   readonly clockOffsetMs: number
   /** Monotonic. */
   readonly heardMs: number
@@ -49,7 +52,9 @@ const API_ADDRESSES_MAX = 32
 const DIGEST_BYTES_MAX = 64
 const KEY = 'self'
 
-/** What members say of themselves, over the soft state: what lists, status and leadership look at. */
+/**
+ * What members say of themselves, over the soft state: what lists, status and leadership look at.
+ */
 export class PresenceTopic {
   readonly #topic: OpenTopic<'presence'>
   readonly #clock: Clock

@@ -31,7 +31,9 @@ interface Owner {
   stream: number
   nextNumber: number
   isComplete: boolean
-  /** Some of its values were dropped for its silence: should it speak again, all of them are wanted. */
+  /**
+   * Some of its values were dropped for its silence: should it speak again, all of them are wanted.
+   */
   hasExpired: boolean
   heardMs: number
   readonly held: Map<string, Held>
@@ -39,7 +41,10 @@ interface Owner {
   readonly bytes: Map<string, number>
 }
 
-/** One whose clock was set back before it started is behind itself; after this much silence it is believed. */
+/**
+ * One whose clock was set back before it started is behind itself; after this much silence it is
+ * believed.
+ */
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
 

@@ -73,9 +73,9 @@ interface Topic<T> extends SoftReader {
 }
 
 /**
- * The soft state of this controller and, as far as it has heard, of the others. A peer gets everything when its link
- * comes to stand and what changes after that, in order; a lost batch shows as a gap in the numbers and is answered by
- * everything again. Lives on main; notes carry it.
+ * The soft state of this controller and, as far as it has heard, of the others. A peer gets
+ * everything when its link comes to stand and what changes after that, in order; a lost batch shows
+ * as a gap in the numbers and is answered by everything again. Lives on main; notes carry it.
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions

@@ -8,8 +8,8 @@ import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Position } from '../../raft/types.ts'
 
-// A state between two controllers, however it travels: its bytes in pieces, made into numbered and checked chunks by the
-// sender, and checked as such by the receiver.
+// A state between two controllers, however it travels: its bytes in pieces, made into numbered and
+// checked chunks by the sender, and checked as such by the receiver.
 
 export interface StatePiece {
   readonly data: Uint8Array<ArrayBuffer>
@@ -17,8 +17,9 @@ export interface StatePiece {
 }
 
 /**
- * The bytes of a store, of which each piece is a copy: a chunk of the store may be a view of bytes that are not ours to
- * keep or to give away. One piece is held back until the next is known, so that the last can be marked as such.
+ * The bytes of a store, of which each piece is a copy: a chunk of the store may be a view of bytes
+ * that are not ours to keep or to give away. One piece is held back until the next is known, so
+ * that the last can be marked as such.
  */
 export async function* statePieces(
   snapshot: Pick<StoreSnapshot, 'chunks'>,
@@ -42,7 +43,10 @@ export interface AnnouncedState {
   readonly configuration: Uint8Array
 }
 
-/** Numbers the pieces of one transfer; the first chunk announces what comes, and the last has the checksum of it all. */
+/**
+ * Numbers the pieces of one transfer; the first chunk announces what comes, and the last has the
+ * checksum of it all.
+ */
 export class ChunkMaker {
   readonly #hash = createHash('sha256')
   #next = 0

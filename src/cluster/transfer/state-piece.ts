@@ -5,8 +5,8 @@ import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
 import { crc32 } from 'node:zlib'
 import { Problem } from '../../lib/problems.ts'
 
-// The form in which release 0.1 reads out a state: a byte, 1 before the last piece, which then has the SHA-256 of them all
-// before its bytes.
+// The form in which release 0.1 reads out a state: a byte, 1 before the last piece, which then has
+// the SHA-256 of them all before its bytes.
 
 const HEAD_BYTES = 1
 const SHA256_BYTES = 32

@@ -7,7 +7,8 @@ const TIMEOUT_MS = 1500
 
 /**
  * @param address host:port; a name may stand for many addresses.
- * @param resolvers address:port of the DNS servers to ask first; the system's way when empty or when they do not know it.
+ * @param resolvers address:port of the DNS servers to ask first; the system's way when empty or
+ * when they do not know it.
  * @returns host:port with an IP address each; none when the name is not known now.
  */
 export async function resolveAddress(

@@ -33,8 +33,9 @@ const RESTING_MAX = 1000
 export const SEED_LIMITS = { addressesMax: 64 } as const
 
 /**
- * While members are out of reach, asks every address behind the seeds who is there: a TLS handshake, and nothing said. So a
- * cluster whose addresses have all changed finds itself by one name, without a quorum.
+ * While members are out of reach, asks every address behind the seeds who is there: a TLS
+ * handshake, and nothing said. So a cluster whose addresses have all changed finds itself by one
+ * name, without a quorum.
  */
 export class SeedFinder {
   readonly #options: SeedFinderOptions
@@ -87,7 +88,10 @@ export class SeedFinder {
   }
 }
 
-/** @returns null when nobody answers in time, or nobody that is a controller of this CA and trust domain. */
+/**
+ * @returns null when nobody answers in time, or nobody that is a controller of this CA and trust
+ * domain.
+ */
 async function whoIsAt(
   address: string,
   secureContext: SecureContext,

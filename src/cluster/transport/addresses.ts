@@ -31,8 +31,9 @@ export const CLAIM_LIMITS = {
 const DOMAIN = 'flotilla address claim 1'
 
 /**
- * Where members are reached. Who they are is known by their keys, so an address is only a hint: it is learned from the
- * member itself over mutual TLS or, signed by its pinned key, from anyone, and needs no quorum.
+ * Where members are reached. Who they are is known by their keys, so an address is only a hint: it
+ * is learned from the member itself over mutual TLS or, signed by its pinned key, from anyone, and
+ * needs no quorum.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
@@ -74,7 +75,10 @@ export class AddressBook {
     for (const id of [...this.#seen.keys()]) if (!members.has(id)) this.#seen.delete(id)
   }
 
-  /** @returns whether it is news: newer than what was known, and signed by the key in the member record. */
+  /**
+   * @returns whether it is news: newer than what was known, and signed by the key in the member
+   * record.
+   */
   take(claim: AddressClaim | undefined): boolean {
     if (claim === undefined || !isWellFormed(claim)) return false
     const known = claim.nodeId === this.#options.selfId ? this.#own : this.#claims.get(claim.nodeId)
@@ -98,8 +102,8 @@ export class AddressBook {
   }
 
   /**
-   * Where to dial, best first: where it was seen while nobody could reach it, what it claims, what the operator says, and
-   * its member record.
+   * Where to dial, best first: where it was seen while nobody could reach it, what it claims, what
+   * the operator says, and its member record.
    */
   addressesOf(id: NodeId): readonly string[] {
     const found = [
@@ -138,7 +142,10 @@ export class AddressBook {
     return claim
   }
 
-  /** What is signed names its purpose and the cluster, so that nothing else signed by that key can stand for it. */
+  /**
+   * What is signed names its purpose and the cluster, so that nothing else signed by that key can
+   * stand for it.
+   */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
     const prefix = Buffer.from(`${DOMAIN}\n${this.#options.clusterId}\n`)

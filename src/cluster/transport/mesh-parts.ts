@@ -34,7 +34,10 @@ export interface MeshOptions {
   readonly seeds?: readonly string[]
   /** address:port of the DNS servers that every name is asked of; the system's way when empty. */
   readonly resolvers?: readonly string[]
-  /** Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends again. */
+  /**
+   * Bytes of Raft frames that may wait for one peer. Beyond it they are dropped: the core sends
+   * again.
+   */
   readonly raftQueueBytesMax?: number
   readonly forwardQueueBytesMax?: number
   /** A peer silent for longer counts as disconnected. */

@@ -9,6 +9,34 @@ const TOLD_MAX = 1000
 /** gRPC writes into some of its errors when they were made, so that no two are alike. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
+/** What gRPC puts around the reason of a failure: its status, and what was tried. */
+const AROUND_REASON = [/^\d{1,2} [A-Z_]+: /, /No connection established\. Last error: (Error: )?/]
+const AFTER_REASON = /\.? Resolution note: ?$/
+const systemWords: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EHOSTUNREACH: 'host unreachable',
+  ENETUNREACH: 'network unreachable',
+  ETIMEDOUT: 'timed out',
+}
+
+const caWords = /issuer certificate|self-signed certificate|unable to verify/
+
+/**
+ * @returns the reason in an error of gRPC, without what is the same in each; `address` is in the
+ * line already.
+ */
+export function plainReason(reason: string, address: string): string {
+  const bare = AROUND_REASON.reduce((text, around) => text.replace(around, ''), reason)
+    .replace(AFTER_REASON, '')
+    .replaceAll(TIME_IN_TEXT, '')
+    .replace(` ${address}`, '')
+  const named = bare.replace(/^(?:connect|read) (E[A-Z]+)$/, (whole, code: string) => {
+    return systemWords[code] ?? whole
+  })
+  return caWords.test(named) ? `its certificate is of another CA (${named})` : named
+}
+
 /** What an operator is told of peers: each thing once, or once in a while. */
 export class MeshReports {
   readonly #clock: Clock
@@ -34,7 +62,7 @@ export class MeshReports {
   }
 
   unreachable(id: NodeId, address: string, reason: string): void {
-    const because = reason.replaceAll(TIME_IN_TEXT, '')
+    const because = plainReason(reason, address)
     const key = `${id} ${because.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
     this.#log.warn({ peer: id, address }, `no connection to ${id} at ${address}: ${because}`)

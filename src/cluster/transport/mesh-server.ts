@@ -20,7 +20,10 @@ export interface MeshServerParts {
   readonly selfId: NodeId
   readonly hello: () => Hello
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
-  /** As `judge`, and whether a caller that has just said Hello may be let in after all that it said before. */
+  /**
+   * As `judge`, and whether a caller that has just said Hello may be let in after all that it said
+   * before.
+   */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
   /** Of the newest configuration known to be committed: told to those who are refused. */
   readonly configurationIndex: () => Index
@@ -58,7 +61,10 @@ interface Inbound {
   isOver: boolean
 }
 
-/** The streams that peers dial to this member. A peer has one of a kind; a newer one replaces the older. */
+/**
+ * The streams that peers dial to this member. A peer has one of a kind; a newer one replaces the
+ * older.
+ */
 export class MeshServer {
   readonly #parts: MeshServerParts
   readonly #server: Server
@@ -114,7 +120,10 @@ export class MeshServer {
     return this.#bound.forward.get(id)?.leafDer ?? null
   }
 
-  /** Answers on the stream that the peer dialled. @returns false when it has none or its queue is full. */
+  /**
+   * Answers on the stream that the peer dialled.
+   * @returns false when it has none or its queue is full.
+   */
   answer(to: NodeId, frame: Uint8Array, queueBytesMax: number): boolean {
     return this.#bound.forward.get(to)?.out.write(frame, queueBytesMax) ?? false
   }

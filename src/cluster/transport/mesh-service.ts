@@ -6,7 +6,10 @@ import type { ChannelOptions, MethodDefinition } from '@grpc/grpc-js'
 
 import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
 
-/** The largest frame either side takes: one entry of the largest size, and room for what is around it. */
+/**
+ * The largest frame either side takes: one entry of the largest size, and room for what is around
+ * it.
+ */
 export const FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
 
 /** HTTP/2 window of a stream, so that one round trip carries a whole batch of entries. */
@@ -19,7 +22,10 @@ export interface MeshIdentity {
   readonly caPem: string
 }
 
-/** Frames are encoded and decoded by the mesh itself: it counts their bytes and answers for malformed ones. */
+/**
+ * Frames are encoded and decoded by the mesh itself: it counts their bytes and answers for
+ * malformed ones.
+ */
 type FrameMethod = MethodDefinition<Buffer, Buffer>
 
 function frameMethod(name: string, isStream: boolean): FrameMethod {
@@ -61,7 +67,8 @@ export const clientOptions: ChannelOptions = {
   // A link owns its connection: another link's proof of identity must not stand for it.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_http_proxy': 0,
-  // Sent as TLS server name in place of the host, which may be an IP address and is not what is verified.
+  // Sent as TLS server name in place of the host, which may be an IP address and is not what is
+  // verified.
   'grpc.ssl_target_name_override': 'mesh.flotilla',
   'grpc.enable_retries': 0,
   'grpc.service_config_disable_resolution': 1,
@@ -70,7 +77,10 @@ export const clientOptions: ChannelOptions = {
   'grpc-node.flow_control_window': STREAM_WINDOW_BYTES,
 }
 
-/** TLS 1.3 and nothing older: no renegotiation, no static key exchange, the client's certificate encrypted. */
+/**
+ * TLS 1.3 and nothing older: no renegotiation, no static key exchange, the client's certificate
+ * encrypted.
+ */
 export function meshSecureContext(identity: MeshIdentity): SecureContext {
   return createSecureContext({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
 }
@@ -80,8 +90,8 @@ function contextOptions(identity: MeshIdentity): { ca: string; cert: string; key
 }
 
 /**
- * gRPC's own factory leaves the TLS version to the platform and the peer's certificate optional in part; here both
- * are said out loud.
+ * gRPC's own factory leaves the TLS version to the platform and the peer's certificate optional in
+ * part; here both are said out loud.
  */
 export class MeshServerCredentials extends ServerCredentials {
   constructor(identity: MeshIdentity) {

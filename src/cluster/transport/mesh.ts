@@ -44,8 +44,8 @@ const WATCH_MS = 250
 const URGENT_BYTES = 1024 * 1024
 
 /**
- * The connections among members: each dials every other and keeps one stream for Raft and one for forwarding. As a
- * {@link Transport} it is lossy and never waits.
+ * The connections among members: each dials every other and keeps one stream for Raft and one for
+ * forwarding. As a {@link Transport} it is lossy and never waits.
  */
 export class Mesh implements Transport {
   readonly #options: MeshOptions
@@ -145,7 +145,10 @@ export class Mesh implements Transport {
     return bytes
   }
 
-  /** Who may be on the mesh from now on: streams of anyone else end at once. Also when only their addresses changed. */
+  /**
+   * Who may be on the mesh from now on: streams of anyone else end at once. Also when only their
+   * addresses changed.
+   */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
     this.#roster = rosterOf(this.#options, members)
     this.#configurationIndex = configurationIndex
@@ -213,8 +216,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Answers on the stream that the peer dialled. When it cannot be sent that stream is ended, so that the peer learns
-   * that what it waits for will not come.
+   * Answers on the stream that the peer dialled. When it cannot be sent that stream is ended, so
+   * that the peer learns that what it waits for will not come.
    */
   answer(to: NodeId, frame: ForwardFrame['frame']): void {
     if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
@@ -319,7 +322,10 @@ export class Mesh implements Transport {
     return verdict
   }
 
-  /** All but a pre-vote wait until their term is durable (raft/effects.ts), so each bears witness to it. */
+  /**
+   * All but a pre-vote wait until their term is durable (raft/effects.ts), so each bears witness to
+   * it.
+   */
   #noteTerm(from: NodeId, message: Message): void {
     const isPreVote =
       (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre

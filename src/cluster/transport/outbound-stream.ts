@@ -4,8 +4,8 @@ interface FrameWriter {
 }
 
 /**
- * Counts the bytes handed to a stream and not yet taken by its connection, and refuses beyond a cap: a slow peer costs
- * bounded memory, and its sender learns at once.
+ * Counts the bytes handed to a stream and not yet taken by its connection, and refuses beyond a
+ * cap: a slow peer costs bounded memory, and its sender learns at once.
  */
 export class OutboundStream {
   readonly #writer: FrameWriter
@@ -19,7 +19,10 @@ export class OutboundStream {
     return this.#queuedBytes
   }
 
-  /** @returns false when the frame does not fit under `bytesMax` beside what waits; nothing was sent then. */
+  /**
+   * @returns false when the frame does not fit under `bytesMax` beside what waits; nothing was sent
+   * then.
+   */
   write(frame: Uint8Array, bytesMax: number): boolean {
     if (this.#queuedBytes + frame.length > bytesMax) return false
     this.#queuedBytes += frame.length

@@ -7,6 +7,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { clientOptions, meshSecureContext, meshService } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
+import { plainReason } from './mesh-reports.ts'
 import { problemOf } from './peer-rpc.ts'
 
 export interface PeerAnswer {
@@ -16,8 +17,9 @@ export interface PeerAnswer {
 }
 
 /**
- * One request to the controller at an address, outside any standing link: the way of a controller that is no member yet.
- * The callee proves a controller's certificate of the same CA and trust domain; who it is is up to the caller to judge.
+ * One request to the controller at an address, outside any standing link: the way of a controller
+ * that is no member yet. The callee proves a controller's certificate of the same CA and trust
+ * domain; who it is is up to the caller to judge.
  * @param address host:port of the mesh.
  * @throws {Problem} what the callee answered, or PEER_UNREACHABLE with the reason.
  */
@@ -71,7 +73,8 @@ export async function callPeerOnce(options: {
   } catch (error) {
     if (error instanceof Problem) throw error
     const because = error instanceof Error ? error.message : String(error)
-    throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${because.slice(0, 300)}` })
+    const reason = plainReason(because.slice(0, 300), address)
+    throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${reason}` })
   } finally {
     client.close()
   }

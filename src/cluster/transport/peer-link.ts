@@ -48,7 +48,9 @@ export interface PeerLinkParts {
 
 type FrameStream = ClientDuplexStream<Buffer, Buffer>
 
-/** One connection with its two streams, from dialling to its end; a link makes one after the other. */
+/**
+ * One connection with its two streams, from dialling to its end; a link makes one after the other.
+ */
 interface Attempt {
   readonly address: string
   /** What was dialled for it. */
@@ -67,8 +69,9 @@ interface Attempt {
 }
 
 /**
- * The streams that this member dials to one peer: Raft messages go out on one, proposals, reads and presence on the
- * other. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two streams live and die together.
+ * The streams that this member dials to one peer: Raft messages go out on one, proposals, reads and
+ * presence on the other. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two
+ * streams live and die together.
  */
 export class PeerLink {
   readonly peerId: NodeId
@@ -78,7 +81,10 @@ export class PeerLink {
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
-  /** A name that is being resolved, to be dialled after that; counted, as a later one takes its place. */
+  /**
+   * A name that is being resolved, to be dialled after that; counted, as a later one takes its
+   * place.
+   */
   #resolving: number | null = null
   #resolved = 0
   #failures = 0
@@ -147,7 +153,9 @@ export class PeerLink {
     this.#dial()
   }
 
-  /** Stops once all that was handed over has left, or soon: a peer that is let go still hears why. */
+  /**
+   * Stops once all that was handed over has left, or soon: a peer that is let go still hears why.
+   */
   drain(): void {
     const attempt = this.#attempt
     if (attempt?.isReady !== true) {
@@ -171,7 +179,10 @@ export class PeerLink {
     this.#dial()
   }
 
-  /** The roster has changed: a standing connection that it no longer bears out ends, and another attempt follows. */
+  /**
+   * The roster has changed: a standing connection that it no longer bears out ends, and another
+   * attempt follows.
+   */
   judgeAgain(): void {
     const attempt = this.#attempt
     if (attempt?.isReady !== true) return

@@ -25,7 +25,10 @@ type PeerCommand = Extract<HostCommand, { type: 'note' | 'call' | 'answerCall' }
 
 /** Calls of one peer, and of all strangers together, that main works on at a time. */
 const SERVED_MAX = 64
-/** Calls of main that are remembered: more than it has under way at a time, as those that it gave up are not told. */
+/**
+ * Calls of main that are remembered: more than it has under way at a time, as those that it gave up
+ * are not told.
+ */
 const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
 

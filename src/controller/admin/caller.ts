@@ -9,7 +9,10 @@ export interface AdminCaller {
   readonly name: string
 }
 
-/** A header of requests at the admin socket, looked at nowhere else: `1000 alice`, the uid and the name of who asks. */
+/**
+ * A header of requests at the admin socket, looked at nowhere else: `1000 alice`, the uid and the
+ * name of who asks.
+ */
 export const CALLER_HEADER = 'flotilla-caller'
 
 const CALLER = /^(\d{1,10}) (.*)$/
@@ -37,9 +40,10 @@ function ownName(): string {
 }
 
 /**
- * The actor of what is asked at the admin socket. Only two users can open a socket of mode 0600: the one that the controller
- * runs as, and root. The program that asks says which of the two it is; whatever else it says counts as the controller's
- * user. Node cannot ask the kernel (SO_PEERCRED), so between those two, both of whom may do everything here, it is a word.
+ * The actor of what is asked at the admin socket. Only two users can open a socket of mode 0600:
+ * the one that the controller runs as, and root. The program that asks says which of the two it is;
+ * whatever else it says counts as the controller's user. Node cannot ask the kernel (SO_PEERCRED),
+ * so between those two, both of whom may do everything here, it is a word.
  */
 export function actorAt(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []

@@ -27,7 +27,13 @@ import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
 import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
-import type { IssuedCertificate, IssueRequest, PkiControl } from '../../ports/pki-control.ts'
+import type {
+  CertificatesInForce,
+  IssuedCertificate,
+  IssueRequest,
+  PkiControl,
+  ServerCertificateInForce,
+} from '../../ports/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -36,6 +42,10 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 export interface PkiControlParts {
   readonly renewer: CertificateRenewer
+  /** Of other authorities. */
+  readonly serverCertificates: () => readonly ServerCertificateInForce[]
+  /** Reads all files again. @throws {CertificateError | SecretFileError} */
+  readonly reload: () => Promise<void>
   readonly trustDomain: string
   readonly clock: Clock
   /** The issuing authority of the cluster in force; null as long as it is not known here. */
@@ -50,15 +60,18 @@ export interface PkiControlParts {
 /** What operators ask a running controller about certificates. */
 export function pkiControl(parts: PkiControlParts): PkiControl {
   const { renewer, actions } = parts
+  const view = (): CertificatesInForce => {
+    return { ...renewer.view(), serverCertificates: parts.serverCertificates() }
+  }
   return {
-    view: () => renewer.view(),
+    view,
     renew: noted(actions, 'certificate-renew', async () => {
       await renewer.renew()
-      return renewer.view()
+      return view()
     }),
     reload: noted(actions, 'certificate-reload', async () => {
-      await renewer.reload()
-      return renewer.view()
+      await parts.reload()
+      return view()
     }),
     // Another authority: nothing is done before the log says who wants it.
     installIssuing: (given, by) =>
@@ -84,7 +97,10 @@ function noted<T>(
   }
 }
 
-/** What is wrong with a certificate or file is a refusal like any other, not a mistake of this program. */
+/**
+ * What is wrong with a certificate or file is a refusal like any other, not a mistake of this
+ * program.
+ */
 async function explained<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run()
@@ -117,7 +133,10 @@ async function installIssuing(
   return { notAfterMs: next.notAfterMs, formerNotAfterMs: before.notAfterMs }
 }
 
-/** A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its SPIFFE id is that of no controller and no identity. */
+/**
+ * A leaf for somebody outside of the cluster, signed once the log says who wants it for whom. Its
+ * SPIFFE id is that of no controller and no identity.
+ */
 async function issue(
   parts: PkiControlParts,
   request: IssueRequest,
@@ -141,7 +160,10 @@ async function issue(
   return { certificatePem, notAfterMs: validity.notAfterMs }
 }
 
-/** For a member that has been away so long that its certificate ended, and that cannot get in to renew it. */
+/**
+ * For a member that has been away so long that its certificate ended, and that cannot get in to
+ * renew it.
+ */
 async function renewMember(
   parts: PkiControlParts,
   givenPem: string,
@@ -170,7 +192,9 @@ async function renewMember(
   return { id, certificatePem, notAfterMs: validity.notAfterMs }
 }
 
-/** The names in it are signed again unseen, so they must have been signed by this cluster before. */
+/**
+ * The names in it are signed again unseen, so they must have been signed by this cluster before.
+ */
 function checkOwnIssue(
   { renewer, clock }: PkiControlParts,
   chain: readonly [Certificate, ...Certificate[]],

@@ -2,8 +2,9 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The admin socket of a controller: HTTP over a unix socket in its data folder. Who may open the socket (mode 0600: the user
- * that runs the controller, and root) may ask for everything that is offered anywhere, without a session.
+ * The admin socket of a controller: HTTP over a unix socket in its data folder. Who may open the
+ * socket (mode 0600: the user that runs the controller, and root) may ask for everything that is
+ * offered anywhere, without a session.
  */
 export const ADMIN_SOCKET_NAME = 'admin.sock'
 
@@ -17,8 +18,9 @@ export interface SocketAddress {
 }
 
 /**
- * The admin socket of a data folder. A folder too deep for a socket's path is gone through by an open handle, so that
- * the socket still lies, and is protected, where everything else of the controller does.
+ * The admin socket of a data folder. A folder too deep for a socket's path is gone through by an
+ * open handle, so that the socket still lies, and is protected, where everything else of the
+ * controller does.
  */
 export function adminSocketAddress(dataFolder: string): SocketAddress {
   const path = join(dataFolder, ADMIN_SOCKET_NAME)

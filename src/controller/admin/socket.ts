@@ -30,7 +30,8 @@ export class AdminSocket {
   }
 
   /**
-   * The caller must own the data folder (hold its lock): a socket left by a process that was killed is removed.
+   * The caller must own the data folder (hold its lock): a socket left by a process that was killed
+   * is removed.
    * @param version of this program, for clients of another one.
    * @throws the error of listening.
    */

@@ -56,7 +56,9 @@ async function listed(folder: ControlParts['folder']): Promise<ScheduledBackups>
   }
 }
 
-/** The bytes, and what came of them, whether they are read to the end, to some point or not at all. */
+/**
+ * The bytes, and what came of them, whether they are read to the end, to some point or not at all.
+ */
 async function handedOut(
   parts: ControlParts,
   taken: TakenBackup,
@@ -77,7 +79,10 @@ async function handedOut(
   return begun
 }
 
-/** With the secrets goes all that the cluster is trusted by: nothing is handed out before the log says who asked. */
+/**
+ * With the secrets goes all that the cluster is trusted by: nothing is handed out before the log
+ * says who asked.
+ */
 async function tell(
   { actions, ...parts }: ControlParts,
   wish: BackupWish,
@@ -93,7 +98,7 @@ function actionOf(
   { cluster }: Pick<BackupParts, 'cluster'>,
   { recipient, hasSecrets }: BackupWish,
 ): Omit<ClusterAction, 'outcome'> {
-  const manner = recipient === null ? 'in the clear' : 'encrypted'
+  const manner = recipient === null ? 'unencrypted' : 'encrypted'
   const reason = `${hasSecrets ? 'with' : 'without'} secrets, ${manner}`
   return { action: 'backup', target: cluster.selfId, reason }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 
 import { writeNewBackup } from '../../backup/files.ts'
 import { syncFolder } from '../../pki/key-file.ts'
+import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/
 
@@ -13,7 +14,10 @@ export interface NamedBackup {
   readonly takenAtMs: number
 }
 
-/** The backups that one controller has written by itself, in a folder that others may write to as well. */
+/**
+ * The backups that one controller has written by itself, in a folder that others may write to as
+ * well.
+ */
 export class BackupFolder {
   readonly #folder: string
   readonly #own: RegExp
@@ -34,6 +38,10 @@ export class BackupFolder {
     this.#freeBytesMin = options.freeBytesMin
   }
 
+  get path(): string {
+    return this.#folder
+  }
+
   /** The newest first. @throws the file system's error. */
   async list(): Promise<readonly NamedBackup[]> {
     const found = (await readdir(this.#folder)).flatMap((name): NamedBackup[] => {
@@ -43,7 +51,10 @@ export class BackupFolder {
     return found.sort((a, b) => b.takenAtMs - a.takenAtMs || (a.name < b.name ? 1 : -1))
   }
 
-  /** @returns the path of the backup. @throws the file system's error, or what the bytes throw; nothing is left then. */
+  /**
+   * @returns the path of the backup.
+   * @throws the file system's error, or what the bytes throw; nothing is left then.
+   */
   async write(
     { takenAtMs, index }: { readonly takenAtMs: number; readonly index: number },
     bytes: AsyncIterable<Uint8Array>,
@@ -72,11 +83,7 @@ export class BackupFolder {
   }
 
   async #requireSpace(): Promise<void> {
-    const { bavail, bsize } = await statfs(this.#folder)
-    if (bavail * bsize >= this.#freeBytesMin) return
-    throw new Error(
-      `${this.#folder} has ${bavail * bsize} bytes left, ${this.#freeBytesMin} must stay free`,
-    )
+    requireFreeSpace(this.#folder, await statfs(this.#folder), this.#freeBytesMin)
   }
 }
 

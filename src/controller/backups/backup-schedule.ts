@@ -5,10 +5,10 @@ import type { BackupRecipient } from '../../backup/encryption.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
-import { sentenceOf } from '../failure.ts'
+import { operatorFailure, sentenceOf } from '../failure.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { runHook } from './hook.ts'
-import type { Hook } from './hook.ts'
+import type { Hook } from '../run-program.ts'
 import { bytesOf, takeBackup } from './take-backup.ts'
 import type { BackupParts, TakenBackup } from './take-backup.ts'
 
@@ -30,7 +30,10 @@ export interface ScheduleParts {
   readonly log: Logger
 }
 
-/** Takes backups by itself, keeps the newest and has each brought elsewhere. What fails raises an alarm and is tried again. */
+/**
+ * Takes backups by itself, keeps the newest and has each brought elsewhere. What fails raises an
+ * alarm and is tried again.
+ */
 export class BackupSchedule {
   readonly #parts: ScheduleParts
   readonly #stop = new AbortController()
@@ -82,7 +85,10 @@ export class BackupSchedule {
     this.#dueAtMs = clock.nowMs() + (isDone ? everyMs : Math.min(everyMs, RETRY_MS_MAX))
   }
 
-  /** A restart takes none before its time; a folder that cannot be read is told of by the backup itself. */
+  /**
+   * A restart takes none before its time; a folder that cannot be read is told of by the backup
+   * itself.
+   */
   async #firstDueMs(): Promise<number> {
     const { folder, everyMs } = this.#parts
     const [newest] = await folder.list().catch(() => [])
@@ -103,7 +109,7 @@ export class BackupSchedule {
       return true
     } catch (error) {
       if (this.#stop.signal.aborted) return false
-      alarms.raise('BACKUP_FAILED', { fault: sentenceOf(error) })
+      alarms.raise('BACKUP_FAILED', { fault: this.#faultOf(error) })
       return false
     }
   }
@@ -141,6 +147,13 @@ export class BackupSchedule {
       log.warn({ code }, 'no leader; backing up the state applied here')
       return await takeBackup(backups, { ...wish, isLinearizable: false })
     }
+  }
+
+  /** The file system does not always name the folder, and never what to do. */
+  #faultOf(error: unknown): string {
+    const told = operatorFailure(error)
+    const isOfSystem = told !== error && told instanceof Error
+    return isOfSystem ? `${this.#parts.folder.path}: ${told.message}` : sentenceOf(error)
   }
 
   async #recipient(): Promise<BackupRecipient> {

@@ -15,7 +15,10 @@ import { restoreControl } from './restore-control.ts'
 export interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl
-  /** When the newest one was taken here by the schedule, UTC ms; 0: none was. null: there is no schedule. */
+  /**
+   * When the newest one was taken here by the schedule, UTC ms; 0: none was. null: there is no
+   * schedule.
+   */
   readonly lastTakenMs: () => number | null
   /** Begins to take them by itself, where the configuration says so. */
   start(): void

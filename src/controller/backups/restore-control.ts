@@ -32,7 +32,10 @@ const RETRY_MS = 500
 const RETRIES_MAX = 60
 const APPLIED_POLL_MS = 100
 const APPLIED_MS_MAX = 60_000
-/** What a new leader, or a moment, puts right. Each command of a restore takes effect once, however often it is proposed. */
+/**
+ * What a new leader, or a moment, puts right. Each command of a restore takes effect once, however
+ * often it is proposed.
+ */
 const passing: ReadonlySet<ProblemCode> = new Set([
   'CLUSTER_NO_LEADER',
   'OUTCOME_UNKNOWN',
@@ -67,13 +70,13 @@ function requireReady(parts: RestoreParts): void {
   const level = levelOfKind(CommandKind.RESTORE_END)
   if (cluster.featureLevel < level) {
     throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
-      detail: `a restore into the running cluster needs feature level ${level} and level ${cluster.featureLevel} is in force; run this release on every controller first`,
+      detail: `a restore into the running cluster needs feature level ${level}, the cluster is at ${cluster.featureLevel}; upgrade every controller to this release first`,
     })
   }
   const away = voters(cluster).filter(({ connected, vitals }) => !connected || vitals?.isFailing)
   if (away.length === 0) return
   throw new Problem('RESTORE_REFUSED', {
-    detail: `${away.map(({ id }) => id).join(', ')} cannot be reached; start or remove what is away, so that every controller takes the same step`,
+    detail: `unreachable: ${away.map(({ id }) => id).join(', ')}; start or remove first, as every controller takes part in a restore`,
   })
 }
 

@@ -7,8 +7,8 @@ import type { BackupParts } from './take-backup.ts'
 const FACTORS_MAX = 64
 
 /**
- * Encrypts second factors of a backup whose key this cluster does not hold. Whoever asks has the key of the backup, and with it
- * what is in them.
+ * Encrypts second factors of a backup whose key this cluster does not hold. Whoever asks has the
+ * key of the backup, and with it what is in them.
  * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here; COULD_NOT_VALIDATE.
  */
 export async function sealFactors(
@@ -24,7 +24,7 @@ export async function sealFactors(
     .find(({ name, overlapEndsAtMs }) => name === 'factorKey' && overlapEndsAtMs === null)
   if (key === undefined) {
     throw new Problem('CLUSTER_NO_LEADER', {
-      detail: 'this controller does not hold the key of second factors yet; try again in a moment',
+      detail: 'this controller does not have the key of second factors yet; retry in a moment',
     })
   }
   const { clusterId } = cluster

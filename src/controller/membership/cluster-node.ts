@@ -123,7 +123,7 @@ function tellRepairs({ cutBytes, repair }: StartedHost, { log }: ControllerParts
   const { finding, ...fields } = repair
   log.error(
     fields,
-    `${finding}: log restarted after the applied state; missing entries will be re-replicated`,
+    `${finding}; the log restarts after the applied state, and peers send the missing entries`,
   )
 }
 

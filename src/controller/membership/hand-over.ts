@@ -6,7 +6,10 @@ import { systemClock } from '../../lib/clock.ts'
 const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
 
-/** Before a stop: whoever leads hands leadership over, if anybody can take it, and waits until it is taken. */
+/**
+ * Before a stop: whoever leads hands leadership over, if anybody can take it, and waits until it is
+ * taken.
+ */
 export async function handOverLeadership(
   clusterNode: ClusterNode,
   log: Pick<Logger, 'warn'>,

@@ -24,7 +24,7 @@ import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import { watchLeadership } from './leadership.ts'
 import type { Releases } from '../releases.ts'
-import type { Credentials } from '../start/check.ts'
+import type { Credentials } from '../start/check-certificates.ts'
 import { programVersion } from '../version.ts'
 
 /** For each member that is asked to let this controller in; it takes a commit or two. */
@@ -43,7 +43,10 @@ export interface MembershipParts {
   readonly onAnswer: (answer: EntryAnswer) => void
 }
 
-/** Begins to look after who is a member, who leads, and that this controller is let in where it is not. */
+/**
+ * Begins to look after who is a member, who leads, and that this controller is let in where it is
+ * not.
+ */
 export function startMembership(parts: MembershipParts): {
   readonly management: MemberManagement
   readonly entrance: RejoinLoop

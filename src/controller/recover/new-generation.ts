@@ -9,9 +9,10 @@ import { writeRosterFile } from '../../store/roster-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
 
 /**
- * Lets a data folder go on as the only member, in a new generation: an entry in a new term with that configuration is added
- * to its log, and all before it is committed with it. The caller holds the lock. The generation comes first: a crash before the
- * entry leaves a folder that finds no majority, and the same call begins again.
+ * Lets a data folder go on as the only member, in a new generation: an entry in a new term with
+ * that configuration is added to its log, and all before it is committed with it. The caller holds
+ * the lock. The generation comes first: a crash before the entry leaves a folder that finds no
+ * majority, and the same call begins again.
  * @throws {StoreError}
  */
 export function beginGeneration(
@@ -23,7 +24,8 @@ export function beginGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // What is damaged is cut off, as the operator has accepted; the others that it would wait for are given up.
+  // What is damaged is cut off, as the operator has accepted; the others that it would wait for are
+  // given up.
   const { restored, disk } = openLog(dataFolder, {
     ...{ statePosition, stateCameBySnapshot, hasOtherVoters: true },
   })

@@ -18,7 +18,8 @@ export type PlannedRecovery =
   | { readonly ok: false; readonly because: string; readonly isWaivable: boolean }
 
 /**
- * Judges whether a cluster that has lost its majority may begin anew from one of those that are left.
+ * Judges whether a cluster that has lost its majority may begin anew from one of those that are
+ * left.
  * @param own where it would begin.
  * @param others what was read of the other data folders that are left.
  */
@@ -124,10 +125,13 @@ function warningsOf(
   const warnings = [
     `writes that were acknowledged after ${at} (${placeOf(own.last)}) and are on ${unseen.length === 0 ? 'none of the survivors' : `${unseen.join(', ')} alone`} are lost`,
   ]
+  warnings.push(
+    `nobody answers at the addresses of ${givenUp.join(', ')}; if one of them runs, or is recovered elsewhere, there will be two clusters`,
+  )
   const open = own.last.index - own.commit
   if (open > 0) {
     warnings.push(
-      `${open} entries after index ${own.commit} may be uncommitted; they are kept and take effect, even if their callers got no response`,
+      `entries after index ${own.commit} (${open}) may be uncommitted; they are kept and take effect, even if their callers got no response`,
     )
   }
   if (unseen.length > 0) {

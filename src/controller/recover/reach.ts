@@ -3,14 +3,15 @@ import { connect } from 'node:tls'
 import { resolveAddress } from '../../cluster/transport/addresses-names.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
-import type { Credentials } from '../start/check.ts'
+import type { Credentials } from '../start/check-certificates.ts'
 import type { SurvivorMember } from './survivor.ts'
 
 const ANSWER_MS = 3_000
 const ADDRESSES_MAX = 16
 
 /**
- * Which of the members run, as far as they can be reached: a TLS handshake that proves the member's name.
+ * Which of the members run, as far as they can be reached: a TLS handshake that proves the member's
+ * name.
  * @returns a name with its address each.
  */
 export async function whoAnswers(

@@ -4,7 +4,10 @@ import type { Survivor, SurvivorMember } from './survivor.ts'
 const MEMBERS_MAX = 256
 const TEXT_MAX = 1024
 
-/** Facts of a survivor that came as JSON. @throws {Error} that names the field that is not as it must be. */
+/**
+ * Facts of a survivor that came as JSON.
+ * @throws {Error} that names the field that is not as it must be.
+ */
 export function survivorOf(value: unknown): Survivor {
   const found = objectIn(value, 'the file')
   const count = (key: string): number => countIn(found, key)

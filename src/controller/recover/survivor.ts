@@ -10,7 +10,10 @@ import { LevelStateStore } from '../../store/level-state-store.ts'
 import { readRosterFile } from '../../store/roster-file.ts'
 import { membersOfRoster } from '../start/known-voters.ts'
 
-/** What one data folder can tell of the cluster that it belonged to; no secrets, so it may travel as a file. */
+/**
+ * What one data folder can tell of the cluster that it belonged to; no secrets, so it may travel as
+ * a file.
+ */
 export interface Survivor {
   readonly id: string
   readonly clusterId: string

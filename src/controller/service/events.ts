@@ -24,7 +24,10 @@ export function openEvents(
   })
 }
 
-/** Tells of the cluster from here on, and writes to where the configuration says. @returns the way to end it. */
+/**
+ * Tells of the cluster from here on, and writes to where the configuration says.
+ * @returns the way to end it.
+ */
 export function startEvents(
   events: Events,
   clusterNode: ClusterNode,

@@ -4,7 +4,10 @@ import type { Terminator } from '../../entities/terminator.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import type { Host, HostedService, Hosts } from '../../ports/hosts.ts'
 
-/** What it costs at least to enter a router: a way of fewer routers is preferred to one of as much latency. */
+/**
+ * What it costs at least to enter a router: a way of fewer routers is preferred to one of as much
+ * latency.
+ */
 const ROUTER_COST_MIN = 10
 
 /** Terminators as circuits are laid to them, by the records. */

@@ -38,7 +38,10 @@ export function networkAuthoritiesOf(
   }
 }
 
-/** Tokens that others than the controllers read are signed by the key of this one, and verified by those of all members. */
+/**
+ * Tokens that others than the controllers read are signed by the key of this one, and verified by
+ * those of all members.
+ */
 export function jwtSignerOf(
   clusterNode: Pick<ClusterNode, 'members' | 'configuration'>,
   privateKeyPem: string,

@@ -1,14 +1,22 @@
 import type { Server as HttpsServer } from 'node:https'
+import type { SecureContext, TlsOptions } from 'node:tls'
 
 import type { Api } from '../../api/server.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/names.ts'
-import type { Credentials } from '../start/check.ts'
+import type { Credentials } from '../start/check-certificates.ts'
 import { apisOf } from '../settings.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
+
+/** Which certificate a client is shown that asks for a name; null: that of the controller. */
+export type CertificatesByName = (name: string) => SecureContext | null
+
+function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallback']> {
+  return (name, done) => done(null, byName(name) ?? undefined)
+}
 
 /** The HTTPS listeners of the configuration's `web` list. */
 export class Listeners {
@@ -20,12 +28,14 @@ export class Listeners {
     api: Api,
     { web }: ControllerConfig,
     credentials: Credentials,
+    byName: CertificatesByName | null = null,
   ): Promise<Listeners> {
     const listeners = new Listeners()
     const https = {
       ...listenerTls,
       cert: credentials.certificatePem,
       key: credentials.privateKeyPem,
+      ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
     }
     try {
       for (const { bind, apis } of web) {
@@ -47,7 +57,10 @@ export class Listeners {
     return listeners
   }
 
-  /** New connections get this certificate; standing ones, and the requests on them, go on as they are. */
+  /**
+   * New connections get this certificate; standing ones, and the requests on them, go on as they
+   * are.
+   */
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
       // Sets all options of the context anew: those left out fall back to defaults.

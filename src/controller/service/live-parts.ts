@@ -29,7 +29,10 @@ export interface LiveSources {
   readonly log: EnforcerParts['logger']
 }
 
-/** What the API is built from that is live rather than kept. Called once, as it opens topics of the soft state. */
+/**
+ * What the API is built from that is live rather than kept. Called once, as it opens topics of the
+ * soft state.
+ */
 export function openLiveParts({
   config,
   clusterNode,

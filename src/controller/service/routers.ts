@@ -58,8 +58,9 @@ export interface RouterParts {
 const DRAWS = 2 ** 32
 
 /**
- * What a controller is to routers: the channels of those that are connected here, and what is known of them. Which routers
- * are connected is shown on every controller, whether any can connect there or not.
+ * What a controller is to routers: the channels of those that are connected here, and what is known
+ * of them. Which routers are connected is shown on every controller, whether any can connect there
+ * or not.
  */
 export class RouterService {
   readonly links: LinkTable
@@ -214,7 +215,10 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
   }
 }
 
-/** By the record of the router alone, as it is asked on every controller of routers that are connected to others. */
+/**
+ * By the record of the router alone, as it is asked on every controller of routers that are
+ * connected to others.
+ */
 export function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get<Router>('router', routerId)
@@ -235,7 +239,10 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
   return { id, clusterId, version }
 }
 
-/** Who may connect, and for how long: by the record alone, whatever else is asked of the router later. */
+/**
+ * Who may connect, and for how long: by the record alone, whatever else is asked of the router
+ * later.
+ */
 export function gateOf({
   machine,
   authorities,
@@ -245,7 +252,7 @@ export function gateOf({
     admit: (socket) => {
       if (isOut()) return { ok: false, reason: 'this controller is out of service' }
       const chain = peerChainOf(socket)
-      if (chain === null) return { ok: false, reason: 'no certificate was shown' }
+      if (chain === null) return { ok: false, reason: 'no certificate was presented' }
       const judged = judgeRouter({ state: machine, authorities, clock: systemClock }, chain)
       if (!judged.ok) return judged
       const { id, name, isEdge, certPem } = judged.router

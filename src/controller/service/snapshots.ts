@@ -4,7 +4,10 @@ import { systemClock } from '../../lib/clock.ts'
 import { SnapshotFiles } from '../../store/snapshot-files.ts'
 import type { SnapshotFilesParts } from '../../store/snapshot-files.ts'
 
-/** The snapshots in the data folder, whose lock the caller holds; what a killed process has left of one is gone then. */
+/**
+ * The snapshots in the data folder, whose lock the caller holds; what a killed process has left of
+ * one is gone then.
+ */
 export async function openSnapshots(
   config: ControllerConfig,
   log: Logger,

@@ -15,8 +15,9 @@ export interface SettledParts {
 }
 
 /**
- * Whether a controller has come as far as its own membership: its state then holds all that was there when it was let
- * in. Before, it would answer from an empty state that a user is unknown who is not. Stays so once it is.
+ * Whether a controller has come as far as its own membership: its state then holds all that was
+ * there when it was let in. Before, it would answer from an empty state that a user is unknown who
+ * is not. Stays so once it is.
  */
 export class StartupReadiness {
   readonly #parts: SettledParts

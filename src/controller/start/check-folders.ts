@@ -77,7 +77,10 @@ function checkParent(folder: string, report: Report): void {
   report.warnings.push(`data: ${folder} is empty; a start requests re-admission from the seeds`)
 }
 
-/** Only where somebody has held it before: the lock itself would leave a folder behind in a fresh one. */
+/**
+ * Only where somebody has held it before: the lock itself would leave a folder behind in a fresh
+ * one.
+ */
 async function checkUnused({ data }: ControllerConfig, report: Report): Promise<void> {
   if (!existsSync(join(data, 'lock'))) return
   try {
@@ -88,7 +91,9 @@ async function checkUnused({ data }: ControllerConfig, report: Report): Promise<
   }
 }
 
-/** The folder was formed for this controller; one copied from another would vote with its promises. */
+/**
+ * The folder was formed for this controller; one copied from another would vote with its promises.
+ */
 function checkOwner(config: ControllerConfig, report: Report): void {
   let owner: string
   try {

@@ -17,7 +17,10 @@ export async function checkListeners(config: ControllerConfig, report: Report): 
   }
 }
 
-/** Whether an address can be listened on, by doing so for a moment. @returns null, or what is wrong and the remedy. */
+/**
+ * Whether an address can be listened on, by doing so for a moment.
+ * @returns null, or what is wrong and the remedy.
+ */
 export async function listenFault(bind: string): Promise<string | null> {
   const { host, port } = parseHostPort(bind) ?? { host: '', port: 0 }
   const server = createServer()

@@ -15,12 +15,16 @@ export class Report {
   }
 }
 
-export function attempt(report: Report, subject: string, step: () => void): void {
+/** @param consequence what does not work while the step throws. */
+export function attempt(
+  report: Report,
+  subject: string,
+  consequence: string,
+  step: () => void,
+): void {
   try {
     step()
   } catch (error) {
-    report.warnings.push(
-      `${subject}${sentenceOf(error)}; no backups are taken until it is corrected`,
-    )
+    report.warnings.push(`${subject}${sentenceOf(error)}; ${consequence} until it is corrected`)
   }
 }

@@ -7,7 +7,7 @@ import { newOpaqueId } from '../../lib/random.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { formDataFolder } from '../../store/form-data-folder.ts'
 import { writeRosterFile } from '../../store/roster-file.ts'
-import type { Credentials } from './check.ts'
+import type { Credentials } from './check-certificates.ts'
 import { fateOfAnswer } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
@@ -29,9 +29,11 @@ export interface LostDisk {
 }
 
 /**
- * Asks to be let in with an empty disk until a member does, and forms a data folder for it, which its peers then fill.
- * The cluster takes the vote back from the lost disk at the same time: that one must not come back.
- * @returns a sentence when this controller was removed meanwhile; `stopped` when the program is to end.
+ * Asks to be let in with an empty disk until a member does, and forms a data folder for it, which
+ * its peers then fill. The cluster takes the vote back from the lost disk at the same time: that
+ * one must not come back.
+ * @returns a sentence when this controller was removed meanwhile; `stopped` when the program is to
+ * end.
  */
 export async function reenter(
   lost: LostDisk,
@@ -52,10 +54,7 @@ export async function reenter(
       if (answer.outcome !== 'refused') {
         lost.makeRoom()
         layDownEmpty(config, storeId, answer)
-        log.info(
-          { members: lost.addresses },
-          `re-admitted with an empty data folder (${answer.outcome})`,
-        )
+        log.info({ members: lost.addresses }, 're-admitted with an empty data folder')
         return 'entered'
       }
     }

@@ -2,7 +2,7 @@ import type { Configuration } from '../../../proto/gen/membership_pb.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import type { DataIdentity } from '../../store/identity.ts'
 import { CommandFailure, EXIT_FAILED } from '../failure.ts'
-import type { Credentials } from './check.ts'
+import type { Credentials } from './check-certificates.ts'
 
 const POLL_MS = 200
 
@@ -16,7 +16,8 @@ export interface MemberKeyParts {
 
 /**
  * A folder whose members know another key by this name would be refused by every peer.
- * @returns whether the member record was there to compare with; a folder that has never run has it in its log alone.
+ * @returns whether the member record was there to compare with; a folder that has never run has it
+ * in its log alone.
  * @throws {CommandFailure}
  */
 export function checkMemberKey({
@@ -27,7 +28,8 @@ export function checkMemberKey({
 }: MemberKeyParts): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // A disk that is new here is listed once the log has come that far; a stranger's is for the peers to refuse.
+  // A disk that is new here is listed once the log has come that far; a stranger's is for the peers
+  // to refuse.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(
@@ -39,7 +41,8 @@ export function checkMemberKey({
 }
 
 /**
- * For a folder on its first run: its member record is known once the log's beginning is applied and persisted.
+ * For a folder on its first run: its member record is known once the log's beginning is applied and
+ * persisted.
  * @returns ends it.
  */
 export function watchMemberKey(parts: MemberKeyParts, onFatal: (error: Error) => void): () => void {

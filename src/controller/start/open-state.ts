@@ -12,8 +12,8 @@ export interface OpenedState {
 }
 
 /**
- * Opens the state of a data folder whose lock the caller holds. A damaged one is given up for an empty one, which the log
- * fills or, where that begins later, the peers.
+ * Opens the state of a data folder whose lock the caller holds. A damaged one is given up for an
+ * empty one, which the log fills or, where that begins later, the peers.
  * @param hasOtherVoters whether there are any who could.
  * @throws {StoreError} And {StateDamaged} where nobody could.
  */

@@ -20,7 +20,7 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalActi
     case 'rolled-back':
       return {
         type: 'rebuild',
-        sentence: `${by} acknowledged entries that this data folder lacks: it was rolled back to an older state`,
+        sentence: `${selfId} acknowledged entries that its data folder lacks, according to ${by}; it was rolled back to an older state`,
       }
     case 'other-store':
       return {
@@ -37,8 +37,8 @@ export function fateOfRefusal(selfId: string, refusal: SelfRefusal): RemovalActi
 }
 
 /**
- * A refusal to enter may pass with time, but for what a removal leaves behind: the leader has confirmed that the key is
- * neither a member's nor admitted, and only a new ticket changes that.
+ * A refusal to enter may pass with time, but for what a removal leaves behind: the leader has
+ * confirmed that the key is neither a member's nor admitted, and only a new ticket changes that.
  */
 export function fateOfAnswer(answer: EntryAnswer): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
@@ -48,9 +48,9 @@ export function fateOfAnswer(answer: EntryAnswer): RemovalAction | null {
 
 /** For the end of the process, and for each start after it. */
 export function fencedSentence(selfId: string, { generation, by }: Fence): string {
-  return `the cluster was recovered without ${selfId} into generation ${generation}, according to ${by}; to join again, move its data folder, key and certificate away and use a new ticket`
+  return `the cluster was recovered without ${selfId} (generation ${generation}, reported by ${by}); to join again, move its data folder, key and certificate away and use a new ticket`
 }
 
 function removedSentence(selfId: string, by: string, index: number): string {
-  return `${selfId} was removed in configuration ${index}, according to ${by}; to join again, move its data folder, key and certificate away and use a new ticket`
+  return `${selfId} was removed from the cluster (configuration ${index}, reported by ${by}); to join again, move its data folder, key and certificate away and use a new ticket`
 }

@@ -12,8 +12,10 @@ export function hasNoData(dataFolder: string): boolean {
 
 /**
  * Moves a data folder that its cluster no longer takes for what it says out of the way, as
- * `<data>.set-aside-<UTC time>` beside it, and removes all but the two newest of those that stand there.
- * The controller must not be running on it. @returns where it is now. @throws the file system's error.
+ * `<data>.set-aside-<UTC time>` beside it, and removes all but the two newest of those that stand
+ * there. The controller must not be running on it.
+ * @returns where it is now.
+ * @throws the file system's error.
  */
 export function setDataFolderAside(dataFolder: string, nowMs: number): string {
   const parent = dirname(dataFolder)

@@ -20,7 +20,10 @@ export interface EventFileOptions {
   readonly isSynced: boolean
 }
 
-/** A file of lines that is rotated between two writes. A write that was cut short goes on where it ended, so no line is broken. */
+/**
+ * A file of lines that is rotated between two writes. A write that was cut short goes on where it
+ * ended, so no line is broken.
+ */
 export class EventFile {
   readonly #options: EventFileOptions
   #handle: FileHandle
@@ -38,7 +41,10 @@ export class EventFile {
     return new EventFile(options, handle, bytes)
   }
 
-  /** Of the last event in the file, or in the one before it; null when there is none that can be read. */
+  /**
+   * Of the last event in the file, or in the one before it; null when there is none that can be
+   * read.
+   */
   async lastPosition(): Promise<EventPosition | null> {
     const own = await lastPositionIn(this.#handle, this.#bytes)
     if (own !== null) return own
@@ -54,7 +60,10 @@ export class EventFile {
     }
   }
 
-  /** @returns how much of it was written: all, or less where the disk is full. @throws when nothing could be. */
+  /**
+   * @returns how much of it was written: all, or less where the disk is full.
+   * @throws when nothing could be.
+   */
   async write(lines: Buffer): Promise<number> {
     if (this.#bytes > 0 && this.#bytes + lines.length > this.#options.bytesMax) await this.#rotate()
     const { bytesWritten } = await this.#handle.write(lines)
@@ -67,7 +76,10 @@ export class EventFile {
     await this.#handle.close()
   }
 
-  /** Files make room up to the first gap alone, so that a rotation that fails half-way pushes no older one out when repeated. */
+  /**
+   * Files make room up to the first gap alone, so that a rotation that fails half-way pushes no
+   * older one out when repeated.
+   */
   async #rotate(): Promise<void> {
     const { path, keep } = this.#options
     try {
@@ -76,7 +88,8 @@ export class EventFile {
       for (let at = gap; at > 1; at -= 1) await rename(`${path}.${at - 1}`, `${path}.${at}`)
       await rename(path, `${path}.1`)
     } catch {
-      // Somebody may have moved the file away; where it is still there, lines go on into it and the next write tries again.
+      // Somebody may have moved the file away; where it is still there, lines go on into it and the
+      // next write tries again.
       if (await isThere(path)) return
     }
     const { handle, bytes } = await openLines(path)

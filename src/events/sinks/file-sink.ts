@@ -14,8 +14,8 @@ export interface FileSinkParts {
 }
 
 /**
- * Writes events to a file. While that is not possible, as on a full disk, it tries again and again; nothing else waits for
- * it, and what leaves the ring meanwhile is counted and marked in the file.
+ * Writes events to a file. While that is not possible, as on a full disk, it tries again and again;
+ * nothing else waits for it, and what leaves the ring meanwhile is counted and marked in the file.
  */
 export class FileSink {
   readonly #parts: FileSinkParts
@@ -100,7 +100,9 @@ export class FileSink {
     return this.#file
   }
 
-  /** After what an earlier process has written; entries that it applied and did not write are gone. */
+  /**
+   * After what an earlier process has written; entries that it applied and did not write are gone.
+   */
   async #begin(file: EventFile): Promise<SinkReader> {
     const { bus, filter } = this.#parts
     const last = await file.lastPosition()

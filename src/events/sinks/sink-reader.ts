@@ -10,8 +10,9 @@ export interface SinkBatch {
 }
 
 /**
- * What a file or stream is to be given: taken from the ring batch by batch, so that one that is slow holds up nobody and takes no
- * more memory than the ring. What has left the ring by then is counted, and a line says so in its place.
+ * What a file or stream is to be given: taken from the ring batch by batch, so that one that is
+ * slow holds up nobody and takes no more memory than the ring. What has left the ring by then is
+ * counted, and a line says so in its place.
  */
 export class SinkReader {
   readonly #bus: EventBus
@@ -21,7 +22,10 @@ export class SinkReader {
   #written: EventPosition | null
   #lost = 0
 
-  /** @param written what an earlier process wrote last; entries that are applied again are not written again. */
+  /**
+   * @param written what an earlier process wrote last; entries that are applied again are not
+   * written again.
+   */
   constructor(bus: EventBus, filter: EventFilter, written: EventPosition | null = null) {
     this.#bus = bus
     this.#filter = filter
@@ -42,11 +46,12 @@ export class SinkReader {
   take(bytesMax: number): SinkBatch | null {
     const { ring } = this.#bus
     let [lines, events] = [this.#gapLine(), 0]
-    while (this.#next < ring.end && lines.length < bytesMax) {
+    while (lines.length < bytesMax) {
+      this.#next = ring.find(this.#next, this.#filter)
       const event = ring.at(this.#next)
       if (event === undefined) break
       this.#next += 1
-      if (!event.isFor(this.#filter) || this.#isWritten(event)) continue
+      if (this.#isWritten(event)) continue
       lines += `${event.text}\n`
       events += 1
     }
@@ -77,7 +82,10 @@ export function stoppedLine(selfId: string, at: EventPosition): string {
   })
 }
 
-/** Says in a file that events are missing in it. @param count at most so many of all namespaces; undefined: not known. */
+/**
+ * Says in a file that events are missing in it.
+ * @param count at most so many of all namespaces; undefined: not known.
+ */
 export function gapLine(
   selfId: string,
   {

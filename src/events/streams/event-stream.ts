@@ -6,11 +6,14 @@ import { eventLimits } from '../limits.ts'
 
 /** Why a stream was closed, as its client is told. */
 export const closeReasons = {
-  slow: 'the client reads more slowly than events come; resume from the last event that was read',
-  stopping: 'the controller stops; go on at another one',
+  slow: 'the client reads too slowly; resume after the last event that was read',
+  stopping: 'the controller is stopping; continue at another one',
 } as const
 
-/** The way to the client of a stream. It writes each at once, and says when its client should read first. */
+/**
+ * The way to the client of a stream. It writes each at once, and says when its client should read
+ * first.
+ */
 export interface StreamOutput {
   /** @returns false when nothing more should be written before `onDrain`. */
   event(event: EmittedEvent): boolean
@@ -22,7 +25,10 @@ export interface StreamOutput {
   close(reason: string): void
 }
 
-/** What one reader gets: it takes from the ring at its own pace, and nothing is kept for it beside what the ring keeps. */
+/**
+ * What one reader gets: it takes from the ring at its own pace, and nothing is kept for it beside
+ * what the ring keeps.
+ */
 export class EventStream {
   readonly reader: EventReader
   readonly #bus: EventBus
@@ -72,19 +78,24 @@ export class EventStream {
       this.close(refusal)
       return
     }
-    while (this.#next < ring.end) {
+    for (;;) {
+      this.#next = ring.find(this.#next, this.reader.filter)
+      if (this.#next >= ring.end) return
       const event = ring.at(this.#next)
       if (event === undefined) {
         this.close(closeReasons.slow)
         return
       }
       this.#next += 1
-      if (this.#isSeen(event) || !event.isFor(this.reader.filter)) continue
+      if (this.#isSeen(event)) continue
       if (!this.#note(this.#output.event(event))) return
     }
   }
 
-  /** Each second: whether its caller may go on, whether its client reads, and whether it should hear something. */
+  /**
+   * Each second: whether its caller may go on, whether its client reads, and whether it should hear
+   * something.
+   */
   look(): void {
     if (this.#isClosed) return
     const nowMs = this.#clock.monotonicMs()

@@ -32,8 +32,9 @@ export interface ManagementChannelParts {
 }
 
 /**
- * The channel that the CLI of the API family opens for events: a frame of the channel protocol in each message of a web socket,
- * without a hello. One request for events is taken; all else is answered as it must be, or passed over.
+ * The channel that the CLI of the API family opens for events: a frame of the channel protocol in
+ * each message of a web socket, without a hello. One request for events is taken; all else is
+ * answered as it must be, or passed over.
  */
 export class ManagementChannel implements StreamOutput {
   readonly #parts: ManagementChannelParts
@@ -44,7 +45,10 @@ export class ManagementChannel implements StreamOutput {
 
   constructor(socket: Duplex, head: Buffer, parts: ManagementChannelParts) {
     this.#parts = parts
-    this.#deadline = setTimeout(() => this.close('nothing was asked for in time'), REQUEST_WAIT_MS)
+    this.#deadline = setTimeout(
+      () => this.close('no request was received in time'),
+      REQUEST_WAIT_MS,
+    )
     this.#socket = new WebSocket(socket, head, {
       onMessage: (data) => this.#onMessage(data),
       onDrain: parts.onDrain,
@@ -87,7 +91,11 @@ export class ManagementChannel implements StreamOutput {
 
   #onRequest(message: ChannelMessage): void {
     if (this.#hasAsked) {
-      this.#reply(message, false, 'events are streamed already; open another connection')
+      this.#reply(
+        message,
+        false,
+        'events are already streamed on this connection; open another one',
+      )
       return
     }
     try {

@@ -1,20 +1,30 @@
-import type { ServerResponse } from 'node:http'
-
+import type { ByteStream } from '../../ports/byte-stream.ts'
 import { positionText } from '../../ports/events.ts'
 import type { EventPosition } from '../../ports/events.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'
+import { TextPipe } from './text-pipe.ts'
 
 /**
- * Server-sent events (HTML standard, 9.2). Each has the id by which its client resumes; a gap and the end are events of these
- * names. A heartbeat is a comment that brings the id along, so that a quiet client does not fall behind.
+ * Server-sent events (HTML standard, 9.2). Each has the id by which its client resumes; a gap and
+ * the end are events of these names. A heartbeat is a comment that brings the id along, so that a
+ * quiet client does not fall behind.
  */
-export class ServerSentEvents implements StreamOutput {
-  readonly #response: ServerResponse
+export class ServerSentEvents implements StreamOutput, ByteStream {
+  /** Its client has read, and more may be written. */
+  onDrain: () => void = () => undefined
+  /** Nobody reads any more. */
+  onGone: () => void = () => undefined
+  readonly chunks = new TextPipe(eventLimits.eventStreamCharactersMax, {
+    onTaken: () => this.onDrain(),
+    onReturned: () => this.#end(),
+  })
+  readonly #linger = new AbortController()
+  #timer: NodeJS.Timeout | undefined
 
-  constructor(response: ServerResponse) {
-    this.#response = response
+  get giveUp(): AbortSignal {
+    return this.#linger.signal
   }
 
   /** Where the stream begins. */
@@ -23,7 +33,7 @@ export class ServerSentEvents implements StreamOutput {
   }
 
   event(event: EmittedEvent): boolean {
-    return this.#response.write(`id: ${positionText(event.position)}\ndata: ${event.text}\n\n`)
+    return this.chunks.write(`id: ${positionText(event.position)}\ndata: ${event.text}\n\n`)
   }
 
   gap(from: EventPosition, to: EventPosition): boolean {
@@ -32,19 +42,22 @@ export class ServerSentEvents implements StreamOutput {
   }
 
   heartbeat(at: EventPosition): boolean {
-    return this.#response.write(`: heartbeat\nid: ${positionText(at)}\n\n`)
+    return this.chunks.write(`: heartbeat\nid: ${positionText(at)}\n\n`)
   }
 
   close(reason: string): void {
-    const response = this.#response
     this.#send('closed', { reason }, null)
-    response.end()
-    const timer = setTimeout(() => response.socket?.destroy(), eventLimits.eventLingerMs)
-    response.once('close', () => clearTimeout(timer))
+    this.chunks.end()
+    this.#timer = setTimeout(() => this.#linger.abort(), eventLimits.eventLingerMs)
   }
 
   #send(name: string, data: Readonly<Record<string, string>>, id: string | null): boolean {
     const idLine = id === null ? '' : `id: ${id}\n`
-    return this.#response.write(`event: ${name}\n${idLine}data: ${JSON.stringify(data)}\n\n`)
+    return this.chunks.write(`event: ${name}\n${idLine}data: ${JSON.stringify(data)}\n\n`)
+  }
+
+  #end(): void {
+    clearTimeout(this.#timer)
+    this.onGone()
   }
 }

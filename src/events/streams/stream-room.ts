@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../../lib/clock.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import type { ByteStream } from '../../ports/byte-stream.ts'
 import type { EventReader, EventStreams } from '../../ports/events.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
@@ -67,22 +67,15 @@ export class StreamRoom implements EventStreams {
     return own < eventStreamsPerCallerMax
   }
 
-  sendTo(
-    response: ServerResponse,
-    reader: EventReader,
-    head: Readonly<Record<string, string | number>>,
-  ): void {
+  open(reader: EventReader): ByteStream {
     const { bus, clock } = this.#parts
-    // Each event goes out at once, and the connection stays open however quiet it is.
-    response.socket?.setNoDelay(true)
-    response.socket?.setTimeout(0)
-    response.writeHead(200, { ...head, 'x-accel-buffering': 'no' })
-    const output = new ServerSentEvents(response)
+    const output = new ServerSentEvents()
     if (reader.after === null) output.ready(bus.selfId, bus.position)
     const stream = this.#add(new EventStream(bus, clock, reader, output))
-    response.on('drain', () => stream.drained())
-    response.once('close', () => this.#gone(stream))
+    output.onDrain = () => stream.drained()
+    output.onGone = () => this.#gone(stream)
     stream.pump()
+    return output
   }
 
   upgrade(

@@ -25,7 +25,7 @@ export function filterOfSubscriptions(
   const { format, subscriptions } = objectIn(parsed(body))
   if (format !== 'json') throw new SubscriptionFault('invalid format: only json is offered')
   if (!Array.isArray(subscriptions) || subscriptions.length > eventLimits.eventFilterNamesMax) {
-    throw new SubscriptionFault('subscriptions must be a list of what is wanted')
+    throw new SubscriptionFault('subscriptions must be a list')
   }
   const namespaces = new Set<EventNamespace>()
   let filter: Omit<EventFilter, 'namespaces'> = { metrics: null, sources: null, entityTypes: null }
@@ -91,5 +91,5 @@ function parsed(body: Uint8Array): unknown {
 
 function objectIn(value: unknown): Given {
   if (value !== null && typeof value === 'object' && !Array.isArray(value)) return value as Given
-  throw new SubscriptionFault('the request is not an object as it must be')
+  throw new SubscriptionFault('the request is not a JSON object')
 }

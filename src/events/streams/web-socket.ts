@@ -26,8 +26,9 @@ export function upgradeAnswer(key: string): string {
 }
 
 /**
- * The server's end of a web socket (RFC 6455), as far as the management channel uses it: binary messages, whole or in pieces,
- * without extensions. Whatever is larger than a request may be, or is not as the standard says, closes it.
+ * The server's end of a web socket (RFC 6455), as far as the management channel uses it: binary
+ * messages, whole or in pieces, without extensions. Whatever is larger than a request may be, or is
+ * not as the standard says, closes it.
  */
 export class WebSocket {
   readonly #socket: Duplex
@@ -168,7 +169,10 @@ function headOf(kind: number, length: number): Buffer {
   return head
 }
 
-/** Null while it is incomplete; a close code when it is none. Its size is judged before room is made for it. */
+/**
+ * Null while it is incomplete; a close code when it is none. Its size is judged before room is made
+ * for it.
+ */
 function readFrame(received: Buffer): Frame | number | null {
   if (received.length < 2) return null
   const [first = 0, second = 0] = received

@@ -6,14 +6,17 @@ type AlarmFact = Extract<LiveFact, { readonly kind: 'alarm' }>
 export const alert: EventSubject = {
   namespace: 'alert',
   aliases: [],
-  about:
-    'Something that an operator must know of has begun or is over: see the alarms in operating.md.',
+  about: 'An alarm was raised or cleared; see the alarms in operating.md.',
   typeField: null,
   types: [{ name: 'alert', emitter: 'seer', when: 'an alarm was raised or cleared' }],
   fields: [
     { name: 'alert_source_type', type: 'string', meaning: 'Always `controller`.' },
-    { name: 'alert_source_id', type: 'string', meaning: 'The controller whose alarm it is.' },
-    { name: 'severity', type: 'string', meaning: '`error`, `warning`, or `info` when it is over.' },
+    { name: 'alert_source_id', type: 'string', meaning: 'Controller that raised the alarm.' },
+    {
+      name: 'severity',
+      type: 'string',
+      meaning: '`error`, `warning`, or `info` when it was cleared.',
+    },
     { name: 'message', type: 'string', meaning: 'One sentence.' },
     { name: 'details', type: 'strings', meaning: 'The code of the alarm.' },
     { name: 'related_entities', type: 'object', meaning: 'Always empty.' },

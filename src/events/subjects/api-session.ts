@@ -4,19 +4,19 @@ import type { EventSubject, NewEvent } from '../field.ts'
 export const apiSession: EventSubject = {
   namespace: 'apiSession',
   aliases: ['edge.apiSessions'],
-  about: 'Somebody logged in, or is no longer.',
+  about: 'An API session was opened or has ended.',
   typeField: 'event_type',
   types: [
     { name: 'created', emitter: 'every', when: 'a session was opened' },
-    { name: 'deleted', emitter: 'every', when: 'it was ended, by whatever' },
+    { name: 'deleted', emitter: 'every', when: 'a session has ended, for any reason' },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'id', type: 'string', meaning: 'Of the session; it is no token.' },
+    { name: 'id', type: 'string', meaning: 'Id of the session; not its token.' },
     { name: 'type', type: 'string', meaning: 'Always `legacy`: the session is kept in the state.' },
-    { name: 'token', type: 'string', meaning: 'Always empty: a token is never told.' },
-    { name: 'identity_id', type: 'string', meaning: 'Whose it is.' },
-    { name: 'ip_address', type: 'string', meaning: 'Where it was opened from.' },
+    { name: 'token', type: 'string', meaning: 'Always empty: tokens are never emitted.' },
+    { name: 'identity_id', type: 'string', meaning: 'Id of its identity.' },
+    { name: 'ip_address', type: 'string', meaning: 'Address that it was opened from.' },
     { name: 'cert_generated', type: 'boolean', meaning: 'Always false.' },
   ],
 }

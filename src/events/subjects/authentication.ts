@@ -4,7 +4,7 @@ import type { EventSubject, NewEvent } from '../field.ts'
 export const authentication: EventSubject = {
   namespace: 'authentication',
   aliases: ['edge.authentications'],
-  about: 'Somebody has tried to log in.',
+  about: 'A log-in was attempted.',
   typeField: 'event_type',
   types: [
     { name: 'success', emitter: 'every', when: 'a session was opened' },
@@ -16,7 +16,7 @@ export const authentication: EventSubject = {
     {
       name: 'authenticator_id',
       type: 'string',
-      meaning: 'The credential; empty where none was right.',
+      meaning: 'Id of the authenticator; empty if none matched.',
     },
     {
       name: 'external_jwt_signer_id',
@@ -26,16 +26,16 @@ export const authentication: EventSubject = {
     {
       name: 'identity_id',
       type: 'string',
-      meaning: 'Who it was; empty where nobody has proven it.',
+      meaning: 'Id of the identity; empty if it was not proven.',
     },
-    { name: 'auth_policy_id', type: 'string', meaning: 'Of that identity.' },
-    { name: 'remote_address', type: 'string', meaning: 'Where it came from.' },
+    { name: 'auth_policy_id', type: 'string', meaning: 'Name of that identity.' },
+    { name: 'remote_address', type: 'string', meaning: 'Source address.' },
     { name: 'success', type: 'boolean', meaning: 'Whether a session was opened.' },
     { name: 'reason', type: 'string', meaning: 'The code of the refusal; empty at a success.' },
     {
       name: 'improper_client_cert_chain',
       type: 'boolean',
-      meaning: 'The certificate came without those above it.',
+      meaning: 'The certificate was sent without its intermediates.',
     },
   ],
 }

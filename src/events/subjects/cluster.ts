@@ -4,16 +4,16 @@ import type { EventSubject, NewEvent } from '../field.ts'
 export const cluster: EventSubject = {
   namespace: 'cluster',
   aliases: ['fabric.cluster'],
-  about: 'Members, leadership and connections among controllers, as one of them sees them.',
+  about: 'Members, leadership and connections of the cluster, as one controller sees them.',
   typeField: 'eventType',
   types: [
-    { name: 'peer.connected', emitter: 'seer', when: 'another controller is in contact' },
-    { name: 'peer.disconnected', emitter: 'seer', when: 'it is not any longer' },
-    { name: 'members.changed', emitter: 'seer', when: 'other members, or other votes' },
-    { name: 'leadership.gained', emitter: 'seer', when: 'this controller leads' },
-    { name: 'leadership.lost', emitter: 'seer', when: 'this controller leads no longer' },
-    { name: 'state.has_leader', emitter: 'seer', when: 'a leader is known after there was none' },
-    { name: 'state.is_leaderless', emitter: 'seer', when: 'no leader is known' },
+    { name: 'peer.connected', emitter: 'seer', when: 'a peer connected' },
+    { name: 'peer.disconnected', emitter: 'seer', when: 'a peer disconnected' },
+    { name: 'members.changed', emitter: 'seer', when: 'members or votes changed' },
+    { name: 'leadership.gained', emitter: 'seer', when: 'this controller became leader' },
+    { name: 'leadership.lost', emitter: 'seer', when: 'this controller is no longer leader' },
+    { name: 'state.has_leader', emitter: 'seer', when: 'there is a leader again' },
+    { name: 'state.is_leaderless', emitter: 'seer', when: 'there is no leader' },
     { name: 'state.ro', emitter: 'seer', when: 'writes through this controller fail' },
     { name: 'state.rw', emitter: 'seer', when: 'they succeed again' },
   ],
@@ -27,7 +27,12 @@ export const cluster: EventSubject = {
         'Of `members.*` all members, of `peer.*` the one: `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
       isOptional: true,
     },
-    { name: 'leaderId', type: 'string', meaning: 'Who leads, where one does.', isOptional: true },
+    {
+      name: 'leaderId',
+      type: 'string',
+      meaning: 'Id of the leader, if there is one.',
+      isOptional: true,
+    },
   ],
 }
 

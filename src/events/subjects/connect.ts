@@ -13,11 +13,11 @@ export const connect: EventSubject = {
   types: [{ name: 'connect', emitter: 'seer', when: 'a connection was made' }],
   fields: [
     { name: 'src_type', type: 'string', meaning: '`router`, `peer` or `identity`.' },
-    { name: 'src_id', type: 'string', meaning: 'Who has connected.' },
-    { name: 'src_addr', type: 'string', meaning: 'From where.' },
+    { name: 'src_id', type: 'string', meaning: 'Id of the one that connected.' },
+    { name: 'src_addr', type: 'string', meaning: 'Its address.' },
     { name: 'dst_type', type: 'string', meaning: '`ctrl` or `router`.' },
-    { name: 'dst_id', type: 'string', meaning: 'To whom.' },
-    { name: 'dst_addr', type: 'string', meaning: 'At which address.' },
+    { name: 'dst_id', type: 'string', meaning: 'Id of the one that it connected to.' },
+    { name: 'dst_addr', type: 'string', meaning: 'Address that it connected to.' },
   ],
 }
 
@@ -36,7 +36,7 @@ export const sdk: EventSubject = {
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'identity_id', type: 'string', meaning: 'Whose connections they are.' },
+    { name: 'identity_id', type: 'string', meaning: 'Id of the identity.' },
   ],
 }
 

@@ -14,7 +14,11 @@ export const entityChange: EventSubject = {
     { name: 'created', emitter: 'every', when: 'a record was created' },
     { name: 'updated', emitter: 'every', when: 'a record was changed' },
     { name: 'deleted', emitter: 'every', when: 'a record was deleted' },
-    { name: 'committed', emitter: 'every', when: 'after all changes of an entry, once for each' },
+    {
+      name: 'committed',
+      emitter: 'every',
+      when: 'after all changes of a log entry, once for each',
+    },
   ],
   fields: [
     { name: 'eventType', type: 'string', meaning: 'The type.' },
@@ -28,7 +32,7 @@ export const entityChange: EventSubject = {
     {
       name: 'isParentEvent',
       type: 'boolean',
-      meaning: 'Always false: a record is told of once.',
+      meaning: 'Always false: each change is emitted once.',
       isOptional: true,
     },
     {
@@ -61,7 +65,8 @@ export interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and that it is committed. Made for each write, so nothing is computed that nobody may read.
+ * Two events: the change, and that it is committed. Made for each write, so nothing is computed
+ * that nobody may read.
  * @param position of the change.
  */
 export function entityChanged(

@@ -6,7 +6,7 @@ type LinkFact = Extract<LiveFact, { readonly kind: 'link' }>
 export const link: EventSubject = {
   namespace: 'link',
   aliases: ['fabric.links'],
-  about: 'A link between two routers has come, changed or gone, as routers report it.',
+  about: 'A link between two routers was added, changed or removed, as routers report it.',
   typeField: 'event_type',
   types: [
     { name: 'routerLinkNew', emitter: 'seer', when: 'a router reports a link for the first time' },
@@ -16,13 +16,13 @@ export const link: EventSubject = {
       when: 'the same, while the other router is not connected to this controller',
     },
     { name: 'routerLinkKnown', emitter: 'seer', when: 'a router reports a known link again' },
-    { name: 'connectionsChanged', emitter: 'seer', when: 'its sockets are others' },
-    { name: 'fault', emitter: 'seer', when: 'it is lost, or was removed' },
+    { name: 'connectionsChanged', emitter: 'seer', when: 'its connections changed' },
+    { name: 'fault', emitter: 'seer', when: 'it was lost or removed' },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'link_id', type: 'string', meaning: 'Of the link.' },
-    { name: 'src_router_id', type: 'string', meaning: 'The router that has dialed.' },
+    { name: 'src_router_id', type: 'string', meaning: 'The router that dialed it.' },
     { name: 'dst_router_id', type: 'string', meaning: 'The router that was dialed.' },
     { name: 'protocol', type: 'string', meaning: 'Of the link, as `tls`.' },
     { name: 'dial_address', type: 'string', meaning: 'That was dialed.' },

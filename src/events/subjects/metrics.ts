@@ -6,7 +6,7 @@ const VERSION = 3
 export const metrics: EventSubject = {
   namespace: 'metrics',
   aliases: [],
-  about: 'Figures of a controller or a router over one interval, an event each.',
+  about: 'Metrics of a controller or router over one interval, one event each.',
   typeField: null,
   types: [
     {
@@ -21,7 +21,7 @@ export const metrics: EventSubject = {
       type: 'string',
       meaning: '`intValue`, `floatValue`, `histogram`, `meter` or `timer`.',
     },
-    { name: 'source_id', type: 'string', meaning: 'Controller or router that they are of.' },
+    { name: 'source_id', type: 'string', meaning: 'Controller or router of the metric.' },
     {
       name: 'source_entity_id',
       type: 'string',

@@ -3,7 +3,7 @@ import type { EventSubject, NewEvent } from '../field.ts'
 export const router: EventSubject = {
   namespace: 'router',
   aliases: ['fabric.routers'],
-  about: 'A router has connected to a controller, or has left it.',
+  about: 'A router connected to a controller, or disconnected.',
   typeField: 'event_type',
   types: [
     { name: 'router-online', emitter: 'seer', when: 'its channel to this controller is open' },

@@ -4,7 +4,8 @@ import type { EventSubject, NewEvent } from '../field.ts'
 export const session: EventSubject = {
   namespace: 'session',
   aliases: ['edge.sessions'],
-  about: 'An identity was let to dial or host a service, or is no longer.',
+  about:
+    'A service session, which lets an identity dial or host a service, was created or has ended.',
   typeField: 'event_type',
   types: [
     { name: 'created', emitter: 'every', when: 'a service session was opened' },
@@ -19,9 +20,9 @@ export const session: EventSubject = {
       meaning: 'Always `legacy`: the session is kept in the state.',
     },
     { name: 'id', type: 'string', meaning: 'Of the session; it is no token.' },
-    { name: 'api_session_id', type: 'string', meaning: 'The session it was opened in.' },
-    { name: 'identity_id', type: 'string', meaning: 'Whose it is.' },
-    { name: 'service_id', type: 'string', meaning: 'What it is for.' },
+    { name: 'api_session_id', type: 'string', meaning: 'Id of its API session.' },
+    { name: 'identity_id', type: 'string', meaning: 'Id of the identity.' },
+    { name: 'service_id', type: 'string', meaning: 'Id of the service.' },
   ],
 }
 

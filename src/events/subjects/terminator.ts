@@ -5,7 +5,7 @@ export const terminator: EventSubject = {
   namespace: 'terminator',
   aliases: ['fabric.terminators'],
   about:
-    'A terminator can be reached or not, as its router has come or gone. That it was made, changed or deleted is an entity change.',
+    'A terminator became reachable or unreachable with its router. Its creation, changes and deletion are entity changes.',
   typeField: 'event_type',
   types: [
     { name: 'router-online', emitter: 'seer', when: 'its router has connected here' },
@@ -15,8 +15,8 @@ export const terminator: EventSubject = {
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'service_id', type: 'string', meaning: 'The service that is hosted.' },
     { name: 'terminator_id', type: 'string', meaning: 'Of the terminator.' },
-    { name: 'router_id', type: 'string', meaning: 'The router that it is at.' },
-    { name: 'host_id', type: 'string', meaning: 'Who hosts: an identity, or empty.' },
+    { name: 'router_id', type: 'string', meaning: 'Id of its router.' },
+    { name: 'host_id', type: 'string', meaning: 'Id of the hosting identity, or empty.' },
     { name: 'instance_id', type: 'string', meaning: 'Of the terminator, as its host named it.' },
     { name: 'router_online', type: 'boolean', meaning: 'The same as the type says.' },
     { name: 'precedence', type: 'string', meaning: '`default`, `required` or `failed`.' },

@@ -27,10 +27,11 @@ function policiesAfter({ from, move }: Group): ReadonlySet<string> {
 }
 
 /**
- * Finds the active identities whose client view an entry moves: a service that comes into it or leaves it, a service in it
- * that was written, what the identity may do with one, a config that it is shown, the policies that link it once posture
- * checks exist, and these checks. Judged from the changed records outward, before the classes follow; nobody else's view is looked
- * at. What can be said of a group is said of all of it at once.
+ * Finds the active identities whose client view an entry moves: a service that comes into it or
+ * leaves it, a service in it that was written, what the identity may do with one, a config that it
+ * is shown, the policies that link it once posture checks exist, and these checks. Judged from the
+ * changed records outward, before the classes follow; nobody else's view is looked at. What can be
+ * said of a group is said of all of it at once.
  */
 export class AccessDelta {
   readonly #state: State
@@ -167,7 +168,10 @@ export class AccessDelta {
     }
   }
 
-  /** The policies of the group that are not among those after, as they were; and the other way round, as they are. */
+  /**
+   * The policies of the group that are not among those after, as they were; and the other way
+   * round, as they are.
+   */
   #differences(group: Group): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
@@ -189,7 +193,10 @@ export class AccessDelta {
     return [lost, gained]
   }
 
-  /** Whether any unchanged service is linked by other policies, or by one with another type or other checks. */
+  /**
+   * Whether any unchanged service is linked by other policies, or by one with another type or other
+   * checks.
+   */
   #linksDiffer(lost: readonly ServicePolicy[], gained: readonly ServicePolicy[]): boolean {
     const sides = this.#sides
     const next = new Map(gained.map((policy) => [policy.id, policy]))
@@ -242,7 +249,10 @@ export class AccessDelta {
     return false
   }
 
-  /** A policy of the same type that means every service, or says the same, saves looking at each of them. */
+  /**
+   * A policy of the same type that means every service, or says the same, saves looking at each of
+   * them.
+   */
   #isCovered(policy: ServicePolicy, others: ReadonlySet<string>, side: Side): boolean {
     for (const id of others) {
       const other = this.#sides.policy(id, side)
@@ -252,7 +262,10 @@ export class AccessDelta {
     return false
   }
 
-  /** Configs that have other data, or whose type is called otherwise, on services that stay as they are. */
+  /**
+   * Configs that have other data, or whose type is called otherwise, on services that stay as they
+   * are.
+   */
   #judgeConfigs(): void {
     const sides = this.#sides
     const touched = new Set<string>()

@@ -14,7 +14,9 @@ import { Sides } from './sides.ts'
 
 /** Identities without a session whose grants are remembered until something changes. */
 const visitorsMax = 8
-/** Services beyond which a changed policy drops the view of a class: building it anew costs less. */
+/**
+ * Services beyond which a changed policy drops the view of a class: building it anew costs less.
+ */
 const followedServicesMax = 512
 
 /** What an entry has done to what identities may use. */
@@ -27,8 +29,8 @@ export interface Judgement {
 }
 
 /**
- * What identities may use by service policies, kept by the changes of the records. It follows from the records alone and is
- * no part of the state.
+ * What identities may use by service policies, kept by the changes of the records. It follows from
+ * the records alone and is no part of the state.
  */
 export class AccessIndex {
   readonly #state: State
@@ -57,8 +59,9 @@ export class AccessIndex {
   }
 
   /**
-   * Follows what was noted since the last time. `onJudged` sees what it comes to while the classes stand as before, and may
-   * return what is to be done once they have followed. Neither may write a record that grants anything.
+   * Follows what was noted since the last time. `onJudged` sees what it comes to while the classes
+   * stand as before, and may return what is to be done once they have followed. Neither may write a
+   * record that grants anything.
    */
   settle(onJudged: (judgement: Judgement) => (() => void) | null = () => null): void {
     if (this.#changes.isEmpty) return
@@ -80,7 +83,10 @@ export class AccessIndex {
     onFollowed?.()
   }
 
-  /** Services alone, and none that any policy means or has meant: in nobody's view, and nothing was granted on them. */
+  /**
+   * Services alone, and none that any policy means or has meant: in nobody's view, and nothing was
+   * granted on them.
+   */
   #concernsNobody(): boolean {
     if (!this.#changes.isOnlyOf('service')) return false
     const policies = this.#state.table('servicePolicy')

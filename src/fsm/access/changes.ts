@@ -21,7 +21,10 @@ const watched = [
 ] as const
 export type WatchedKind = (typeof watched)[number]
 
-/** What the writes of an entry come to for access; asked within apply, so that it is kept apart from what followers are told. */
+/**
+ * What the writes of an entry come to for access; asked within apply, so that it is kept apart from
+ * what followers are told.
+ */
 export class EntryChanges {
   readonly #state: State
   readonly #changes = new RecordChanges(watched)

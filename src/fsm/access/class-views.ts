@@ -50,8 +50,8 @@ export function viewOf(state: State, policies: Iterable<string>): ClassView {
 }
 
 /**
- * Views of classes that somebody has asked for, kept by changes from then on. They follow from the records: they can be
- * dropped at any time, and the least recently used are.
+ * Views of classes that somebody has asked for, kept by changes from then on. They follow from the
+ * records: they can be dropped at any time, and the least recently used are.
  */
 export class ClassViews {
   readonly #views = new Map<AccessClass, ClassView>()

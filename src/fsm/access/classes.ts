@@ -42,8 +42,8 @@ export function rolesOfIdentities(policy: ServicePolicy): RoleList {
 }
 
 /**
- * Identities with an API session, by the policies that mean them. Identities without one, however many there are, take
- * no part: what they may use is looked up when somebody asks.
+ * Identities with an API session, by the policies that mean them. Identities without one, however
+ * many there are, take no part: what they may use is looked up when somebody asks.
  */
 export class AccessClasses {
   readonly #state: State
@@ -198,7 +198,10 @@ export class AccessClasses {
     return moves
   }
 
-  /** Does what was planned. `onMoved` hears of each class that a whole class has become, before that one is gone. */
+  /**
+   * Does what was planned. `onMoved` hears of each class that a whole class has become, before that
+   * one is gone.
+   */
   commit(
     { entered, left, moves }: Moves,
     changes: EntryChanges,
@@ -261,7 +264,10 @@ export class AccessClasses {
   }
 }
 
-/** Policies that mean members of a class after an entry and did not before it, or the other way round. */
+/**
+ * Policies that mean members of a class after an entry and did not before it, or the other way
+ * round.
+ */
 class Flips {
   readonly #classes = new Map<
     AccessClass,

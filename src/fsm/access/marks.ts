@@ -13,7 +13,10 @@ function markOf(state: State, id: string): AccessMark | undefined {
   return state.get<AccessMark>('accessMark', id)
 }
 
-/** Log time at which the view of an active identity moved last; 0 when it has not since its first session. */
+/**
+ * Log time at which the view of an active identity moved last; 0 when it has not since its first
+ * session.
+ */
 export function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
   const shared = markOf(state, ofClass(key))
@@ -22,15 +25,19 @@ export function movedAt(state: State, identityId: string, key: string): number {
 }
 
 /**
- * Notes whose views an entry has moved. Where the view of a whole class moves, one record says so for all of it, so that a
- * service that a hundred thousand see costs no hundred thousand writes. An identity has a record of its own once it was moved
- * alone, or has come to a class whose marks before then are not its own.
+ * Notes whose views an entry has moved. Where the view of a whole class moves, one record says so
+ * for all of it, so that a service that a hundred thousand see costs no hundred thousand writes. An
+ * identity has a record of its own once it was moved alone, or has come to a class whose marks
+ * before then are not its own.
  */
 export class Marker {
   readonly #state: State
   readonly #context: CommandContext
   readonly #judgement: Judgement
-  /** By target: a class that is new and that one group alone becomes may take over the mark of the old one. */
+  /**
+   * By target: a class that is new and that one group alone becomes may take over the mark of the
+   * old one.
+   */
   readonly #movesTo: ReadonlyMap<string, readonly Move[]>
   readonly #leftKeys = new Set<string>()
 

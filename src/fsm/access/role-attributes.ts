@@ -11,7 +11,9 @@ import type { IdScope } from '../sorted-ids.ts'
 import { Table } from '../table.ts'
 import type { State } from '../state.ts'
 
-/** What the lists are filtered by: the attribute is the `id` of its row. Rows are stored nowhere. */
+/**
+ * What the lists are filtered by: the attribute is the `id` of its row. Rows are stored nowhere.
+ */
 const rows = defineEntity({
   name: 'roleAttribute',
   plural: 'roleAttributes',

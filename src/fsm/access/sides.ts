@@ -11,7 +11,10 @@ import type { Change, EntryChanges, WatchedKind } from './changes.ts'
 
 export type Side = 'before' | 'after'
 
-/** Services that are remembered while one entry is judged: by their policies, and by the roles that mean them. */
+/**
+ * Services that are remembered while one entry is judged: by their policies, and by the roles that
+ * mean them.
+ */
 const rememberedMax = 100_000
 
 type Changed = ReadonlyMap<string, Change>
@@ -21,8 +24,9 @@ function changedOf(changes: EntryChanges, kind: WatchedKind): Changed {
 }
 
 /**
- * Policies, services and configs as they were before the changes of an entry and as they are after them, for one judgement.
- * The indexes stand after; what has changed since before is looked at record by record.
+ * Policies, services and configs as they were before the changes of an entry and as they are after
+ * them, for one judgement. The indexes stand after; what has changed since before is looked at
+ * record by record.
  */
 export class Sides {
   readonly policies: Changed
@@ -116,7 +120,10 @@ export class Sides {
     return bits
   }
 
-  /** Ids of the services that the policy means by the records as they are now; none of those that have changed. */
+  /**
+   * Ids of the services that the policy means by the records as they are now; none of those that
+   * have changed.
+   */
   *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
     if (roles.length === 0) return
     const key = `${semantic}\n${roles.join('\n')}`
@@ -150,7 +157,10 @@ export class Sides {
     return [...found].filter((id) => !this.checks.has(id)).sort()
   }
 
-  /** What the identity is shown of the configs of an unchanged service: by type name, its own before the service's. */
+  /**
+   * What the identity is shown of the configs of an unchanged service: by type name, its own before
+   * the service's.
+   */
   configsShown(identityId: string, service: Service, side: Side): string {
     const shown = new Map<string, string>()
     for (const id of [...service.configs, ...this.#overriding(identityId, service.id, side)]) {

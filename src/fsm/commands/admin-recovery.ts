@@ -16,9 +16,10 @@ import { forgetAttemptsOf } from './password-attempt.ts'
 import { consequencesIn } from './references.ts'
 
 /**
- * Sets the password of an administrator and takes away what keeps it from logging in by it: a disabled identity, a lockout, MFA, a
- * policy that takes no password or asks for a second factor. Its sessions end, as somebody else may hold them. All of it is
- * one entry: nothing is half recovered.
+ * Sets the password of an administrator and takes away what keeps it from logging in by it: a
+ * disabled identity, a lockout, MFA, a policy that takes no password or asks for a second factor.
+ * Its sessions end, as somebody else may hold them. All of it is one entry: nothing is half
+ * recovered.
  */
 export function recoverAdmin(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(AdminRecoverSchema, payload)
@@ -85,7 +86,10 @@ function putPassword(
   context.touched.push({ action, entity: 'authenticator', id, fields: ['passwordHash'] })
 }
 
-/** Its own policy or the default one where that lets it in; else one made for it, which changes nothing for anybody else. */
+/**
+ * Its own policy or the default one where that lets it in; else one made for it, which changes
+ * nothing for anybody else.
+ */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryPolicyOf(state, identity)
   if (known !== undefined) {

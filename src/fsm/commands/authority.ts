@@ -14,12 +14,15 @@ import { refused } from './outcome.ts'
 import type { Refusal } from './outcome.ts'
 
 /**
- * `full`: an administrator, the holder of a session in its own matters, or the system actor. `limited`: somebody who
- * was given a permission, which reaches nobody who may do more.
+ * `full`: an administrator, the holder of a session in its own matters, or the system actor.
+ * `limited`: somebody who was given a permission, which reaches nobody who may do more.
  */
 export type Authority = 'full' | 'limited'
 
-/** Kinds whose records belong to an identity, by `identityId`, and let others act as it or change what it gets. */
+/**
+ * Kinds whose records belong to an identity, by `identityId`, and let others act as it or change
+ * what it gets.
+ */
 export const ownedKinds: ReadonlySet<string> = new Set([
   'authenticator',
   'enrollment',
@@ -28,9 +31,10 @@ export const ownedKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What the actor of a command may do as the log stands there; null: nothing. The gate judged the same from what its
- * controller had applied: a log-out or a right taken away before this entry counts, wherever it was asked for. Nothing is
- * ever meant by what an actor leaves out, or by a permission that this program does not know.
+ * What the actor of a command may do as the log stands there; null: nothing. The gate judged the
+ * same from what its controller had applied: a log-out or a right taken away before this entry
+ * counts, wherever it was asked for. Nothing is ever meant by what an actor leaves out, or by a
+ * permission that this program does not know.
  */
 export function authorityOf(state: State, actor: ClaimedActor, kind: number): Authority | null {
   if (actor === undefined || actorFault(actor) !== null) return null
@@ -46,7 +50,10 @@ export function authorityOf(state: State, actor: ClaimedActor, kind: number): Au
   }
 }
 
-/** Whose command each of them is: a token opens one thing, the certificate of a router what the router does by itself. */
+/**
+ * Whose command each of them is: a token opens one thing, the certificate of a router what the
+ * router does by itself.
+ */
 const shownFor: ReadonlyMap<number, ShownId> = new Map([
   [CommandKind.ENROLL, 'enrollmentId'],
   [CommandKind.CA_ENROLL, 'caId'],
@@ -59,7 +66,9 @@ const shownFor: ReadonlyMap<number, ShownId> = new Map([
   [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
 ])
 
-/** Asked for on the host of a controller alone: whoever replaces all records is whoever holds them. */
+/**
+ * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them.
+ */
 const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_BEGIN,
   CommandKind.RESTORE_CHUNK,
@@ -96,13 +105,19 @@ export function permissionsOf(state: State, actor: ClaimedActor): readonly strin
 /** What of the state is needed to tell whose record it is. */
 type Records = Pick<State, 'get'>
 
-/** The identity that a record belongs to, where knowing or writing the record lets one act as that identity. */
+/**
+ * The identity that a record belongs to, where knowing or writing the record lets one act as that
+ * identity.
+ */
 function ownerOf(kind: string, record: JsonObject): string | undefined {
   const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
   return typeof ownerId === 'string' ? ownerId : undefined
 }
 
-/** Whether a record belongs to an identity with rights of its own, so that whoever knows it could gain them. */
+/**
+ * Whether a record belongs to an identity with rights of its own, so that whoever knows it could
+ * gain them.
+ */
 export function isOfPrivileged(records: Records, kind: string, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
   return ownerId !== undefined && isPrivileged(records.get('identity', ownerId))
@@ -130,8 +145,9 @@ export function identityGuard(
 }
 
 /**
- * Why somebody with these permissions, who is no administrator, may not act on an identity; null when they may, and when there
- * is none. Whoever can write an identity, or its credentials, can act as it, so it must not hold what they lack.
+ * Why somebody with these permissions, who is no administrator, may not act on an identity; null
+ * when they may, and when there is none. Whoever can write an identity, or its credentials, can act
+ * as it, so it must not hold what they lack.
  */
 export function reachReason(
   records: Records,
@@ -160,7 +176,9 @@ export interface GuardedWrite {
   readonly fields: JsonObject
 }
 
-/** Why a caller may not write that record, though it may write others of the kind; null when it may. */
+/**
+ * Why a caller may not write that record, though it may write others of the kind; null when it may.
+ */
 export function writeGuard(
   state: State,
   { kind, mode, before, fields }: GuardedWrite,

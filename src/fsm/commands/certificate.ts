@@ -17,7 +17,10 @@ import { consequencesIn } from './references.ts'
 /** Certificates of one session at a time: a client needs one, and a next one before that ends. */
 export const sessionCertificatesMax = 10
 
-/** Keeps a new certificate beside the one in force, which stays so until its holder has shown that it got the new one. */
+/**
+ * Keeps a new certificate beside the one in force, which stays so until its holder has shown that
+ * it got the new one.
+ */
 export function extendAuthenticator(
   state: State,
   payload: Uint8Array,

@@ -97,8 +97,9 @@ export function revokeTicket(state: State, payload: Uint8Array): Outcome {
 }
 
 /**
- * Uses a ticket up. The signature under the certificate and the request were judged before proposing; what can have changed
- * since is judged here: two that come with one ticket, or for one id, meet in the log, and the first one is in.
+ * Uses a ticket up. The signature under the certificate and the request were judged before
+ * proposing; what can have changed since is judged here: two that come with one ticket, or for one
+ * id, meet in the log, and the first one is in.
  */
 export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TicketRedeemSchema, payload)
@@ -171,7 +172,10 @@ function ticketRefusal(
   )
 }
 
-/** An id, a key and a store belong together for good; one of the three elsewhere is a mistake or an attack. */
+/**
+ * An id, a key and a store belong together for good; one of the three elsewhere is a mistake or an
+ * attack.
+ */
 function takenRefusal(
   state: State,
   known: AdmissionFields | undefined,

@@ -2,7 +2,9 @@ import type { Index } from '../../raft/types.ts'
 import type { Touched } from './audit.ts'
 import type { Authority } from './authority.ts'
 
-/** What a command may know beside the state: where it stands, when and by whom, all out of the log. */
+/**
+ * What a command may know beside the state: where it stands, when and by whom, all out of the log.
+ */
 export interface CommandContext {
   readonly index: Index
   /** UTC ms; never running back along the log. */

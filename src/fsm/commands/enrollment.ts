@@ -25,8 +25,9 @@ import { done, faulty, notFound, refused } from './outcome.ts'
 import { consequencesIn } from './references.ts'
 
 /**
- * Uses an enrollment up. What it leads to was judged and made before proposing; that the token still opens it is judged
- * here, where all controllers have one order: of two that bring it at once, one is refused.
+ * Uses an enrollment up. What it leads to was judged and made before proposing; that the token
+ * still opens it is judged here, where all controllers have one order: of two that bring it at
+ * once, one is refused.
  */
 export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(EnrollSchema, payload)
@@ -75,7 +76,10 @@ function grant(
   }
 }
 
-/** `ott` takes a certificate of the network, `ottca` one of the CA that the enrollment names, as that stands now. */
+/**
+ * `ott` takes a certificate of the network, `ottca` one of the CA that the enrollment names, as
+ * that stands now.
+ */
 function caRefusal(
   state: State,
   { method, caId }: Enrollment,
@@ -96,7 +100,10 @@ interface NewAuthenticator {
   readonly identityId: string
 }
 
-/** Beside any that the identity has: what it enrolls on another machine must not take the first one's away. */
+/**
+ * Beside any that the identity has: what it enrolls on another machine must not take the first
+ * one's away.
+ */
 export function addCertificate(
   state: State,
   made: NewAuthenticator & { readonly enrolledBy: string | null },
@@ -148,7 +155,9 @@ function addAuthenticator(
   return done(id)
 }
 
-/** One a machine that it enrolled on: far more than anybody has, far less than would fill the state. */
+/**
+ * One a machine that it enrolled on: far more than anybody has, far less than would fill the state.
+ */
 export const authenticatorsPerIdentityMax = 100
 
 const routerOf = { erott: 'edgeRouter', trott: 'transitRouter' } as const
@@ -191,7 +200,10 @@ function certify(
   return done(id)
 }
 
-/** Judged against the certificate that is in force here: the one before may have been replaced meanwhile. */
+/**
+ * Judged against the certificate that is in force here: the one before may have been replaced
+ * meanwhile.
+ */
 export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = state.get<Router>('router', routerId)
@@ -201,7 +213,10 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
   return certify(state, router, certificates, context, { enrolledBy: null })
 }
 
-/** Keeps the new certificates beside those in force, which stay so until the router has shown that it has the new ones. */
+/**
+ * Keeps the new certificates beside those in force, which stay so until the router has shown that
+ * it has the new ones.
+ */
 export function beginRouterExtension(
   state: State,
   payload: Uint8Array,
@@ -268,8 +283,8 @@ function routerInForce(
 }
 
 /**
- * A new identity for who holds a certificate of a CA. Where the CA says by a claim who that is, the claim is all that is
- * kept: every later certificate with it logs in as the same identity.
+ * A new identity for who holds a certificate of a CA. Where the CA says by a claim who that is, the
+ * claim is all that is kept: every later certificate with it logs in as the same identity.
  */
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)

@@ -41,8 +41,8 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Only what may be written at the feature level in force, so that a body can not set a read-only field, nor one that some
- * voter may not know, whoever proposed it.
+ * Only what may be written at the feature level in force, so that a body can not set a read-only
+ * field, nor one that some voter may not know, whoever proposed it.
  */
 function writable(
   entity: Entity,
@@ -166,7 +166,10 @@ function follow(
   afterWrite({ before, after }, consequencesIn(state, context))
 }
 
-/** The fields of a patch as they are to be: those that are merged, merged into what stands there by now. */
+/**
+ * The fields of a patch as they are to be: those that are merged, merged into what stands there by
+ * now.
+ */
 function changed(entity: Entity, record: EntityRecord, fields: JsonObject): JsonObject {
   const result: Record<string, Json> = {}
   for (const [name, value] of Object.entries(fields)) {
@@ -251,7 +254,10 @@ export const batchLimits = {
   stepsMax: 64,
 } as const
 
-/** All of the steps, each on what those before it made, or none. @throws on a step that is no write of an entity. */
+/**
+ * All of the steps, each on what those before it made, or none.
+ * @throws on a step that is no write of an entity.
+ */
 export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { steps, answer } = fromBinary(EntityBatchSchema, payload)
   if (steps.length > batchLimits.stepsMax) {

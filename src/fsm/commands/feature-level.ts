@@ -6,7 +6,8 @@ import type { State } from '../state.ts'
 import { done } from './outcome.ts'
 
 /**
- * Puts a feature level in force. One that is not higher changes nothing: two leaders may have proposed the same raise.
+ * Puts a feature level in force. One that is not higher changes nothing: two leaders may have
+ * proposed the same raise.
  * @throws {FeatureLevelUnknown} when this version could not apply what may follow.
  */
 export function raiseFeatureLevel(state: State, payload: Uint8Array): Outcome {

@@ -9,8 +9,9 @@ import { parseFields } from './entity.ts'
 import { done, refused } from './outcome.ts'
 
 /**
- * The first command of a cluster: its id, its feature level and the records that it begins with. A formed cluster refuses
- * another. @throws {FeatureLevelUnknown}
+ * The first command of a cluster: its id, its feature level and the records that it begins with. A
+ * formed cluster refuses another.
+ * @throws {FeatureLevelUnknown}
  */
 export function form(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(FormSchema, payload)

@@ -36,8 +36,9 @@ const limits = hostedTerminatorLimits
 const HOSTED = 'edge'
 
 /**
- * A service is hosted at a router. Who hosts it follows from the service session alone: it ends with the right to host, so a
- * router can host nothing that no client of it may. The same one again, as after a lost answer, is done.
+ * A service is hosted at a router. Who hosts it follows from the service session alone: it ends
+ * with the right to host, so a router can host nothing that no client of it may. The same one
+ * again, as after a lost answer, is done.
  */
 export function createHostedTerminator(
   state: State,
@@ -125,7 +126,10 @@ export function updateHostedTerminator(
   return done(id)
 }
 
-/** Those that are gone already, or are another router's, are passed over: the router is done with all of them. */
+/**
+ * Those that are gone already, or are another router's, are passed over: the router is done with
+ * all of them.
+ */
 export function removeHostedTerminators(
   state: State,
   payload: Uint8Array,

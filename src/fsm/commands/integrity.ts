@@ -53,7 +53,9 @@ export function startIntegrityRun(
   return done(runId)
 }
 
-/** A second claim comes from whoever leads next, to whom the run of the one before tells nothing. */
+/**
+ * A second claim comes from whoever leads next, to whom the run of the one before tells nothing.
+ */
 export function claimIntegrityRun(
   state: State,
   payload: Uint8Array,

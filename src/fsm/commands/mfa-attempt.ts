@@ -11,8 +11,9 @@ import { done, notFound, refused } from './outcome.ts'
 const PAUSE = ['pause'] as const
 
 /**
- * Counts an attempt to give a code before the code is judged; one that is right is forgotten with all before it. Attempts have
- * one order in the log, so guesses spread over controllers, or sent all at once, are no more than the limit.
+ * Counts an attempt to give a code before the code is judged; one that is right is forgotten with
+ * all before it. Attempts have one order in the log, so guesses spread over controllers, or sent
+ * all at once, are no more than the limit.
  */
 export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)

@@ -53,7 +53,10 @@ export function beginMfa(state: State, payload: Uint8Array, context: CommandCont
 
 const idFault = faulty({ field: 'id', reason: 'the factor or its id is missing' })
 
-/** Why a factor can not be kept; REVISION_MOVED where it is to be encrypted anew, as the key has changed meanwhile. */
+/**
+ * Why a factor can not be kept; REVISION_MOVED where it is to be encrypted anew, as the key has
+ * changed meanwhile.
+ */
 function factorFault(state: State, factor: SealedFactor | undefined): Refusal | null {
   if (factor === undefined || factor.codesId === '') return idFault
   const { sealed, codesId, keyVersion } = factor
@@ -76,8 +79,8 @@ const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change }
 const refusing = (refusal: Refusal): Judgement => ({ refusal })
 
 /**
- * A code that was right. Whether it may still be used is judged here, where all controllers' uses have one order: of two
- * that were given the same code at once, one takes it.
+ * A code that was right. Whether it may still be used is judged here, where all controllers' uses
+ * have one order: of two that were given the same code at once, one takes it.
  */
 export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(MfaProveSchema, payload)
@@ -136,7 +139,10 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
   }
 }
 
-/** What the use of the code makes of the enrollment; a refusal where it can not be used, or was used before. */
+/**
+ * What the use of the code makes of the enrollment; a refusal where it can not be used, or was used
+ * before.
+ */
 function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
     const step = Number(proof.value)
@@ -157,7 +163,10 @@ function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
   return changing({ ...sealedFields(factor), usedCodes: [] })
 }
 
-/** The session that the code was given in, and no other: another one of the identity may be somebody else's. */
+/**
+ * The session that the code was given in, and no other: another one of the identity may be somebody
+ * else's.
+ */
 function passIn(state: State, session: ApiSession, context: CommandContext): void {
   const { logTimeMs, index: revision } = context
   const passed = { isMfaComplete: true, mfaPassedAt: logTimeMs }

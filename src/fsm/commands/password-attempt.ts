@@ -11,8 +11,9 @@ import type { CommandContext } from './context.ts'
 import { done, refused } from './outcome.ts'
 
 /**
- * Counts an attempt before its hash is computed, or forgets those counted when it was right. Attempts have one order in the
- * log, so guesses spread over controllers, or sent all at once, are no more than the policy allows.
+ * Counts an attempt before its hash is computed, or forgets those counted when it was right.
+ * Attempts have one order in the log, so guesses spread over controllers, or sent all at once, are
+ * no more than the policy allows.
  */
 export function attemptPassword(
   state: State,
@@ -44,7 +45,8 @@ export function attemptPassword(
     updatedAt: logTimeMs,
     revision,
   })
-  // Each attempt would fill the audit log; the one that locks the password, unless it is right, is worth a record.
+  // Each attempt would fill the audit log; the one that locks the password, unless it is right, is
+  // worth a record.
   if (count >= rules.maxAttempts) {
     const action = 'patch'
     context.touched.push({ action, entity: 'authenticator', id: authenticatorId, fields: LOCKOUT })

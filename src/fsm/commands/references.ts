@@ -125,8 +125,8 @@ function strip(
 }
 
 /**
- * Removes a record, takes its id out of the lists that name it, and removes the records that live by it. What `refuse`
- * guards was judged before.
+ * Removes a record, takes its id out of the lists that name it, and removes the records that live
+ * by it. What `refuse` guards was judged before.
  */
 export function removeWithReferences(
   state: State,
@@ -173,7 +173,9 @@ interface Dangling {
   readonly missingId: string
 }
 
-/** What would have become of the reference when the record it names was deleted, if it was let go. */
+/**
+ * What would have become of the reference when the record it names was deleted, if it was let go.
+ */
 export function detachReference(
   state: State,
   { entity, record, name, missingId }: Dangling,

@@ -123,7 +123,10 @@ function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome
   return refused('RESTORE_REFUSED', `records were written after index ${index}`)
 }
 
-/** Whether a record that would be replaced was written after an index; so, too, when that is too long ago to be known. */
+/**
+ * Whether a record that would be replaced was written after an index; so, too, when that is too
+ * long ago to be known.
+ */
 function hasWritesAfter(state: State, index: number): boolean {
   for (const record of state.audit.newestFirst()) {
     if (Number(record['index']) <= index) return false

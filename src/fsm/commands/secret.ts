@@ -54,7 +54,9 @@ function find(
   )
 }
 
-/** Why a controller can not be admitted with these; null when it can open every version in force. */
+/**
+ * Why a controller can not be admitted with these; null when it can open every version in force.
+ */
 export function missingSecret(
   state: State,
   nodeId: string,
@@ -112,8 +114,8 @@ export function dropWrapped(
 }
 
 /**
- * Puts the next version in force. A version that a compromised controller knew is dropped at once, whatever overlap was
- * proposed; so is what is past its overlap.
+ * Puts the next version in force. A version that a compromised controller knew is dropped at once,
+ * whatever overlap was proposed; so is what is past its overlap.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)
@@ -197,7 +199,10 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
   }
 }
 
-/** Adds what controllers lack. One that has its own already keeps it, so that nobody can put something else in its place. */
+/**
+ * Adds what controllers lack. One that has its own already keeps it, so that nobody can put
+ * something else in its place.
+ */
 export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false

@@ -13,7 +13,10 @@ import { done, faulty, notFound } from './outcome.ts'
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
-  /** Of the record: made of identity, service and config type, so that a second config of a type takes its place. */
+  /**
+   * Of the record: made of identity, service and config type, so that a second config of a type
+   * takes its place.
+   */
   readonly id: string
   readonly serviceId: string
   readonly configId: string
@@ -86,7 +89,9 @@ function put(
   })
 }
 
-/** What a service gives by the type of each config named; where nothing is given, nothing happens. */
+/**
+ * What a service gives by the type of each config named; where nothing is given, nothing happens.
+ */
 export function disassociateServiceConfigs(
   state: State,
   payload: Uint8Array,

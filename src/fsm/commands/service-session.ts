@@ -34,8 +34,9 @@ export const serviceSessionLimits = {
 } as const
 
 /**
- * Lets an API session dial or host a service. The checks come in one order, which tells a caller no more than it may know: a
- * service that it may not use is as good as none. Nobody passes for being an administrator.
+ * Lets an API session dial or host a service. The checks come in one order, which tells a caller no
+ * more than it may know: a service that it may not use is as good as none. Nobody passes for being
+ * an administrator.
  */
 export function createServiceSession(
   state: State,
@@ -118,7 +119,9 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   return done(id)
 }
 
-/** Which bound of its identity a service session would go beyond, for the one who asks; null: none. */
+/**
+ * Which bound of its identity a service session would go beyond, for the one who asks; null: none.
+ */
 function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
   const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
     serviceSessionLimits

@@ -25,7 +25,10 @@ import { removeWithReferences } from './references.ts'
 
 /** Sessions of the whole network; expiry keeps the number far below. */
 export const apiSessionsMax = 1_000_000
-/** Of one identity, which may be what many programs share: far more than use it, far less than all there is room for. */
+/**
+ * Of one identity, which may be what many programs share: far more than use it, far less than all
+ * there is room for.
+ */
 export const apiSessionsPerIdentityMax = 1000
 
 /** What the client told of its machine; empty bytes leave what is known. */
@@ -41,13 +44,16 @@ function noteClient(
     envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
     sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
   }
-  // A client says the same at each log-in; a record that is written anew is written to the disk of every controller.
+  // A client says the same at each log-in; a record that is written anew is written to the disk of
+  // every controller.
   if (isSameJson(told.envInfo, identity.envInfo) && isSameJson(told.sdkInfo, identity.sdkInfo))
     return
   state.put('identity', { ...identity, ...told, revision: context.index })
 }
 
-/** Whether its last log-in led to a root of the network, for whoever looks after its certificate. */
+/**
+ * Whether its last log-in led to a root of the network, for whoever looks after its certificate.
+ */
 function noteChain(
   state: State,
   authenticator: Authenticator,
@@ -59,8 +65,8 @@ function noteChain(
 }
 
 /**
- * Whether the certificate of a log-in still is its holder's: the authenticator may have got another one meanwhile, and a CA
- * may have been taken back.
+ * Whether the certificate of a log-in still is its holder's: the authenticator may have got another
+ * one meanwhile, and a CA may have been taken back.
  */
 function isStillHeld(
   state: State,
@@ -76,7 +82,10 @@ function isStillHeld(
   return takesLogIns(state.get<Ca>('ca', caId))
 }
 
-/** Whether the policy of the identity still takes what it logs in by: it may have changed since the credential was judged. */
+/**
+ * Whether the policy of the identity still takes what it logs in by: it may have changed since the
+ * credential was judged.
+ */
 function isMethodAllowed(
   state: State,
   identity: Identity,
@@ -87,14 +96,20 @@ function isMethodAllowed(
   return authenticatorId === '' || primary?.updb.allowed === true
 }
 
-/** Whether a token still leads to the identity: its signer, its auth policy or itself may have been changed meanwhile. */
+/**
+ * Whether a token still leads to the identity: its signer, its auth policy or itself may have been
+ * changed meanwhile.
+ */
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
   const signer = enabledSigner(state, signerId)
   if (signer === undefined || !isClaimOf(signer, claim, identity)) return false
   return takesTokensOf(authPolicyOf(state, identity), signerId)
 }
 
-/** A log-in. The credential was judged before; that its holder still exists and may log in is judged here. */
+/**
+ * A log-in. The credential was judged before; that its holder still exists and may log in is judged
+ * here.
+ */
 export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
   const identity = state.get<Identity>('identity', message.identityId)
@@ -156,7 +171,10 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
   return done(id)
 }
 
-/** Activity is never moved back, nor past log time: a controller whose clock runs ahead can not lengthen a session. */
+/**
+ * Activity is never moved back, nor past log time: a controller whose clock runs ahead can not
+ * lengthen a session.
+ */
 export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
     const session = state.get<ApiSession>('apiSession', mark.id)
@@ -167,7 +185,10 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
   return done('')
 }
 
-/** Ends those whose activity has not moved since the leader looked; refused when none is left of them. */
+/**
+ * Ends those whose activity has not moved since the leader looked; refused when none is left of
+ * them.
+ */
 export function expireSessions(
   state: State,
   payload: Uint8Array,

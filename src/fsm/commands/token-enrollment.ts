@@ -12,8 +12,9 @@ import { done, faulty, refused } from './outcome.ts'
 import { consequencesIn } from './references.ts'
 
 /**
- * A new identity for the holder of a token of an external JWT signer. The token was judged before proposing, and the revision
- * of its signer is held against the one that stands here; what the signer and its auth policy allow is judged here too.
+ * A new identity for the holder of a token of an external JWT signer. The token was judged before
+ * proposing, and the revision of its signer is held against the one that stands here; what the
+ * signer and its auth policy allow is judged here too.
  */
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
@@ -35,7 +36,10 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
   return state.transact(() => admit(state, message, signer, context))
 }
 
-/** Why nobody enrolls to a certificate, or to the use of tokens alone, by tokens of a signer; null when they may. */
+/**
+ * Why nobody enrolls to a certificate, or to the use of tokens alone, by tokens of a signer; null
+ * when they may.
+ */
 export function enrollmentRefusal(
   signer: ExternalJwtSigner,
   policy: AuthPolicy | undefined,
@@ -49,7 +53,8 @@ export function enrollmentRefusal(
       : 'the auth policy for enrolled identities does not allow certificates'
   }
   if (!signer.enrollToTokenEnabled) return 'the signer does not let identities enroll to its tokens'
-  // The identity is found by its external id alone, so one that is looked for by its id could never log in.
+  // The identity is found by its external id alone, so one that is looked for by its id could never
+  // log in.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
   return takesTokensOf(policy, signer.id)
     ? null

@@ -7,7 +7,10 @@ import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
 
-/** From here on certificates of the CA may enroll and log in, as far as it is enabled for that. There is no way back. */
+/**
+ * From here on certificates of the CA may enroll and log in, as far as it is enabled for that.
+ * There is no way back.
+ */
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)
   const ca = state.get<Ca>('ca', id)

@@ -10,7 +10,9 @@ import type { Stretch } from './range.ts'
 import type { Order } from './symbols.ts'
 import type { Turns } from './work.ts'
 
-/** Pages up to here keep only the best records while they look at all; beyond, they sort everything. */
+/**
+ * Pages up to here keep only the best records while they look at all; beyond, they sort everything.
+ */
 const boundedSortMax = 2048
 
 /** Rows of a list that is asked for whole. */
@@ -38,8 +40,9 @@ export interface Source {
 }
 
 /**
- * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step is a turn; what is chosen
- * from is copied before the first one, so that later writes neither add a record nor repeat one.
+ * A page of the records that satisfy the test, and how many do. `test` null: all of them. Each step
+ * is a turn; what is chosen from is copied before the first one, so that later writes neither add a
+ * record nor repeat one.
  */
 export function* collect(
   table: Records,
@@ -60,7 +63,8 @@ export function* collect(
   }
   const isWhole = source.ids === table.ids
   const compare = order?.compare ?? (isWhole ? byId : null)
-  // Memory is walked in the order in which records were made: by id, each would be a miss of the cache.
+  // Memory is walked in the order in which records were made: by id, each would be a miss of the
+  // cache.
   const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
   return yield* pick(records, test, compare, page, turns)
 }
@@ -80,7 +84,9 @@ function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRe
   }
 }
 
-/** The stretch of a unique field's values that the records of the source are, in the order wanted. */
+/**
+ * The stretch of a unique field's values that the records of the source are, in the order wanted.
+ */
 function walkable(
   table: Records,
   { ids, stretch }: Source,
@@ -93,7 +99,10 @@ function walkable(
   return { field, start: 0, end: table.rows.size }
 }
 
-/** Goes along a field whose values are kept in the order wanted: nothing is sorted, and a page without a test is cut out. */
+/**
+ * Goes along a field whose values are kept in the order wanted: nothing is sorted, and a page
+ * without a test is cut out.
+ */
 function* walk(
   table: Records,
   { field, start, end }: Stretch,

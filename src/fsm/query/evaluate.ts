@@ -50,7 +50,8 @@ interface ValueReader {
 }
 
 /**
- * Turns a checked query into closures, for one answer: what a query in the query means is remembered in them.
+ * Turns a checked query into closures, for one answer: what a query in the query means is
+ * remembered in them.
  * @throws {Problem} INVALID_FILTER where symbols and types do not fit, INVALID_SORT_IDENTIFIER.
  */
 export class Compiler {

@@ -21,7 +21,10 @@ import { Turns, Work } from './work.ts'
 export const pageLimits = {
   limitDefault: 10,
   limitMax: 500,
-  /** Of a list without a limit; a client takes it for all there is, so it is refused beyond and never cut off. */
+  /**
+   * Of a list without a limit; a client takes it for all there is, so it is refused beyond and
+   * never cut off.
+   */
   wholeListRowsMax,
   offsetMax: 100_000,
   roleFiltersMax: 100,
@@ -95,7 +98,10 @@ function listOrder(entity: Entity, fields: readonly SortField[], compare: Order)
   return { compare, field: isText ? (path[0] ?? null) : null, isDescending: first.isDescending }
 }
 
-/** The ids that a role filter means; null when there is none. @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * The ids that a role filter means; null when there is none.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function roleFilterIds(table: Records, query: ListQuery): IdScope | null {
   const semantic = roleSemantic(query.roleSemantic)
   const filters = query.roleFilter ?? []
@@ -195,7 +201,8 @@ function sourceOf(
   if (found === null) return { ...all, isExact: false }
   const { size, isExact, stretch } = found
   if (scope === null) {
-    // Of these a page is cut out in the order wanted, however many they are; others have to be looked up one by one.
+    // Of these a page is cut out in the order wanted, however many they are; others have to be
+    // looked up one by one.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
     if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }

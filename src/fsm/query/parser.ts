@@ -247,8 +247,8 @@ class Parser {
   }
 
   /**
-   * The scanner stands after the blanks that may follow the operand; `in` and `between` need some. null: no such word, and
-   * nothing passed over for good.
+   * The scanner stands after the blanks that may follow the operand; `in` and `between` need some.
+   * null: no such word, and nothing passed over for good.
    */
   #wordOperation(operand: Operand, isApart: boolean): Expression | null {
     const scanner = this.#scanner

@@ -25,7 +25,9 @@ export interface Candidates {
   readonly stretch: Stretch | null
 }
 
-/** Beyond this part of a table, to look at all records in a row is faster than to look so many up. */
+/**
+ * Beyond this part of a table, to look at all records in a row is faster than to look so many up.
+ */
 const scanShare = 1 / 4
 /** Of small tables that does not matter. */
 const lookUpsMin = 64
@@ -191,7 +193,10 @@ function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
   return operands
 }
 
-/** The most selective operand; comparisons of one text are taken together. The rest is left to be tested. */
+/**
+ * The most selective operand; comparisons of one text are taken together. The rest is left to be
+ * tested.
+ */
 function ofRow(table: Records, expression: Expression, tables: Tables): Candidates | null {
   const operands = operandsOf(expression, 'and')
   const ranges = new Map<string, { low: Range['low']; high: Range['high']; count: number }>()
@@ -220,8 +225,8 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
 }
 
 /**
- * What the indexes know of an expression that was checked: null when they do not help. `or` needs all its operands, `and`
- * takes one.
+ * What the indexes know of an expression that was checked: null when they do not help. `or` needs
+ * all its operands, `and` takes one.
  */
 export function candidateIds(
   table: Records,

@@ -40,7 +40,9 @@ export function ownerOf(table: Records, field: string, value: string): string | 
   return field === 'id' ? value : table.indexes.owner(field, value)
 }
 
-/** How many values lie before the bound, and the value of the bound itself when it is passed over. */
+/**
+ * How many values lie before the bound, and the value of the bound itself when it is passed over.
+ */
 function positionOf(values: SortedIds, value: string, isPassedOver: boolean): number {
   return values.rank(value) + (isPassedOver && values.has(value) ? 1 : 0)
 }

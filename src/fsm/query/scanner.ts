@@ -2,9 +2,10 @@ import { Problem } from '../../lib/problems.ts'
 import type { Literal } from './ast.ts'
 
 /**
- * Bounds of a query: what a URL can carry, what the evaluator nests, and what one answer may cost. `workMax` counts the
- * terms tested on records and the elements of linked sets: as many take about a second of processor time. Who is no
- * administrator gets `workOfOthersMax`, about 25 ms, and `charactersOfOthersMax`, which bounds what reading the filter costs.
+ * Bounds of a query: what a URL can carry, what the evaluator nests, and what one answer may cost.
+ * `workMax` counts the terms tested on records and the elements of linked sets: as many take about
+ * a second of processor time. Who is no administrator gets `workOfOthersMax`, about 25 ms, and
+ * `charactersOfOthersMax`, which bounds what reading the filter costs.
  */
 export const queryLimits = {
   charactersMax: 16_384,
@@ -53,7 +54,10 @@ export class Scanner {
     return this.at >= this.#text.length
   }
 
-  /** At the place where no reading goes on. Lines from 1, columns from 0 in characters, not in UTF-16 units. */
+  /**
+   * At the place where no reading goes on. Lines from 1, columns from 0 in characters, not in
+   * UTF-16 units.
+   */
   unexpected(): Problem {
     const before = this.#text.slice(0, this.at)
     const line = before.split('\n').length
@@ -143,7 +147,8 @@ export class Scanner {
     const wholeMs = Date.parse(`${day}T${time}${fraction.slice(0, 4)}${zone.toUpperCase()}`)
     if (Number.isNaN(wholeMs) || !hasDay(day)) throw this.unexpected()
     this.at += whole.length
-    // Stored times are whole milliseconds: all that matters of a finer one is that it lies between two of them.
+    // Stored times are whole milliseconds: all that matters of a finer one is that it lies between
+    // two of them.
     const isFiner = /[1-9]/.test(fraction.slice(4))
     return { type: 'datetime', value: isFiner ? wholeMs + 0.5 : wholeMs }
   }

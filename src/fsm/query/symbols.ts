@@ -94,8 +94,8 @@ function orderBy(entity: Entity, field: SortField, readLive: LiveReader): Order 
 }
 
 /**
- * The order that sort fields mean, ties broken by id. @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is
- * unknown or has no single value.
+ * The order that sort fields mean, ties broken by id.
+ * @throws {Problem} INVALID_SORT_IDENTIFIER for a symbol that is unknown or has no single value.
  */
 export function comparator(
   entity: Entity,
@@ -112,7 +112,10 @@ export function comparator(
   }
 }
 
-/** As `comparator`, of a clause inside a filter: there a symbol that is unknown is the filter's fault. */
+/**
+ * As `comparator`, of a clause inside a filter: there a symbol that is unknown is the filter's
+ * fault.
+ */
 export function clauseComparator(
   entity: Entity,
   fields: readonly SortField[],

@@ -21,7 +21,10 @@ function accepts(type: SymbolType, literal: Literal): boolean {
   return type === 'stringSet' ? literal.type === 'string' : type === literal.type
 }
 
-/** What stored values that a literal can match are in JavaScript; those of another type match nothing. */
+/**
+ * What stored values that a literal can match are in JavaScript; those of another type match
+ * nothing.
+ */
 function storedType(type: SymbolType, literal: Literal): 'string' | 'number' | 'boolean' | null {
   if (literal.type === 'datetime') return type === 'datetime' ? 'number' : null
   return literal.type === 'null' ? null : literal.type
@@ -109,7 +112,10 @@ function containsTest(
   }
 }
 
-/** What the operation asks of one value of its operand. @throws {Problem} INVALID_FILTER where the types do not fit. */
+/**
+ * What the operation asks of one value of its operand.
+ * @throws {Problem} INVALID_FILTER where the types do not fit.
+ */
 export function valueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {
   switch (operation.type) {
     case 'compare':

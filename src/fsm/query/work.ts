@@ -17,7 +17,10 @@ export class Work {
     return this.#max - this.#left
   }
 
-  /** @throws {Problem} INVALID_FILTER once it is too much: the same on every controller with the same state. */
+  /**
+   * @throws {Problem} INVALID_FILTER once it is too much: the same on every controller with the
+   * same state.
+   */
   spend(units: number): void {
     this.#left -= units
     if (this.#left < 0) {

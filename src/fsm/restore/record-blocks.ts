@@ -1,6 +1,6 @@
 /**
- * How the records of a backup travel through the log: blocks of lines, each `kind TAB stored JSON`, compressed one by one. JSON holds
- * neither tabs nor line breaks of its own.
+ * How the records of a backup travel through the log: blocks of lines, each `kind TAB stored JSON`,
+ * compressed one by one. JSON holds neither tabs nor line breaks of its own.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 

@@ -6,8 +6,9 @@ import type { State } from '../state.ts'
 import type { ShapedRecord } from './record-blocks.ts'
 
 /**
- * Kinds that a restore leaves as they are: who the controllers are and what they share, what was revoked, and the last integrity
- * run. To take any of them back in time would let in again what has been shut out.
+ * Kinds that a restore leaves as they are: who the controllers are and what they share, what was
+ * revoked, and the last integrity run. To take any of them back in time would let in again what has
+ * been shut out.
  */
 const keptKinds: ReadonlySet<string> = new Set([
   'admission',
@@ -47,8 +48,10 @@ export interface ReplacedCounts {
 }
 
 /**
- * What the records of a backup change of a state, kind by kind. The same function judges a preview and the entry.
- * @param revision given to every record of a backup of another cluster, whose revisions are of another log; null: they stay.
+ * What the records of a backup change of a state, kind by kind. The same function judges a preview
+ * and the entry.
+ * @param revision given to every record of a backup of another cluster, whose revisions are of
+ * another log; null: they stay.
  */
 export function replacementOf(
   state: State,
@@ -79,7 +82,9 @@ function adaptedTo(state: State, one: ShapedRecord, revision: number | null): Sh
   return state.shaped(one.kind, { ...one.record, ...spent, ...moved })
 }
 
-/** Codes of a second factor that were used since the backup stay used; it is encrypted as it is now. */
+/**
+ * Codes of a second factor that were used since the backup stay used; it is encrypted as it is now.
+ */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
   const now = state.get<Mfa>('mfa', restored.id)
   if (now === undefined || now.secretId !== restored.secretId) return null
@@ -141,7 +146,10 @@ export function unreadableFactor(
   return null
 }
 
-/** Carries it out. All that goes goes first: a name that is unique may belong to another record afterwards. */
+/**
+ * Carries it out. All that goes goes first: a name that is unique may belong to another record
+ * afterwards.
+ */
 export function replace(state: State, replacement: readonly KindReplacement[]): void {
   state.wholesale(() => {
     for (const { kind, changed, deleted } of replacement) {

@@ -1,6 +1,9 @@
 const MIB = 1024 * 1024
 
-/** Parts of the replicated state, so not for a configuration to differ in: every controller refuses at the same entry. */
+/**
+ * Parts of the replicated state, so not for a configuration to differ in: every controller refuses
+ * at the same entry.
+ */
 export const restoreLimits = {
   /** Of one chunk: one log entry, and one request on the admin socket as base64. */
   chunkBytesMax: 44 * 1024,

@@ -24,7 +24,10 @@ const HEAD_KEY = `${PREFIX}head`
 const LAST_KEY = `${PREFIX}last`
 const CHUNK_PREFIX = `${PREFIX}c`
 const NUMBER_CHARACTERS = 6
-/** A stored chunk is base64 behind a mark; where it ends a block, the bytes of the block's text stand before the mark. */
+/**
+ * A stored chunk is base64 behind a mark; where it ends a block, the bytes of the block's text
+ * stand before the mark.
+ */
 const ENDS = '.'
 const GOES_ON = '+'
 const STORED_CHUNK = /^(?:(\d+)\.|\+)/
@@ -39,9 +42,10 @@ function chunkKey(number: number): string {
 }
 
 /**
- * The records of a backup on their way into the state: part of the replicated state, of its digests and of snapshots, until one
- * entry puts them in the place of the records that are there. Blocks are decoded as they come, so that this entry is short; what is
- * decoded follows from the chunks and is no part of the state.
+ * The records of a backup on their way into the state: part of the replicated state, of its digests
+ * and of snapshots, until one entry puts them in the place of the records that are there. Blocks
+ * are decoded as they come, so that this entry is short; what is decoded follows from the chunks
+ * and is no part of the state.
  */
 export class StagedRestore {
   readonly #digest: SetDigest
@@ -130,7 +134,10 @@ export class StagedRestore {
     return true
   }
 
-  /** What is staged, decoded. Blocks that came before a restart or a change of the level are decoded now. */
+  /**
+   * What is staged, decoded. Blocks that came before a restart or a change of the level are decoded
+   * now.
+   */
   records(
     kinds: ReadonlySet<string>,
     { level, shape }: { readonly level: number; readonly shape: Shape },
@@ -191,7 +198,10 @@ export class StagedRestore {
     this.#textBytes += textBytes
   }
 
-  /** @returns the bytes of its text; null where it cannot be read, or is more than there is room for. */
+  /**
+   * @returns the bytes of its text; null where it cannot be read, or is more than there is room
+   * for.
+   */
   #takeBlock(
     last: Uint8Array,
     kinds: ReadonlySet<string>,

@@ -28,7 +28,10 @@ export function* allMembers(state: State, policy: ServicePolicy): Iterable<Model
   }
 }
 
-/** Whom policies mean after an entry and did not before, and the other way round; of records that are still there. */
+/**
+ * Whom policies mean after an entry and did not before, and the other way round; of records that
+ * are still there.
+ */
 export function* movedMembers(
   state: State,
   changes: readonly RecordChange[],
@@ -46,7 +49,10 @@ export function* movedMembers(
   }
 }
 
-/** A policy that was written: what its list says, before and after, of records that were written as well and of the others. */
+/**
+ * A policy that was written: what its list says, before and after, of records that were written as
+ * well and of the others.
+ */
 function notePolicy(
   state: State,
   of: PolicyMember,
@@ -68,7 +74,9 @@ function notePolicy(
   for (const member of idsBefore) if (!idsAfter.has(member)) moved.add(id, member, false)
 }
 
-/** A record that was written: which of the policies that were not written mean it, before and after. */
+/**
+ * A record that was written: which of the policies that were not written mean it, before and after.
+ */
 function noteMember(
   state: State,
   of: PolicyMember,

@@ -33,8 +33,8 @@ export function modelIdentity(state: State, id: string): ModelIdentity | undefin
 }
 
 /**
- * What an entry has changed in the model: first what is there now, then who belongs to which policy, then what is gone, so
- * that no event names what a router has not been told of.
+ * What an entry has changed in the model: first what is there now, then who belongs to which
+ * policy, then what is gone, so that no event names what a router has not been told of.
  */
 export function modelChanges(state: State, changes: readonly RecordChange[]): ModelEvent[] {
   const told: ModelEvent[] = []
@@ -85,7 +85,8 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {
     const value = modelIdentity(state, id)
-    // One that was made by the same entry was told with its configs; one that was only written counts as the same there.
+    // One that was made by the same entry was told with its configs; one that was only written
+    // counts as the same there.
     return value === undefined || made.has(id)
       ? []
       : [{ kind: 'identity', action: 'update', value }]

@@ -34,8 +34,8 @@ function judgeAuthenticatorDelete(
 }
 
 /**
- * Attempts at a password that is no longer in force count for nothing, and who has it keeps no session: all of its holder's
- * end, but the one that the holder changed it in.
+ * Attempts at a password that is no longer in force count for nothing, and who has it keeps no
+ * session: all of its holder's end, but the one that the holder changed it in.
  */
 function followPassword(
   { before, after }: Written,
@@ -51,7 +51,9 @@ function followPassword(
 const updbNeeds = { username: 'username', passwordHash: 'password' } as const
 const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 
-/** Without it, it would be an authenticator that nobody can use, and that stands in the way of one. */
+/**
+ * Without it, it would be an authenticator that nobody can use, and that stands in the way of one.
+ */
 function missingFault(after: JsonObject, needs: Readonly<Record<string, string>>): Outcome | null {
   for (const [name, field] of Object.entries(needs)) {
     if (typeof after[name] === 'string' && after[name] !== '') continue

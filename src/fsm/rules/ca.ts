@@ -30,7 +30,10 @@ function judgeCa(state: State, { before, after }: Write): Outcome | null {
 const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
-/** Judged where a patch has been merged: each member may be well alone and make no sense beside the others. */
+/**
+ * Judged where a patch has been merged: each member may be well alone and make no sense beside the
+ * others.
+ */
 function claimFault(claim: JsonObject): FieldFault | null {
   const { index, location, matcher, matcherCriteria, parser, parserCriteria } =
     claim as unknown as ExternalIdClaim

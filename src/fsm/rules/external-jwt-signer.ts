@@ -11,7 +11,10 @@ function judgeSigner(state: State, { id, after }: Write): Outcome | null {
   return keyFault(after) ?? enrollmentFault(state, id, after)
 }
 
-/** A token is verified by one certificate or by the keys at one address; with both, neither would be known to decide. */
+/**
+ * A token is verified by one certificate or by the keys at one address; with both, neither would be
+ * known to decide.
+ */
 function keyFault(after: JsonObject): Outcome | null {
   const hasCertificate = isText(after['certPem'])
   if (hasCertificate === isText(after['jwksEndpoint'])) {

@@ -26,13 +26,17 @@ export interface Consequences {
   readonly context: CommandContext
   /** Writes a record whole, system fields included; its base fields are made from the entry. */
   put(kind: string, id: string, fields: Readonly<Record<string, Json>>): void
-  /** With all that lives by it; nothing when it is not there. What guards it from its callers does not guard it here. */
+  /**
+   * With all that lives by it; nothing when it is not there. What guards it from its callers does
+   * not guard it here.
+   */
   remove(kind: string, id: string): void
 }
 
 /**
- * What can be said of the writes of one kind only by looking at other records, beyond uniqueness and references, and what
- * else they change. All of it is run by apply: state and entry decide, alone.
+ * What can be said of the writes of one kind only by looking at other records, beyond uniqueness
+ * and references, and what else they change. All of it is run by apply: state and entry decide,
+ * alone.
  */
 export interface KindRules {
   /** Why a write is refused; null when it is not. */

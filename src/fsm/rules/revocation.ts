@@ -9,7 +9,10 @@ import type { State } from '../state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
 export const revocationLimits = {
-  /** Longer than any token lives that it could speak of, those of sessions left aside, which end with their session. */
+  /**
+   * Longer than any token lives that it could speak of, those of sessions left aside, which end
+   * with their session.
+   */
   lifetimeMs: 24 * 60 * 60_000,
   revocationsMax: 10_000,
 } as const
@@ -42,8 +45,9 @@ function tooMany(): Outcome {
 }
 
 /**
- * What was signed before for what it names is honoured no more: its API sessions end, which their tokens rest on, and so do the
- * service sessions of those, or the enrollment whose token has that id. Its end is counted from log time; those whose end has come go with it.
+ * What was signed before for what it names is honoured no more: its API sessions end, which their
+ * tokens rest on, and so do the service sessions of those, or the enrollment whose token has that
+ * id. Its end is counted from log time; those whose end has come go with it.
  */
 function settle({ before, after }: Written, consequences: Consequences): void {
   const { state, context, put, remove } = consequences

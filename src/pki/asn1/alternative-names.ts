@@ -35,7 +35,8 @@ export const noNames: AlternativeNames = {
 
 /**
  * @param extension what the extension's OCTET STRING holds.
- * @throws {DerError} also when there are more than so many, or a name holds characters that it can not have.
+ * @throws {DerError} also when there are more than so many, or a name holds characters that it can
+ * not have.
  */
 export function readAlternativeNames(extension: Uint8Array, namesMax: number): AlternativeNames {
   const emails: string[] = []
@@ -77,7 +78,10 @@ function ipAddress({ contents }: DerValue): Uint8Array {
   return contents
 }
 
-/** What the OCTET STRING of the extension holds. Directory names and names of other types are left out. */
+/**
+ * What the OCTET STRING of the extension holds. Directory names and names of other types are left
+ * out.
+ */
 export function encodeAlternativeNames(names: AlternativeNames): Buffer {
   const texts = (tag: number, list: readonly string[]): Buffer[] =>
     list.map((text) => tagged(tag, Buffer.from(text, 'latin1')))

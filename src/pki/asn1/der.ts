@@ -42,8 +42,9 @@ export interface DerValue {
 const LENGTH_BYTES_MAX = 3
 
 /**
- * Reads the values of one constructed type, strictly: definite lengths in their shortest form and one-byte tags only, so that
- * two different texts never have one meaning. It copies nothing and never recurses.
+ * Reads the values of one constructed type, strictly: definite lengths in their shortest form and
+ * one-byte tags only, so that two different texts never have one meaning. It copies nothing and
+ * never recurses.
  */
 export class DerReader {
   readonly #bytes: Buffer

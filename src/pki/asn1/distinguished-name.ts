@@ -141,7 +141,10 @@ function dotted(type: Oid): string {
   return [root, first - root * 40, ...rest].join('.')
 }
 
-/** Whether a name is, or stands below, another one (RFC 5280, 7.1: texts without regard to case and runs of blanks). */
+/**
+ * Whether a name is, or stands below, another one (RFC 5280, 7.1: texts without regard to case and
+ * runs of blanks).
+ */
 export function isWithin(name: DistinguishedName, above: DistinguishedName): boolean {
   return (
     above.relativeNames.length <= name.relativeNames.length &&

@@ -16,7 +16,8 @@ export type Extensions = ReadonlyMap<Oid, Extension>
 
 /**
  * @param sequence an Extensions value (RFC 5280, 4.1).
- * @throws {DerError} also for an extension that stands there twice: programs would differ in which one counts.
+ * @throws {DerError} also for an extension that stands there twice: programs would differ in which
+ * one counts.
  */
 export function readExtensions(sequence: DerValue): Extensions {
   if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')

@@ -16,8 +16,8 @@ const UNCOMPRESSED = 0x04
 const ED25519_BYTES = 32
 
 /**
- * Looks at a SubjectPublicKeyInfo without making a key of it. Only one encoding of each key is known here (named curves,
- * uncompressed points, DER), as keys are compared by the hash of it.
+ * Looks at a SubjectPublicKeyInfo without making a key of it. Only one encoding of each key is
+ * known here (named curves, uncompressed points, DER), as keys are compared by the hash of it.
  */
 export function keyInfoOf(spki: Uint8Array): KeyInfo {
   try {

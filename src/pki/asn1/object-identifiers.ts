@@ -1,7 +1,10 @@
 import type { DerValue } from './der.ts'
 import { derTag, tagged } from './der.ts'
 
-/** An object identifier as the hex text of its DER contents: it can be compared, and be a key of a map. */
+/**
+ * An object identifier as the hex text of its DER contents: it can be compared, and be a key of a
+ * map.
+ */
 export type Oid = string
 
 /** @param dotted `2.5.29.17`. */

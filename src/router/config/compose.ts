@@ -1,7 +1,10 @@
 import { yamlText } from '../../config/yaml-tree.ts'
 import { CONFIG_VERSION } from './table.ts'
 
-/** The text of a configuration in which everything else keeps its default; identity files stand beside it. */
+/**
+ * The text of a configuration in which everything else keeps its default; identity files stand
+ * beside it.
+ */
 export function composeRouterConfig(options: {
   /** Of the files, and for a person. */
   readonly name: string

@@ -2,7 +2,9 @@ import { required } from './schema.ts'
 import type { RouterFields, SchemaNode, Value } from './schema.ts'
 import { routerFields } from './table.ts'
 
-/** docs/router-configuration.md: the table of keys as prose. A test holds the file equal to this. */
+/**
+ * docs/router-configuration.md: the table of keys as prose. A test holds the file equal to this.
+ */
 export function routerConfigurationDocument(): string {
   return `# Configuration of a router
 

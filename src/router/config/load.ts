@@ -11,7 +11,10 @@ import { routerFields } from './table.ts'
 import type { RouterConfig } from './table.ts'
 
 export const ROUTER_CONFIG_BYTES_MAX = 1024 * 1024
-/** Of the faults and of the warnings that are told of one file; a file full of unknown keys has thousands. */
+/**
+ * Of the faults and of the warnings that are told of one file; a file full of unknown keys has
+ * thousands.
+ */
 export const CONFIG_FAULTS_MAX = 1000
 
 export type LoadedRouterConfig =
@@ -29,7 +32,10 @@ export type LoadedRouterConfig =
       readonly warnings: readonly ConfigFault[]
     }
 
-/** Reads and judges a router's configuration as a whole; every fault is found in one go, and nothing is thrown for a bad file. */
+/**
+ * Reads and judges a router's configuration as a whole; every fault is found in one go, and nothing
+ * is thrown for a bad file.
+ */
 export function loadRouterConfig(path: string, environment: RouterEnvironment): LoadedRouterConfig {
   const file = resolve(path)
   const read = readFile(file)

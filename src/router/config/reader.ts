@@ -32,7 +32,10 @@ const KEYED_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 type YamlMap = Extract<YamlTree, { kind: 'map' }>
 
-/** Walks the table, so the work is bounded by it and by the file. Faults and warnings are gathered, and nothing is thrown. */
+/**
+ * Walks the table, so the work is bounded by it and by the file. Faults and warnings are gathered,
+ * and nothing is thrown.
+ */
 export class ConfigReader {
   readonly faults: ConfigFault[] = []
   readonly warnings: ConfigFault[] = []
@@ -99,7 +102,9 @@ export class ConfigReader {
     return values
   }
 
-  /** What stands in a section, by the names of the table; what the table does not know is a fault. */
+  /**
+   * What stands in a section, by the names of the table; what the table does not know is a fault.
+   */
   #members(fields: RouterFields, tree: YamlMap, prefix: string): Members {
     const members: Members = new Map()
     const names = namesOf(fields)
@@ -322,7 +327,7 @@ function suggestion(written: string, known: readonly string[], prefix: string): 
   if (near !== null) return `did you mean ${prefix}${near}?`
   if (known.length === 0) return 'no keys are known here'
   const shown = known.slice(0, SUGGESTED_KEYS_MAX).join(', ')
-  return `known here are ${shown}${known.length > SUGGESTED_KEYS_MAX ? ', …' : ''}`
+  return `known keys: ${shown}${known.length > SUGGESTED_KEYS_MAX ? ', …' : ''}`
 }
 
 function isNothing(tree: YamlTree): boolean {

@@ -25,7 +25,10 @@ export function settleRelations(read: RouterConfig, reader: RelationReader): Rou
     .reduce((given, step) => guarded(given, step, reader), config)
 }
 
-/** A step on values that are not all there may fail; the fault that is missing then stands there already. */
+/**
+ * A step on values that are not all there may fail; the fault that is missing then stands there
+ * already.
+ */
 function guarded(
   config: RouterConfig,
   step: (config: RouterConfig) => RouterConfig,

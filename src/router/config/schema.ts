@@ -1,6 +1,9 @@
 import type { YamlScalar } from '../../config/yaml-tree.ts'
 
-/** What a value may be made of: a scalar, or a list of scalars; texts have their environment variables filled in. */
+/**
+ * What a value may be made of: a scalar, or a list of scalars; texts have their environment
+ * variables filled in.
+ */
 export type RawValue = YamlScalar | readonly YamlScalar[]
 
 export interface ReadContext {
@@ -73,7 +76,9 @@ export interface Variants {
   readonly why: string
 }
 
-/** Accepted for the sake of files written for other routers, and read no further; always a warning. */
+/**
+ * Accepted for the sake of files written for other routers, and read no further; always a warning.
+ */
 export interface Ignored {
   readonly kind: 'ignored'
   readonly why: string

@@ -175,7 +175,10 @@ export const groups = value(textOrTexts(), {
   why: 'A dialer dials the listeners that it shares a group with.',
 })
 
-/** Where the controllers are, and how they are spoken to; the same fields are taken below `ctrl.options`. */
+/**
+ * Where the controllers are, and how they are spoken to; the same fields are taken below
+ * `ctrl.options`.
+ */
 export const controllerAddressing = {
   endpoint: value(optional(address(addressProtocols.controller, true)), {
     default: null,

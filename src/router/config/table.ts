@@ -52,7 +52,10 @@ const csrFields = {
 const queueLength = integer(1, 10_000)
 const workerCount = integer(1, 10_000)
 
-/** Every key of a router's configuration: the one place that says what may stand there, and what it is for. */
+/**
+ * Every key of a router's configuration: the one place that says what may stand there, and what it
+ * is for.
+ */
 export const routerFields = {
   v: value(version(CONFIG_VERSION), {
     default: required,

@@ -31,7 +31,10 @@ export interface ControllerDialerParts {
   readonly isWanted: (dialer: ControllerDialer) => boolean
 }
 
-/** Keeps one controller dialed: one address after another, with growing waits of which half is chance. */
+/**
+ * Keeps one controller dialed: one address after another, with growing waits of which half is
+ * chance.
+ */
 export class ControllerDialer {
   readonly #parts: ControllerDialerParts
   /** Of the controller; null while nobody has told who is at the address. */
@@ -84,7 +87,9 @@ export class ControllerDialer {
     }, waitMs)
   }
 
-  /** Half of it by chance, so that routers that lost one controller do not come back all at once. */
+  /**
+   * Half of it by chance, so that routers that lost one controller do not come back all at once.
+   */
   #waitMs(): number {
     const { clock, random } = this.#parts
     const grown = dialWaitMs * 2 ** Math.min(this.#failures, DOUBLINGS_MAX)
@@ -160,7 +165,7 @@ export class ControllerDialer {
       const fields = { controllerId: this.id ?? undefined, address, reason }
       this.#parts.log.warn(
         fields,
-        'controller not reached; dialing again with growing waits. If it lasts: check that the controller runs, the address in the endpoints file, and firewalls',
+        'cannot reach a controller; retrying with increasing delays. If it lasts, check that the controller runs, its address in the endpoints file, and firewalls',
       )
     }
     this.#schedule(this.#waitMs())

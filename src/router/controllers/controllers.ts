@@ -24,8 +24,9 @@ export interface ControllersParts {
 }
 
 /**
- * The controllers of the cluster: every current member is kept dialed, one channel each, and the members are kept in a file,
- * so that a router finds its cluster again though every member has changed since it was configured.
+ * The controllers of the cluster: every current member is kept dialed, one channel each, and the
+ * members are kept in a file, so that a router finds its cluster again though every member has
+ * changed since it was configured.
  */
 export class Controllers {
   readonly #parts: ControllersParts
@@ -61,8 +62,8 @@ export class Controllers {
   }
 
   /**
-   * Where the client API of controllers may be: where it was met, then on the hosts of the members under the same ports, as
-   * the controller that was met may have left the cluster since.
+   * Where the client API of controllers may be: where it was met, then on the hosts of the members
+   * under the same ports, as the controller that was met may have left the cluster since.
    */
   get apis(): readonly string[] {
     const ports = new Set(this.#apis.map((api) => new URL(api).port || '443'))
@@ -181,7 +182,7 @@ export class Controllers {
 
   #tellLeader(before: string | null): void {
     const { leaderId } = this.#membership
-    if (leaderId !== before) this.#parts.log.info({ controllerId: leaderId }, 'leader known')
+    if (leaderId !== before) this.#parts.log.info({ controllerId: leaderId }, 'leader changed')
   }
 
   /** Dials who is new, and lets go of who is no member any more. */

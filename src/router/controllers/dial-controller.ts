@@ -40,8 +40,8 @@ interface Known {
 }
 
 /**
- * Dials a controller. Who has answered is told by its certificate alone, which must be that of a controller: routers have
- * certificates of the same authority, and choose the host names in them.
+ * Dials a controller. Who has answered is told by its certificate alone, which must be that of a
+ * controller: routers have certificates of the same authority, and choose the host names in them.
  * @throws {Error} one clause.
  */
 export async function dialController(

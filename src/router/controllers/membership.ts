@@ -22,8 +22,8 @@ export interface MembersJudged {
 const nothing: MembersJudged = { isChanged: false, asksLeader: false }
 
 /**
- * Which controllers there are, by what each of them tells. A leader's list takes the place of the one that is known; that of
- * another can only add to it, as it may lag behind.
+ * Which controllers there are, by what each of them tells. A leader's list takes the place of the
+ * one that is known; that of another can only add to it, as it may lag behind.
  */
 export class ControllerMembership {
   #controllers: readonly KnownController[]
@@ -56,7 +56,8 @@ export class ControllerMembership {
     if (isLeader && index >= this.#index) this.#leaderId = senderId
     if (controllers.length === 0) return { isChanged: false, asksLeader: !isLeader }
     const isNewer = this.#index === 0n || index > this.#index
-    // A list that only added may still hold members that are gone: the leader's word on the same change settles it.
+    // A list that only added may still hold members that are gone: the leader's word on the same
+    // change settles it.
     const isSettling = isLeader && index === this.#index && !this.#isSettled
     if (!isNewer && !isSettling) return nothing
     this.#index = index

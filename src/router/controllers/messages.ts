@@ -76,7 +76,10 @@ export interface AddressesUpdate {
   readonly controllers: readonly KnownController[]
 }
 
-/** Addresses and ids that cannot be one are left out. @throws when the bytes are no such message. */
+/**
+ * Addresses and ids that cannot be one are left out.
+ * @throws when the bytes are no such message.
+ */
 export function readAddresses(body: Uint8Array): AddressesUpdate {
   const { index, isLeader, controllers } = fromBinary(UpdateCtrlAddressesSchema, body)
   const read = controllers.flatMap(({ id, endpoints }): KnownController[] => {

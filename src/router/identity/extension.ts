@@ -30,7 +30,10 @@ export interface ExtenderParts {
   readonly onExtended: (api: string) => void
 }
 
-/** Has the certificates of a running router issued again before they expire, over the keys that it has. */
+/**
+ * Has the certificates of a running router issued again before they expire, over the keys that it
+ * has.
+ */
 export class CertificateExtender {
   readonly #parts: ExtenderParts
   #timer: NodeJS.Timeout | null = null

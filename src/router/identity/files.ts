@@ -16,7 +16,10 @@ export type IdentityFilesOrFault =
   /** One sentence. */
   | { readonly ok: false; readonly fault: string }
 
-/** Enrollment and renewal write files: an identity that stands in the configuration as text has none. */
+/**
+ * Enrollment and renewal write files: an identity that stands in the configuration as text has
+ * none.
+ */
 export function identityFiles({ identity }: RouterConfig): IdentityFilesOrFault {
   const needed = {
     cert: identity.cert,

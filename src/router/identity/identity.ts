@@ -127,12 +127,12 @@ function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null
   const path = error instanceof Error && 'path' in error ? String(error.path) : 'the file'
   if (code === 'ENOENT') {
-    return `${path} is not there: enroll this router first with 'flotilla router enroll CONFIG --jwt FILE'`
+    return `${path} does not exist; enroll this router first with 'flotilla router enroll CONFIG --jwt FILE'`
   }
   if (code === 'EACCES')
     return `${path}: the user running this program has no permission to read it`
   if (error instanceof CertificateError && error.fault === 'expired') {
-    return `${error.message}: have the router enrolled again, as an expired certificate is not extended`
+    return `${error.message}; enroll the router again, as an expired certificate cannot be extended`
   }
   return error instanceof Error ? error.message : String(error)
 }
@@ -162,7 +162,7 @@ export class IdentityHolder {
       const next = readRouterIdentity(this.#config, this.#nowMs())
       if (next.id !== this.#current.id) {
         throw new RouterFailure(
-          `identity.cert is of another router, ${next.id}: restart to be that one`,
+          `identity.cert belongs to another router, ${next.id}; restart to run as that one`,
         )
       }
       this.#current = next

@@ -8,8 +8,8 @@ export interface CertificateRequests {
 }
 
 /**
- * The client certificate is known by its common name, the id of the router, and names no host; the server certificate has
- * the names of `csr.sans`.
+ * The client certificate is known by its common name, the id of the router, and names no host; the
+ * server certificate has the names of `csr.sans`.
  */
 export async function certificateRequests(options: {
   readonly routerId: string

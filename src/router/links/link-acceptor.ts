@@ -27,7 +27,10 @@ export interface LinkAcceptorParts {
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
 }
 
-/** Where other routers connect. Who one is, its certificate and a controller say; the hello has to say the same. */
+/**
+ * Where other routers connect. Who one is, its certificate and a controller say; the hello has to
+ * say the same.
+ */
 export class LinkAcceptor {
   readonly #parts: LinkAcceptorParts
   readonly #server: Server
@@ -149,7 +152,7 @@ export class LinkAcceptor {
     const type = { token: hello.linkId, version: null, type: '', group: null }
     channel.open(helloAccepted({ ...type, headers: message.headers }, identity().id, new Map()))
     if (registry.add(link)) return link
-    channel.close('there is a link of a smaller id')
+    channel.close('a link with a smaller id exists already')
     return null
   }
 
@@ -160,10 +163,10 @@ export class LinkAcceptor {
   ): Promise<string | null> {
     const { identity, isVerified } = this.#parts
     const shown = socket.getPeerX509Certificate()
-    if (shown === undefined) return 'no certificate was shown'
+    if (shown === undefined) return 'no certificate was presented'
     const leaf = parseCertificate(Uint8Array.from(shown.raw))
     const self = identity().id
-    if (leaf.commonName !== routerId) return 'the certificate is that of another router'
+    if (leaf.commonName !== routerId) return 'the certificate belongs to another router'
     if (dialedId !== null && dialedId !== self) return 'another router was dialed'
     if (routerId === self) return 'a router has no link to itself'
     if (await isVerified(routerId, leaf.sha1)) return null

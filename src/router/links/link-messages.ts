@@ -46,7 +46,10 @@ export interface PeerListener {
 
 const states = ['healthy', 'unhealthy', 'removed'] as const
 
-/** Addresses that no link can be dialed at are left out. @throws when the bytes are no such message. */
+/**
+ * Addresses that no link can be dialed at are left out.
+ * @throws when the bytes are no such message.
+ */
 export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {
   const { peersMax, peerListenersMax } = routerProgramLimits
   return fromBinary(PeerStateChangesSchema, body)
@@ -151,7 +154,10 @@ export function linkFaultMessage({ id, iteration }: Link, isDuplicate: boolean):
   return { contentType: linkMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
-/** The link that an operator has a controller close; null: the fault is of something else. @throws for bytes that are none. */
+/**
+ * The link that an operator has a controller close; null: the fault is of something else.
+ * @throws for bytes that are none.
+ */
 export function readLinkFault(body: Uint8Array): string | null {
   const { subject, id } = fromBinary(FaultSchema, body)
   return subject === faultSubject.link ? id : null

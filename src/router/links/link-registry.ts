@@ -21,8 +21,8 @@ export interface LinkHooks {
 }
 
 /**
- * The links of this router, one to each other router. When both dial each other, both keep the one with the smaller id, so they
- * agree without a word.
+ * The links of this router, one to each other router. When both dial each other, both keep the one
+ * with the smaller id, so they agree without a word.
  */
 export class LinkRegistry {
   readonly #byPeer = new Map<string, Link>()
@@ -47,7 +47,7 @@ export class LinkRegistry {
     this.#byPeer.set(link.peerId, link)
     if (other !== undefined) {
       this.#hooks.onLost(other, true)
-      other.channel.close('the other router dialed as well: its link stays')
+      other.channel.close('both routers dialed; the link of the other one is kept')
     }
     this.#hooks.onEstablished(link)
     return true

@@ -48,7 +48,10 @@ export interface LinksParts {
 /** Versions of which the routers of the family dial none are not dialed either. */
 const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
 
-/** The links to other routers: listens for them, dials who is told of, and tells controllers of what there is. */
+/**
+ * The links to other routers: listens for them, dials who is told of, and tells controllers of what
+ * there is.
+ */
 export class Links {
   readonly #parts: LinksParts
   readonly #registry: LinkRegistry
@@ -214,7 +217,7 @@ export class Links {
       },
     })
     if (readFlag(answer.headers, headerKey.isGrouped)) {
-      this.#parts.log.info({ routerId: peer.id }, 'the router offers several sockets; one is used')
+      this.#parts.log.info({ routerId: peer.id }, 'the router offers several sockets; using one')
     }
     const made: Link = {
       ...{ id: target.linkId, peerId: peer.id, iteration: target.iteration, isDialed: true },
@@ -222,7 +225,7 @@ export class Links {
       channel,
     }
     link = made
-    if (!this.#registry.add(made)) channel.close('there is a link of a smaller id')
+    if (!this.#registry.add(made)) channel.close('a link with a smaller id exists already')
     else if (channel.isClosed) this.#registry.remove(made)
     return made
   }
@@ -271,12 +274,14 @@ function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean
   return own.some((group) => others.includes(group))
 }
 
-/** A router is known by the common name of its certificates. Null when nothing speaks against it. */
+/**
+ * A router is known by the common name of its certificates. Null when nothing speaks against it.
+ */
 function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
   const shown = socket.getPeerX509Certificate()
-  if (shown === undefined) return 'it shows no certificate'
+  if (shown === undefined) return 'it presented no certificate'
   const { commonName } = parseCertificate(Uint8Array.from(shown.raw))
-  return commonName === peerId ? null : 'its certificate is not that of the router'
+  return commonName === peerId ? null : 'its certificate belongs to another router'
 }
 
 function limitsOf(config: RouterConfig['link']): ChannelLimits {

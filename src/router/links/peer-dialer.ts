@@ -83,7 +83,10 @@ export class PeerDialer {
     }, waitMs)
   }
 
-  /** Grows from failure to failure within the bounds of the policy in force; by half at most it is chance. */
+  /**
+   * Grows from failure to failure within the bounds of the policy in force; by half at most it is
+   * chance.
+   */
   #nextWaitMs(): number {
     const { config, random } = this.#parts
     const policy = this.#peer.isHealthy ? config.healthyDialBackoff : config.unhealthyDialBackoff
@@ -118,7 +121,7 @@ export class PeerDialer {
     if (reason !== this.#told) {
       this.#told = reason
       const fields = { routerId: this.#peer.id, address, reason }
-      this.#parts.log.warn(fields, 'no link to the router; dialing again with growing waits')
+      this.#parts.log.warn(fields, 'no link to the router; retrying with increasing delays')
     }
     this.#schedule(this.#nextWaitMs())
   }

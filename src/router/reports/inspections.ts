@@ -4,7 +4,10 @@ import type { Inspected } from '../controllers/messages.ts'
 /** What can be inspected: a name, and how its value is made. */
 export type Inspectable = Readonly<Record<string, () => unknown>>
 
-/** Every value is JSON text; a name that is not known, or a value that cannot be made, is an error and hides no other. */
+/**
+ * Every value is JSON text; a name that is not known, or a value that cannot be made, is an error
+ * and hides no other.
+ */
 export function inspectRouter(names: readonly string[], inspectable: Inspectable): Inspected {
   const errors: string[] = []
   const values: { name: string; value: string }[] = []

@@ -17,7 +17,10 @@ export interface InterfaceReporterParts {
   readonly connections: () => readonly ControlConnection[]
 }
 
-/** Tells each controller of the interfaces of this host: when it connects, when they change, and now and then. */
+/**
+ * Tells each controller of the interfaces of this host: when it connects, when they change, and now
+ * and then.
+ */
 export class InterfaceReporter {
   readonly #parts: InterfaceReporterParts
   /** What a controller has taken; a new connection begins anew. */
@@ -57,7 +60,8 @@ export class InterfaceReporter {
       await connection.channel.request(interfacesMessage(interfaces), requestTimeoutMs)
       this.#told.set(connection, { text, atMs: clock.monotonicMs() })
     } catch {
-      // The channel is closed, or the controller did not answer: it is told again with the next check.
+      // The channel is closed, or the controller did not answer: it is told again with the next
+      // check.
     } finally {
       this.#asking.delete(connection)
     }

@@ -19,8 +19,8 @@ export interface MetricsParts {
 }
 
 /**
- * Figures of one interval after the other. A batch is sent once it is old enough, counted from the start of its interval; while
- * nobody is connected some wait, and the oldest are dropped.
+ * Figures of one interval after the other. A batch is sent once it is old enough, counted from the
+ * start of its interval; while nobody is connected some wait, and the oldest are dropped.
  */
 export class MetricsReporter {
   readonly #parts: MetricsParts

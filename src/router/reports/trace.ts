@@ -27,7 +27,10 @@ const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
   [controlMessage.inspect]: readInspection,
 }
 
-/** Messages as they come and go, a JSON line each, into a file of mode 0600; a full one becomes the one of before. */
+/**
+ * Messages as they come and go, a JSON line each, into a file of mode 0600; a full one becomes the
+ * one of before.
+ */
 export class MessageTrace {
   readonly #path: string
   readonly #clock: Clock

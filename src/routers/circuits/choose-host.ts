@@ -26,7 +26,9 @@ export function chooseHost(
   return ordered[0] ?? null
 }
 
-/** Those of the best precedence that is there: a host that failed is dialed when there is no other. */
+/**
+ * Those of the best precedence that is there: a host that failed is dialed when there is no other.
+ */
 function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))
   return candidates.filter(({ host }) => PRECEDENCE_COST[host.precedence] === least)

@@ -16,7 +16,7 @@ import { int32Value, readInt32, readText, textValue } from '../../channel/header
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Hosts } from '../../ports/hosts.ts'
-import type { TellFact } from '../../ports/live-facts.ts'
+import type { DialResult, TellFact } from '../../ports/live-facts.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import {
@@ -31,6 +31,8 @@ import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { chooseHost } from './choose-host.ts'
+import { dialResultOf, NO_ANSWER, NO_HOST, ROUTER_GONE, routeFault } from './route-fault.ts'
+import type { RouteFault } from './route-fault.ts'
 import type { HostCandidate } from './choose-host.ts'
 import { circuitFact } from './circuit-table.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
@@ -59,9 +61,6 @@ const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
 
-const NO_HOST = 'the service has no host that can be reached'
-const NO_ANSWER = 'a router did not answer in time'
-
 export interface CircuitDutyParts {
   readonly table: CircuitTable
   readonly clients: RouterClients
@@ -75,12 +74,14 @@ export interface CircuitDutyParts {
   readonly tell?: TellFact
 }
 
-/** A way that is being laid: who has yet to answer, and what the last router brought from the host. */
+/**
+ * A way that is being laid: who has yet to answer, and what the last router brought from the host.
+ */
 interface Attempt {
   readonly number: number
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
-  readonly settle: (fault: string | null) => void
+  readonly settle: (fault: RouteFault | null) => void
 }
 
 class CircuitRefused extends Error {
@@ -93,8 +94,9 @@ class CircuitRefused extends Error {
 }
 
 /**
- * Lays the ways by which clients reach hosts. A circuit is known to the controller that laid it and to its routers, and is not
- * replicated: it goes on without its controller, and another one is laid for whoever dials again.
+ * Lays the ways by which clients reach hosts. A circuit is known to the controller that laid it and
+ * to its routers, and is not replicated: it goes on without its controller, and another one is laid
+ * for whoever dials again.
  */
 export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -233,7 +235,7 @@ export class CircuitDuty implements RouterDuty {
     readonly peerData: ReadonlyMap<number, Uint8Array>
   }> {
     const failed = new Set<string>()
-    let lastFault = NO_HOST
+    let [lastFault, lastTried] = [NO_HOST, '']
     const id = newCircuitId()
     const beganMs = this.#parts.clock.monotonicMs()
     const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
@@ -256,17 +258,25 @@ export class CircuitDuty implements RouterDuty {
           this.#tell(path.routerIds, unrouteMessage(id, true))
           throw new CircuitRefused(INTERNAL, 'too many circuits')
         }
+        this.#tellDial(client, host.terminatorId, 'success')
         this.#parts.tell?.(circuitFact(circuit, 'created', layMs()))
         return { circuit, peerData: new Map([...host.peerData, ...laid.peerData]) }
       }
+      this.#tellDial(client, host.terminatorId, dialResultOf(laid.fault))
       lastFault = laid.fault
+      lastTried = host.terminatorId
       failed.add(host.terminatorId)
     }
+    this.#tellDial(client, lastTried, 'fail')
     this.#parts.tell?.({
       ...{ kind: 'circuitFailed', circuitId: id, clientId: client.identityId, instanceId },
-      ...{ serviceId: client.serviceId, cause: causeOf(lastFault), layMs: layMs() },
+      ...{ serviceId: client.serviceId, cause: lastFault.cause, layMs: layMs() },
     })
-    throw new CircuitRefused(INVALID_TERMINATOR, lastFault)
+    throw new CircuitRefused(INVALID_TERMINATOR, lastFault.text)
+  }
+
+  #tellDial({ serviceId }: AdmittedClient, terminatorId: string, result: DialResult): void {
+    this.#parts.tell?.({ kind: 'dial', serviceId, terminatorId, result })
   }
 
   #choose(
@@ -300,13 +310,13 @@ export class CircuitDuty implements RouterDuty {
     client: AdmittedClient,
     peerData: ReadonlyMap<number, Uint8Array>,
   ): Promise<{
-    readonly fault: string | null
+    readonly fault: RouteFault | null
     readonly peerData: ReadonlyMap<number, Uint8Array>
   }> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const dial = { binding: host.binding, address: host.address, peerData }
     const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
-    const { promise, resolve } = Promise.withResolvers<string | null>()
+    const { promise, resolve } = Promise.withResolvers<RouteFault | null>()
     const made: Attempt = {
       ...{ number: attempt, missing: new Set(path.routerIds), peerData: new Map() },
       settle: resolve,
@@ -316,7 +326,7 @@ export class CircuitDuty implements RouterDuty {
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
       const connection = this.#parts.connection(routerId)
-      if (route === undefined || connection === undefined) resolve('a router on the way is gone')
+      if (route === undefined || connection === undefined) resolve(ROUTER_GONE)
       else connection.channel.send(route)
     }
     const fault = await promise
@@ -337,7 +347,7 @@ export class CircuitDuty implements RouterDuty {
       return
     }
     if (!headers.has(result.isSuccess)) {
-      attempt.settle(readText(headers, result.error) ?? 'a router could not lay the way')
+      attempt.settle(routeFault(readText(headers, result.error), headers.get(result.errorCode)))
       return
     }
     for (const [key, value] of headers) {
@@ -381,10 +391,4 @@ function newCircuitId(): string {
 /** Unique among the ends of all circuits of a router, whichever controller laid them. */
 function newAddress(): string {
   return randomUUID()
-}
-
-/** As the API family names why a circuit failed; whatever a router says beside is told in the log of the router. */
-function causeOf(fault: string): string {
-  if (fault === NO_HOST) return 'NO_ONLINE_TERMINATORS'
-  return fault === NO_ANSWER ? 'ROUTER_RESPONSE_TIMEOUT' : 'ROUTER_ERR_GENERIC'
 }

@@ -23,8 +23,8 @@ interface Reached {
 }
 
 /**
- * The cheapest ways from one router to others (Dijkstra), over the links that are up. Equal costs are settled by the ids of
- * routers and links, so that the same network gives the same ways.
+ * The cheapest ways from one router to others (Dijkstra), over the links that are up. Equal costs
+ * are settled by the ids of routers and links, so that the same network gives the same ways.
  */
 export function cheapestPaths(
   start: string,

@@ -13,7 +13,10 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 const ID_CHARACTERS_MAX = 128
 const TIME_MS_MAX = 8_640_000_000_000_000n
 
-/** Which identities have a connection to an edge router, as those routers tell each controller that they are connected to. */
+/**
+ * Which identities have a connection to an edge router, as those routers tell each controller that
+ * they are connected to.
+ */
 export class ConnectionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #byRouter = new Map<string, Set<string>>()
@@ -22,7 +25,10 @@ export class ConnectionDuty implements RouterDuty {
 
   readonly #tell: TellFact
 
-  /** @param tell of identities that have their first connection, or have lost their last one, and of each connection. */
+  /**
+   * @param tell of identities that have their first connection, or have lost their last one, and of
+   * each connection.
+   */
   constructor(tell: TellFact = tellNobody) {
     this.#tell = tell
     this.handlers = new Map([

@@ -32,9 +32,9 @@ export interface SessionDutyParts {
 }
 
 /**
- * Tells edge routers which API sessions there are: a client shows a router the token of its session, and the certificate that
- * belongs to it. The leader alone tells, as a whole state takes the place of what others told: a controller that is behind
- * would end sessions that there are.
+ * Tells edge routers which API sessions there are: a client shows a router the token of its
+ * session, and the certificate that belongs to it. The leader alone tells, as a whole state takes
+ * the place of what others told: a controller that is behind would end sessions that there are.
  */
 export class SessionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -172,7 +172,10 @@ export class SessionDuty implements RouterDuty {
   }
 }
 
-/** At least one, which may be empty: a router may hold sessions that were ended while nobody could tell it. */
+/**
+ * At least one, which may be empty: a router may hold sessions that were ended while nobody could
+ * tell it.
+ */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []
   for (let at = 0; at === 0 || at < sessions.length; at += CHUNK_SESSIONS) {

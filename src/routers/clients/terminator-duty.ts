@@ -46,7 +46,10 @@ export interface TerminatorDutyParts {
 
 type Answer = Omit<MessageShape<typeof CreateTerminatorV2AnswerSchema>, '$typeName' | '$unknown'>
 
-/** Services that clients of a router host there: a write of the router, through whichever controller leads. */
+/**
+ * Services that clients of a router host there: a write of the router, through whichever controller
+ * leads.
+ */
 export class TerminatorDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #parts: TerminatorDutyParts
@@ -215,11 +218,14 @@ export class TerminatorDuty implements RouterDuty {
     }
   }
 
-  /** Nobody leads, too much is under way, or nobody knows: the router tries again, and the same one twice is done once. */
+  /**
+   * Nobody leads, too much is under way, or nobody knows: the router tries again, and the same one
+   * twice is done once.
+   */
   #busy(routerId: string, error: unknown): Partial<Answer> {
     if (!(error instanceof Problem)) {
       const reason = error instanceof Error ? error.message : String(error)
-      this.#parts.log.warn({ routerId, reason }, 'a write of a router failed')
+      this.#parts.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
     return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: INTERNAL }

@@ -30,8 +30,9 @@ export interface LinkDutyParts {
   readonly onMetrics?: (metrics: RouterMetrics) => void
   readonly onOtherFault: (connection: RouterConnection, message: ChannelMessage) => void
   /**
-   * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router connects. Judged by the
-   * records, so that any controller can answer for a router that is connected elsewhere.
+   * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router
+   * connects. Judged by the records, so that any controller can answer for a router that is
+   * connected elsewhere.
    */
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }

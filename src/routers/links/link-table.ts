@@ -24,13 +24,19 @@ export interface LinkTableParts {
   readonly owner: string
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
-  /** Whether the router is to carry nothing: disabled, or to enroll again. One that is not known here may only be new. */
+  /**
+   * Whether the router is to carry nothing: disabled, or to enroll again. One that is not known
+   * here may only be new.
+   */
   readonly isBarred: (routerId: string) => boolean
   /** Tells a router that a link is gone, so that it closes its end. */
   readonly tellGone: (routerId: string, link: LiveLink) => void
   /** A link has come, or is reported with other sockets, or again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
-  /** A link is lost or was removed; not for one whose router is only out of reach for this controller. */
+  /**
+   * A link is lost or was removed; not for one whose router is only out of reach for this
+   * controller.
+   */
   readonly onGone: (link: LiveLink) => void
 }
 
@@ -44,8 +50,9 @@ interface Kept {
 }
 
 /**
- * The links between routers, by the reports of those that dialed them. A router reports to every controller that it is
- * connected to; whatever is known of its links goes with its channel, and comes back whole with the next one.
+ * The links between routers, by the reports of those that dialed them. A router reports to every
+ * controller that it is connected to; whatever is known of its links goes with its channel, and
+ * comes back whole with the next one.
  */
 export class LinkTable implements LiveLinks {
   readonly #parts: LinkTableParts

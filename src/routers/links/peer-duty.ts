@@ -31,8 +31,8 @@ export interface PeerDutyParts {
 }
 
 /**
- * Tells each router how the others are and where they listen for links: routers dial each other by it. One that connects gets
- * the whole list, all others what has changed, many changes together.
+ * Tells each router how the others are and where they listen for links: routers dial each other by
+ * it. One that connects gets the whole list, all others what has changed, many changes together.
  */
 export class PeerDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -127,7 +127,10 @@ function changesMessage(changes: PeerStateChange[]): Outgoing {
   }
 }
 
-/** Which key they have is told by the capabilities and never by what is there: older keys mean several things. */
+/**
+ * Which key they have is told by the capabilities and never by what is there: older keys mean
+ * several things.
+ */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
   const isNewer = readMask(headers, capabilitiesHeader).has(MULTI_CHANNEL)
   const bytes = headers.get(isNewer ? listenersHeader : olderListenersHeader)

@@ -29,7 +29,10 @@ const subscriptionHeader = 1026
 
 export interface ModelDutyParts {
   readonly model: RouterModel
-  /** Changes whenever the history of the model is another one; a router drops what it has of another timeline. */
+  /**
+   * Changes whenever the history of the model is another one; a router drops what it has of another
+   * timeline.
+   */
   readonly timelineId: () => string
   readonly isLeader: () => boolean
   readonly certificates: () => TrustedCertificates
@@ -49,8 +52,9 @@ interface Subscription {
 }
 
 /**
- * Keeps the data model of edge routers up to date: by it they judge who may use what, without asking. A router subscribes at
- * one controller at a time; it gets the changes that it missed where they are still known, and otherwise everything.
+ * Keeps the data model of edge routers up to date: by it they judge who may use what, without
+ * asking. A router subscribes at one controller at a time; it gets the changes that it missed where
+ * they are still known, and otherwise everything.
  */
 export class ModelDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -217,7 +221,7 @@ export class ModelDuty implements RouterDuty {
     } catch (error) {
       const { id: routerId } = subscription.connection.router
       const reason = error instanceof Error ? error.message : String(error)
-      this.#parts.log.warn({ routerId, reason }, 'the data model could not be sent to a router')
+      this.#parts.log.warn({ routerId, reason }, 'cannot send the data model to a router')
       subscription.connection.channel.close('the data model could not be sent')
     } finally {
       subscription.isSending = false

@@ -15,8 +15,8 @@ interface Change {
 }
 
 /**
- * What the last entries changed in the data model, encoded once for all routers. A router that was away gets what it missed
- * as long as it is here.
+ * What the last entries changed in the data model, encoded once for all routers. A router that was
+ * away gets what it missed as long as it is here.
  */
 export class ModelLog {
   readonly #limits: ModelLogLimits
@@ -71,12 +71,16 @@ export class ModelLog {
       this.#since = change.index
       gone += 1
     }
-    // Cut off many at once: to move the rest for each single one would cost the more the longer the log is.
+    // Cut off many at once: to move the rest for each single one would cost the more the longer the
+    // log is.
     if (gone > 0) this.#changes = this.#changes.slice(gone)
   }
 }
 
-/** The set with the index that its router is at: a field more at the end of a message belongs to the message. */
+/**
+ * The set with the index that its router is at: a field more at the end of a message belongs to the
+ * message.
+ */
 export function followingOn(bytes: Uint8Array, previousIndex: number): Uint8Array {
   const previous = create(ModelChangeSetSchema, { previousIndex: BigInt(previousIndex) })
   return Buffer.concat([bytes, toBinary(ModelChangeSetSchema, previous)])

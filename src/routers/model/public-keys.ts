@@ -19,7 +19,9 @@ export interface PublicKeyValue {
 export interface TrustedCertificates {
   /** Of each controller, whose key signs tokens: PEM. */
   readonly controllers: readonly string[]
-  /** What everything of the network is verified against; PEM texts of any number of certificates. */
+  /**
+   * What everything of the network is verified against; PEM texts of any number of certificates.
+   */
   readonly anchors: readonly string[]
 }
 

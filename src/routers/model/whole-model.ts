@@ -17,7 +17,10 @@ export interface WholeModel {
   readonly nowMs: number
 }
 
-/** The message that has all of the model; its parts are encoded in slices, as the repeated field of a message may be. */
+/**
+ * The message that has all of the model; its parts are encoded in slices, as the repeated field of
+ * a message may be.
+ */
 export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
   const { keys, endIndex, timelineId, nowMs } = model
   // The records do not change, but there may be others by the next slice.

@@ -16,6 +16,16 @@ const inForce: CertificatesInForce = {
   renewAtMs: 1,
   refused: null,
   alarm: null,
+  serverCertificates: [
+    {
+      ...{ path: '/etc/console.pem', refused: null },
+      certificate: {
+        ...{ what: 'leaf', subject: 'CN=console', issuer: 'CN=public', sha256: 'ab' },
+        ...{ names: ['console.example.org'], notBeforeMs: 0, notAfterMs: 2_000_000_000_000 },
+        ...{ daysLeft: 1, level: 'none', isNotYetValid: false, isTrusted: null },
+      },
+    },
+  ],
 }
 
 /** Notes who asked for what; certificates are tested where they are made. */

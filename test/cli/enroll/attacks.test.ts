@@ -221,7 +221,7 @@ describe('whoever answers at the address of a token', () => {
       answer.end(body)
     })
     const done = await enroll(await sign(leaf, { iss }))
-    expect(done.stderr).toMatch(/does not name this address/)
+    expect(done.stderr).toMatch(/certificate without this address/)
     expect(asked).toHaveLength(1)
   })
 
@@ -230,7 +230,7 @@ describe('whoever answers at the address of a token', () => {
     const other = await newCa('other', Date.now())
     const body = certsOnly([parseCertificate(other.certificatePem)]).toString('base64')
     const iss = await serve(leaf, (_request, answer) => void answer.end(body))
-    expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of another CA/)
+    expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of an unknown CA/)
   })
 
   test('and refuses with words of its own cannot draw on the terminal', async () => {
@@ -264,7 +264,7 @@ describe('whoever answers at the address of a token', () => {
       /too long/,
     )
     await expect(askBounded({ ...asked, path: '/slow', timeoutMs: 200 })).rejects.toThrow(
-      /no answer within 0.2 s/,
+      /did not respond within 0.2 s/,
     )
   })
 
@@ -278,11 +278,13 @@ describe('whoever answers at the address of a token', () => {
     }
     const asked = { path: '/', method: 'GET', judge: () => undefined } as const
     const origin = await portOf(silent)
-    await expect(askBounded({ ...asked, origin, timeoutMs: 200 })).rejects.toThrow(/no answer/)
+    await expect(askBounded({ ...asked, origin, timeoutMs: 200 })).rejects.toThrow(
+      /did not respond/,
+    )
     const leaf = await newLeaf()
     for (const [iss, sentence] of [
-      [await portOf(plain), /speaks no TLS/],
-      ['https://127.0.0.1:1', /refuses connections/],
+      [await portOf(plain), /does not speak TLS/],
+      ['https://127.0.0.1:1', /refused the connection/],
       ['https://nobody.invalid', /cannot be resolved/],
     ] as const) {
       await expect(

@@ -137,9 +137,9 @@ test('an export becomes the same network here, and a second run finds nothing to
   ])
   expect(done.stderr.replaceAll(person.folder, '')).toBe(
     [
-      'flotilla: /export.json: left out 1 built-in config types',
-      'flotilla: /export.json: left out 1 policies that routers create themselves',
-      'flotilla: /export.json: left out 1 default administrator, as this network has its own',
+      'flotilla: /export.json: skipped 1 built-in config types',
+      'flotilla: /export.json: skipped 1 policies that routers create themselves',
+      'flotilla: /export.json: skipped 1 default administrator, as this network has its own',
       'flotilla: /export.json: ignored fields: identities.hasErConnection\n',
     ].join('\n'),
   )
@@ -182,7 +182,7 @@ test('YAML is taken as well, and what is wrong is named with its line', async ()
   const unknown = await imported(yaml)
   expect([unknown.code, unknown.stderr.split(': ').slice(2).join(': ')]).toEqual([
     2,
-    'line 4: service web: no config "none"; neither here nor in the network\n',
+    'line 4: service web: no config "none"; it is neither in the file nor in the network\n',
   ])
   const section = await imported('service: []\n')
   expect(section.stderr).toMatch(/line 1: unknown section "service"; did you mean services\?/)

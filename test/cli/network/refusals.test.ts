@@ -67,7 +67,7 @@ describe('one sentence with its line', () => {
       `version: 1\n${policy('"@wik", "@zzzzzzz"')}`,
       2,
       'line 6: service policy dial: no service "wik"; did you mean wiki?',
-      'line 6: service policy dial: no service "zzzzzzz"; neither here nor in the network',
+      'line 6: service policy dial: no service "zzzzzzz"; it is neither in the file nor in the network',
     ],
     [
       'version: 1\nservices:\n  - name: wiki\n    encryptionRequired: false\n',

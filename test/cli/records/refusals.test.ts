@@ -90,7 +90,7 @@ describe('one sentence', () => {
     ['list services --all --limit 3', 2, '--all and --limit exclude each other'],
     ['delete controller ctrl1 --yes', 2, 'controllers cannot be deleted'],
     ['delete identity berta nobody --yes', 1, /^no identity "nobody"/],
-    ['get service web --context nowhere', 1, /^unknown context nowhere; there are: /],
+    ['get service web --context nowhere', 1, /^unknown context nowhere; known contexts: /],
   ])('%s', async (line, code, sentence) => {
     const done = await person.run(...words(line))
     const said = done.stderr.replace(/^flotilla: /, '').trimEnd()

@@ -82,7 +82,10 @@ test('contexts are listed without secrets, chosen and removed; a log-out ends th
   await person.out('context', 'remove', 'two')
   expect(Object.keys(stored().contexts)).toEqual(['one'])
   const away = await person.run('context', 'use', 'three')
-  expect([away.code, away.stderr]).toEqual([1, 'flotilla: unknown context three; there are: one\n'])
+  expect([away.code, away.stderr]).toEqual([
+    1,
+    'flotilla: unknown context three; known contexts: one\n',
+  ])
 })
 
 test('a CA that nobody knows here is shown by its fingerprint, and nothing is sent before it is trusted', async () => {
@@ -109,7 +112,7 @@ test('another fingerprint, or another CA, is refused', async () => {
   const foreign = await person.run(...words, '--ca', person.file('foreign.pem', certificatePem))
   expect([foreign.code, foreign.stderr]).toEqual([
     1,
-    expect.stringContaining('shows a certificate of another CA'),
+    expect.stringContaining('presented a certificate of an unknown CA'),
   ])
   expect(existsSync(contexts())).toBe(false)
 })
@@ -144,7 +147,9 @@ test('a wrong password, a missing one and two ways at once are one sentence', as
     expect([done.code, done.stderr.trimEnd().split('\n').length]).toEqual([code, 1])
   }
   expect((await person.run('login', 'http://a:1', '--user', 'x')).code).toBe(2)
-  expect((await person.run('context', 'use', 'x')).stderr).toContain('flotilla login URL')
+  expect((await person.run('context', 'use', 'x')).stderr).toContain(
+    'create one with: flotilla login',
+  )
 })
 
 test('the next controller is asked when the first one is away, and is then asked first', async () => {

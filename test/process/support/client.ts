@@ -150,15 +150,15 @@ export class UndeclaredAnswer extends Error {
 /** All services of one controller, id to name, page by page. */
 export async function allServices(client: Client): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  for (;;) {
-    const answer = await client.request(
-      'GET',
-      `/edge/management/v1/services?limit=500&offset=${found.size}`,
-    )
+  // By id, as pages end at an offset of 100,000.
+  for (let last = ''; ;) {
+    const filter = encodeURIComponent(`id > "${last}" sort by id limit 500`)
+    const answer = await client.request('GET', `/edge/management/v1/services?filter=${filter}`)
     if (answer.status !== 200) throw new Error(`list answered ${answer.status}: ${answer.text}`)
     const page = answer.body.data as { id: string; name: string }[]
     for (const { id, name } of page) found.set(id, name)
     if (page.length < 500) return found
+    last = page.at(-1)?.id ?? last
   }
 }
 
@@ -218,6 +218,7 @@ export async function until<T>(
   what: string,
   ask: () => Promise<T | null | undefined | false>,
   timeoutMs = 30_000,
+  everyMs = 50,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs
   let last: unknown = 'nothing'
@@ -232,7 +233,7 @@ export async function until<T>(
     }
     if (performance.now() > deadline)
       throw new Error(`${what}: not within ${timeoutMs} ms (${String(last)})`)
-    await pause(50)
+    await pause(everyMs)
   }
 }
 

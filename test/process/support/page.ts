@@ -8,7 +8,7 @@ export function linesOf(name: string, port: number): string {
   const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
   return blocks
     .join("\nprintf '\\n'\n")
-    .replace(/(127\.0\.0\.1:)(128[0-9])\b/g, (_, host: string, found: string) => {
+    .replace(/(127\.0\.0\.1:)(1[234]8[0-9])\b/g, (_, host: string, found: string) => {
       return `${host}${Number(found) - 1280 + port}`
     })
 }

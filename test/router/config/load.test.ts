@@ -37,7 +37,7 @@ dialers: {binding: x}
     ['a list', '- a\n', 'expected a section with keys'],
     ['a text', 'hello\n', 'expected a section with keys'],
     ['no YAML', 'v: [3\n', 'Flow sequence'],
-    ['a key that stands twice', `${LEAST}v: 3\n`, 'Map keys must be unique'],
+    ['a key that stands twice', `${LEAST}v: 3\n`, 'the same key is given twice'],
     ['an alias of nothing', 'v: *a\n', 'an anchor that is not there'],
     ['an alias of itself', 'v: 3\nctrl: &a {endpoints: [*a]}\n', 'nested deeper'],
     [

@@ -20,8 +20,9 @@ const descriptions = {
 } as const
 
 /**
- * WWW-Authenticate (RFC 6750, 3), attributes as clients of this API family read them. It tells of the token and of signers,
- * never of identities. An issuer that could not be quoted is left out with its signer.
+ * WWW-Authenticate (RFC 6750, 3), attributes as clients of this API family read them. It tells of
+ * the token and of signers, never of identities. An issuer that could not be quoted is left out
+ * with its signer.
  */
 export function tokenChallengeText({ realm, error, signers }: TokenChallenge): string {
   const told = signers.filter(({ issuer }) => PLAIN.test(issuer)).slice(0, SIGNERS_MAX)

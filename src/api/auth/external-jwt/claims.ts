@@ -6,8 +6,8 @@ const STEPS_MAX = 16
 const INDEX_CHARACTERS_MAX = 4
 
 /**
- * What a selector leads to: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined where it leads nowhere; what
- * an object inherits is no member of it.
+ * What a selector leads to: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
+ * where it leads nowhere; what an object inherits is no member of it.
  */
 export function claimAt(claims: JsonObject, selector: string): Json | undefined {
   const steps = stepsOf(selector)
@@ -21,7 +21,10 @@ export function claimAt(claims: JsonObject, selector: string): Json | undefined 
   return value
 }
 
-/** A claim that is a text, and not an empty one; else null. A number or a list is never taken for a name. */
+/**
+ * A claim that is a text, and not an empty one; else null. A number or a list is never taken for a
+ * name.
+ */
 export function textClaim(claims: JsonObject, selector: string): string | null {
   const value = claimAt(claims, selector)
   return typeof value === 'string' && value !== '' ? value : null

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { LookupAddress } from 'node:dns'
-import { request as requestPlain } from 'node:http'
+import { request as requestPlain } from '../../../lib/node-http.ts'
 import type { IncomingMessage } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { BlockList, isIP } from 'node:net'
@@ -42,9 +42,9 @@ const TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Fetches the document at the address of a signer's keys. The name is resolved once, each of its addresses is judged, and the
- * connection goes to the judged ones alone: a name that is resolved differently a moment later leads nowhere else. Redirects
- * are not followed.
+ * Fetches the document at the address of a signer's keys. The name is resolved once, each of its
+ * addresses is judged, and the connection goes to the judged ones alone: a name that is resolved
+ * differently a moment later leads nowhere else. Redirects are not followed.
  */
 export class KeyEndpoint {
   readonly #limits: KeyEndpointLimits
@@ -103,7 +103,10 @@ export class KeyEndpoint {
     return addresses
   }
 
-  /** One that hangs goes on after its fetch was given up, in a thread that the state store needs too. */
+  /**
+   * One that hangs goes on after its fetch was given up, in a thread that the state store needs
+   * too.
+   */
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
     if (this.#lookups >= this.#limits.keyLookupsMax) {
       throw new KeyFetchError('DNS lookup timed out')

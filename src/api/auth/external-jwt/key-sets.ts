@@ -39,9 +39,10 @@ const DEPTH_MAX = 8
 const MINUTE_MS = 60_000
 
 /**
- * The keys of signers that publish them. They are kept, and fetched again once they are no longer fresh or a token names a key
- * that is unknown: one fetch at a time for a signer, so far apart, and so many a minute in all. Keys that the provider has
- * withdrawn are gone with the next fetch; while it does not answer, those known stay good until they are stale.
+ * The keys of signers that publish them. They are kept, and fetched again once they are no longer
+ * fresh or a token names a key that is unknown: one fetch at a time for a signer, so far apart, and
+ * so many a minute in all. Keys that the provider has withdrawn are gone with the next fetch; while
+ * it does not answer, those known stay good until they are stale.
  */
 export class KeySets {
   readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
@@ -72,7 +73,10 @@ export class KeySets {
     return ageMs <= this.#limits.keySetStaleMsMax ? source.set : null
   }
 
-  /** The set that has a key of that name where the provider publishes one; else the one known. Null: there is none. */
+  /**
+   * The set that has a key of that name where the provider publishes one; else the one known. Null:
+   * there is none.
+   */
   async holding(signer: ExternalJwtSigner, kid: string): Promise<KeySet | null> {
     const source = this.#sourceOf(signer)
     const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
@@ -108,7 +112,10 @@ export class KeySets {
     return source
   }
 
-  /** Resolves once what could be known is known; whoever comes while a fetch is under way waits for that one. */
+  /**
+   * Resolves once what could be known is known; whoever comes while a fetch is under way waits for
+   * that one.
+   */
   #refresh(signer: ExternalJwtSigner, source: Source): Promise<void> {
     if (source.fetching !== null) return source.fetching
     if (!this.#mayFetch(source)) return Promise.resolve()

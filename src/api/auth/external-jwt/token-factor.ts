@@ -6,8 +6,9 @@ import type { ApiParts } from '../../parts.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
 
 /**
- * The second factor that is a token of an identity provider: judged for each request, and never remembered of a session. A
- * token counts for the identity that it names alone, else everybody's token would do for everybody.
+ * The second factor that is a token of an identity provider: judged for each request, and never
+ * remembered of a session. A token counts for the identity that it names alone, else everybody's
+ * token would do for everybody.
  */
 export class TokenFactor {
   readonly #state: ApiParts['state']
@@ -19,8 +20,8 @@ export class TokenFactor {
   }
 
   /**
-   * The token of the request that its session asks for; null where it asks for none, or none is good. A promise only where a
-   * token has to be verified.
+   * The token of the request that its session asks for; null where it asks for none, or none is
+   * good. A promise only where a token has to be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
   tokenFor(

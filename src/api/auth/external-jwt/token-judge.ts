@@ -25,7 +25,10 @@ export interface TokenJudgeLimits {
 /** A token that its signer vouches for. Whose it is, the state says. */
 export interface VerifiedToken {
   readonly signerId: string
-  /** Of the signer as the token was judged by it: a signer that was written since has not vouched for it. */
+  /**
+   * Of the signer as the token was judged by it: a signer that was written since has not vouched
+   * for it.
+   */
   readonly signerRevision: number
   /** The text that the signer identifies by. */
   readonly claim: string
@@ -50,8 +53,9 @@ interface Remembered {
 type JudgeParts = Pick<ApiParts, 'state' | 'clock'>
 
 /**
- * Judges tokens of identity providers by the enabled signer that has their issuer, which is one at most. Nothing in a token
- * decides how it is judged: the key is found by signer and `kid`, and the algorithm has to fit the key.
+ * Judges tokens of identity providers by the enabled signer that has their issuer, which is one at
+ * most. Nothing in a token decides how it is judged: the key is found by signer and `kid`, and the
+ * algorithm has to fit the key.
  */
 export class TokenJudge {
   readonly #state: JudgeParts['state']
@@ -82,7 +86,10 @@ export class TokenJudge {
     return null
   }
 
-  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, from there or in all. */
+  /**
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, from there
+   * or in all.
+   */
   async judge(call: RequestContext, text: string): Promise<JwtFinding> {
     const known = this.recall(text)
     if (known !== null) return known
@@ -90,7 +97,10 @@ export class TokenJudge {
     return typeof found === 'string' ? found : found.verified
   }
 
-  /** With all claims of the token, always by its signature. @throws {Problem} SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * With all claims of the token, always by its signature.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
+   */
   async judgeClaims(call: RequestContext, text: string): Promise<ClaimsFinding> {
     const token = readToken(text)
     if (token === null) return 'invalid'

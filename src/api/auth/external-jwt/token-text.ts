@@ -20,8 +20,9 @@ export interface UnprovenToken {
 }
 
 /**
- * Reads a compact JWS as far as it takes to find the key that it must be verified by. Null for what is too large, nests too deep,
- * or lacks `alg`, `kid` or `iss`. Whatever else its header offers as a key (`jwk`, `jku`, `x5c`, `x5u`) is not looked at.
+ * Reads a compact JWS as far as it takes to find the key that it must be verified by. Null for what
+ * is too large, nests too deep, or lacks `alg`, `kid` or `iss`. Whatever else its header offers as
+ * a key (`jwk`, `jku`, `x5c`, `x5u`) is not looked at.
  */
 export function readToken(text: string): UnprovenToken | null {
   if (text.length > tokenLimits.charactersMax) return null
@@ -54,7 +55,9 @@ function textMember(object: JsonObject | null, name: string): string | null {
 
 const BEARER = 'bearer '
 
-/** The tokens of `Authorization: Bearer` headers, in their order; at most so many as are looked at. */
+/**
+ * The tokens of `Authorization: Bearer` headers, in their order; at most so many as are looked at.
+ */
 export function bearersIn(headers: readonly string[]): readonly string[] {
   return headers
     .filter((value) => value.slice(0, BEARER.length).toLowerCase() === BEARER)

@@ -7,7 +7,9 @@ const RSA_BITS_MIN = 2048
 /** A larger key takes longer to verify by than a log-in is worth. */
 const RSA_BITS_MAX = 8192
 
-/** A public key of a signer, and what may be verified by it: decided by the key, never by the token. */
+/**
+ * A public key of a signer, and what may be verified by it: decided by the key, never by the token.
+ */
 export interface VerificationKey {
   readonly kid: string
   readonly algorithms: ReadonlySet<string>
@@ -32,7 +34,10 @@ const ecAlgorithms: Readonly<Record<string, ReadonlySet<string>>> = {
 }
 const none: ReadonlySet<string> = new Set()
 
-/** The signature algorithms that fit a key (RFC 7518, 3.1): none for a secret, a short one, or a kind that is not taken. */
+/**
+ * The signature algorithms that fit a key (RFC 7518, 3.1): none for a secret, a short one, or a
+ * kind that is not taken.
+ */
 export function algorithmsOf(key: KeyObject): ReadonlySet<string> {
   if (key.type !== 'public') return none
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
@@ -57,8 +62,9 @@ export function keyOfCertificate(pem: string, kid: string): VerificationKey | nu
 }
 
 /**
- * One member of a JWK set (RFC 7517), or null where it is of no use here: without a `kid`, for encryption, symmetric, or for an
- * algorithm that does not fit it. The certificate that it comes with is preferred over its parameters.
+ * One member of a JWK set (RFC 7517), or null where it is of no use here: without a `kid`, for
+ * encryption, symmetric, or for an algorithm that does not fit it. The certificate that it comes
+ * with is preferred over its parameters.
  */
 export function keyOfJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null

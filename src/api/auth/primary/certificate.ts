@@ -23,13 +23,17 @@ export class CertificateLogIn {
     this.#opener = new SessionOpener(parts, services)
   }
 
-  /** Every refusal is the same to the client: which certificates, CAs and identities there are is not told. */
+  /**
+   * Every refusal is the same to the client: which certificates, CAs and identities there are is
+   * not told.
+   */
   async logIn(call: RequestContext, given: LogInBody): Promise<Reply> {
     const chain = call.peerChain()
     if (chain === null) throw new Problem('INVALID_AUTH')
     this.#services.tokens.requireKey()
     const { cluster, state, limits } = this.#parts
-    // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA that was taken back.
+    // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA
+    // that was taken back.
     await reachLatest(cluster, state, limits.indexWaitMs)
     const holder = holderOf(this.#parts, chain)
     if ('reason' in holder || !this.#mayLogIn(holder)) throw new Problem('INVALID_AUTH')
@@ -48,7 +52,8 @@ export class CertificateLogIn {
     if (isDisabled(identity, clock.nowMs())) return false
     const rules = authPolicyOf(state, identity)?.primary.cert
     if (rules?.allowed !== true) return false
-    // One whose time has not begun was made for later, whatever is allowed of one whose time is over.
+    // One whose time has not begun was made for later, whatever is allowed of one whose time is
+    // over.
     return leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)
   }
 }

@@ -31,8 +31,8 @@ export class ExternalJwtLogIn {
   }
 
   /**
-   * A refusal tells of the token alone: whether an identity exists, is disabled, or may not log in that way looks the same as
-   * a bad signature.
+   * A refusal tells of the token alone: whether an identity exists, is disabled, or may not log in
+   * that way looks the same as a bad signature.
    */
   async logIn(call: RequestContext, given: LogInBody): Promise<Reply> {
     this.#services.tokens.requireKey()
@@ -49,7 +49,8 @@ export class ExternalJwtLogIn {
       try {
         return await this.#opener.open(call, proof, given)
       } catch (error) {
-        // What changed before the entry was applied is told in no other way than what was so all along.
+        // What changed before the entry was applied is told in no other way than what was so all
+        // along.
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
         if (isRefused) return this.#refuse(call, 'invalid')
         throw error
@@ -58,8 +59,9 @@ export class ExternalJwtLogIn {
   }
 
   /**
-   * By the first token that is good for somebody who may log in by it. Where another one is good for somebody else the request
-   * proves neither: a proxy may have gone by the one that is not taken here.
+   * By the first token that is good for somebody who may log in by it. Where another one is good
+   * for somebody else the request proves neither: a proxy may have gone by the one that is not
+   * taken here.
    */
   async #prove(call: RequestContext, texts: readonly string[]): Promise<Proof | Fault> {
     let fault: Fault = 'invalid'

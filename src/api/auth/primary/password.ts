@@ -37,8 +37,8 @@ export class PasswordLogIn {
     return await judged(call, this.#parts.limits, async () => {
       const proof = await this.#services.throttle.attempt(username, call.address, async () => {
         const { cluster, state, limits } = this.#parts
-        // Without a leader there will be no session, so no hash is computed; with one, a password set elsewhere a moment
-        // ago is known here too.
+        // Without a leader there will be no session, so no hash is computed; with one, a password
+        // set elsewhere a moment ago is known here too.
         await reachLatest(cluster, state, limits.indexWaitMs)
         return this.#prove(call, username, password)
       })
@@ -47,7 +47,10 @@ export class PasswordLogIn {
     })
   }
 
-  /** Null for every reason to refuse, after the same work: an answer tells nothing about which names exist. */
+  /**
+   * Null for every reason to refuse, after the same work: an answer tells nothing about which names
+   * exist.
+   */
   async #prove(call: RequestContext, username: string, password: string): Promise<Proof | null> {
     const { state } = this.#parts
     const authenticator = state.find('authenticator', 'username', username) as

@@ -17,7 +17,9 @@ export interface SealedFactor {
   readonly codesId: string
 }
 
-/** Encrypts what is secret of second factors by the key that the controllers share, and decrypts it. */
+/**
+ * Encrypts what is secret of second factors by the key that the controllers share, and decrypts it.
+ */
 export class FactorVault {
   readonly #parts: VaultParts
 
@@ -25,7 +27,10 @@ export class FactorVault {
     this.#parts = parts
   }
 
-  /** Another secret with recovery codes of its own. @throws {Problem} CLUSTER_NO_LEADER while no key is in force here. */
+  /**
+   * Another secret with recovery codes of its own.
+   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here.
+   */
   async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
     const secretId = newShortId()
     return { secretId, factor: await this.#seal(newFactor(recoveryCodesMax), identityId, secretId) }
@@ -37,7 +42,10 @@ export class FactorVault {
     return await this.#seal({ secret, recoveryCodes }, identityId, secretId)
   }
 
-  /** The same by the key in force; null where it is so already. @throws {Problem} as `makeNew`, and as `open`. */
+  /**
+   * The same by the key in force; null where it is so already.
+   * @throws {Problem} as `makeNew`, and as `open`.
+   */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {
     const key = await this.#inForce()
     if (mfa.keyVersion === key.version) return null

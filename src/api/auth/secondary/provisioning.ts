@@ -12,7 +12,9 @@ const IMAGE_PIXELS = 256
 const BLACK = [0, 0, 0] as const
 const WHITE = [255, 255, 255] as const
 
-/** `otpauth://` as authenticator apps read it; what it does not say is what they take for granted. */
+/**
+ * `otpauth://` as authenticator apps read it; what it does not say is what they take for granted.
+ */
 export function provisioningUrl(secret: Uint8Array, identityName: string): string {
   const name = Array.from(identityName).slice(0, NAME_CHARACTERS_MAX).join('')
   const label = `${ISSUER}:${encodeURIComponent(name.toWellFormed())}`

@@ -68,7 +68,8 @@ export class SecondFactors {
   /**
    * Uses a code; apply judges once more whether it may be used.
    * @param require judges what was found, after every write that was acknowledged anywhere.
-   * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many wrong ones.
+   * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
+   * wrong ones.
    */
   async prove(
     call: RequestContext,
@@ -130,7 +131,10 @@ export class SecondFactors {
     return step === null ? null : { case: 'step', value: BigInt(step) }
   }
 
-  /** Counted in the log, where all controllers count together; what is known to be in a pause costs no entry. */
+  /**
+   * Counted in the log, where all controllers count together; what is known to be in a pause costs
+   * no entry.
+   */
   async #reserve(identityId: string, address: string): Promise<void> {
     const { proposer, state, clock } = this.#parts
     const pauseMs = (): number => {

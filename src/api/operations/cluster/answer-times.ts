@@ -1,6 +1,12 @@
-/** How long answers may take that the cluster, or a disk, takes its time for; the command line waits a little longer. */
+/**
+ * How long answers may take that the cluster, or a disk, takes its time for; the command line waits
+ * a little longer.
+ */
 export const answerTimes = {
-  /** A change of the members is answered once it is committed; the leader may first have to hand over. */
+  /**
+   * A change of the members is answered once it is committed; the leader may first have to hand
+   * over.
+   */
   changeMsMax: 85_000,
   /** A transfer of leadership waits until its target has caught up and been elected. */
   transferMsMax: 28_000,

@@ -14,7 +14,7 @@ export function backupOperations({ backups }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterBackups',
-      summary: 'Lists the backups that this controller has written by its schedule',
+      summary: 'List the scheduled backups of this controller',
       method: 'GET',
       path: '/cluster/backups',
       response: { kind: 'detail', schema: scheduledBackups },
@@ -25,7 +25,7 @@ export function backupOperations({ backups }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterBackup',
-      summary: 'Hands out a backup of the whole state; at the admin socket alone',
+      summary: 'Get a backup of the whole state (admin socket only)',
       method: 'POST',
       path: '/cluster/backup',
       body: { schema: backupRequest, isRequired: false },
@@ -37,7 +37,8 @@ export function backupOperations({ backups }: ApiParts): Operation[] {
       },
       refusals: [400, 401, 403, 409, 429, 503],
       answerMsMax: answerTimes.backupMsMax,
-      handle: async (call) => streamedAnswer(await backups.take(wishOf(call), actorOf(call))),
+      handle: async (call) =>
+        streamedAnswer({ chunks: await backups.take(wishOf(call), actorOf(call)) }),
     },
   ]
 }

@@ -39,7 +39,7 @@ function ownCertificateOperations({ pki }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'pkiCertificates',
-      summary: 'Shows the certificates that this controller has in force, without keys',
+      summary: 'Show the certificates that this controller uses, without keys',
       method: 'GET',
       path: '/pki/certificates',
       response,
@@ -49,7 +49,7 @@ function ownCertificateOperations({ pki }: ApiParts): Operation[] {
     {
       ...post,
       operationId: 'pkiRenew',
-      summary: 'Signs the certificate of this controller anew now, over the same key',
+      summary: 'Renew the certificate of this controller now, keeping its key',
       path: '/pki/renew',
       response,
       handle: async (call) => detailAnswer(await pki.renew(actorOf(call))),
@@ -57,7 +57,7 @@ function ownCertificateOperations({ pki }: ApiParts): Operation[] {
     {
       ...post,
       operationId: 'pkiReload',
-      summary: 'Reads certificate, key and CA files of this controller again now',
+      summary: 'Reload the certificate, key and CA files of this controller',
       path: '/pki/reload',
       response,
       handle: async (call) => detailAnswer(await pki.reload(actorOf(call))),
@@ -71,7 +71,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
     {
       ...post,
       operationId: 'pkiInstallIssuing',
-      summary: 'Gives the cluster another issuing authority under the same root',
+      summary: 'Rotate the issuing authority of the cluster, under the same root',
       path: '/pki/issuing-authority',
       answerMsMax: answerTimes.installMsMax,
       body: { schema: issuingAuthorityGiven, isRequired: true },
@@ -88,7 +88,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
     {
       ...post,
       operationId: 'pkiIssue',
-      summary: 'Issues a certificate for a client or server outside of the cluster',
+      summary: 'Issue a certificate for an external client or server',
       path: '/pki/issue',
       body: { schema: certificateRequest, isRequired: true },
       response: { kind: 'detail', schema: issuedCertificate },
@@ -100,7 +100,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
     {
       ...post,
       operationId: 'pkiRenewMember',
-      summary: 'Signs the certificate of a member anew that expired while the member was away',
+      summary: 'Renew the certificate of a member that expired while it was offline',
       path: '/pki/renew-member',
       body: { schema: memberCertificateGiven, isRequired: true },
       response: { kind: 'detail', schema: memberCertificate },

@@ -30,7 +30,7 @@ export function adminRecoveryOperations(parts: ApiParts, services: ApiServices):
   return [
     {
       operationId: 'clusterRecoverAdmin',
-      summary: 'Sets the password of an administrator who is locked out; at the admin socket alone',
+      summary: 'Set the password of a locked-out administrator (admin socket only)',
       tag: 'cluster',
       apis: ['fabric'],
       method: 'POST',

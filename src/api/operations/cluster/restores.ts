@@ -33,7 +33,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterRestoreBegin',
-      summary: 'Begins to stage a restore; at the admin socket alone',
+      summary: 'Start staging a restore (admin socket only)',
       path: '/cluster/restore/begin',
       body: { schema: restoreBegin, isRequired: true },
       response: { kind: 'detail', schema: nothing },
@@ -46,7 +46,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterRestoreChunk',
-      summary: 'Stages a chunk of a restore; at the admin socket alone',
+      summary: 'Stage a chunk of a restore (admin socket only)',
       path: '/cluster/restore/chunk',
       body: { schema: restoreChunk, isRequired: true },
       response: { kind: 'detail', schema: nothing },
@@ -60,7 +60,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterRestoreEnd',
-      summary: 'Replaces all records by what is staged, or drops it; at the admin socket alone',
+      summary: 'Replace all records by the staged ones, or discard those (admin socket only)',
       path: '/cluster/restore/end',
       body: { schema: restoreEnd, isRequired: true },
       response: { kind: 'detail', schema: restored },
@@ -72,7 +72,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
     {
       ...common,
       operationId: 'clusterRestoreFactors',
-      summary: 'Encrypts second factors of a backup for this cluster; at the admin socket alone',
+      summary: 'Encrypt the second factors of a backup for this cluster (admin socket only)',
       path: '/cluster/restore/factors',
       body: { schema: restoreFactors, isRequired: true },
       response: { kind: 'detail', schema: sealedFactors },

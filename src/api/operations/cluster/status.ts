@@ -12,7 +12,8 @@ export function clusterStatusOperations({ cluster, health }: ApiParts): Operatio
   return [
     {
       operationId: 'clusterStatus',
-      summary: 'Shows how far each member has got, as this controller sees it, and its alarms',
+      summary:
+        'Show the replication status of each member, as this controller sees it, and the alarms',
       tag: 'cluster',
       apis: ['fabric'],
       method: 'GET',

@@ -36,13 +36,29 @@ export const certificatesInForce: NamedSchema = {
       renewAtMs: { type: ['number', 'null'] },
       refused: textOrNull,
       alarm: textOrNull,
+      serverCertificates: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            path: text,
+            certificate: { anyOf: [shownCertificate, { type: 'null' }] },
+            refused: textOrNull,
+          },
+          required: ['path', 'certificate', 'refused'],
+          additionalProperties: false,
+        },
+      },
     },
     required: ['certificates', 'issuingPem', 'isRenewedHere', 'renewAtMs', 'refused', 'alarm'],
     additionalProperties: false,
   },
 }
 
-/** The key has no limit of its own: a fault in a field is answered with its value, and this one is a secret. */
+/**
+ * The key has no limit of its own: a fault in a field is answered with its value, and this one is a
+ * secret.
+ */
 export const issuingAuthorityGiven: NamedSchema = {
   name: 'pkiIssuingAuthority',
   schema: {

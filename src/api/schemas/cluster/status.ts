@@ -69,7 +69,10 @@ export const clusterStatus: NamedSchema = {
   },
 }
 
-/** The password has no limit of its own: a fault in a field is answered with its value, and this one is a secret. */
+/**
+ * The password has no limit of its own: a fault in a field is answered with its value, and this one
+ * is a secret.
+ */
 export const adminRecovery: NamedSchema = {
   name: 'clusterAdminRecovery',
   schema: {

@@ -1,0 +1,62 @@
+import { fieldProblem } from '../../../lib/problems.ts'
+import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { preferredLeaders } from '../../duties/preferred-leader.ts'
+import { leadershipTransfer, membersSchema } from '../../schemas/members.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import { ignoredFieldsOf } from '../../schemas/validation.ts'
+import { actorOf } from '../../records/writes.ts'
+import { answerTimes } from './answer-times.ts'
+
+/** The cluster as operators see it. */
+export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
+  const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterListMembers',
+      summary: 'List the members of the cluster',
+      method: 'GET',
+      path: '/cluster/list-members',
+      needsNoState: true,
+      response: { kind: 'bare', schema: membersSchema },
+      refusals: [401, 429, 503],
+      handle: () => {
+        const views = cluster.members()
+        const preferred = preferredLeaders(views)
+        const data = views.map(({ id, address, voter, leader, connected, version, readOnly }) => ({
+          id,
+          address,
+          voter,
+          leader,
+          connected,
+          version,
+          readOnly,
+          preferredLeader: preferred.has(id),
+        }))
+        return bareAnswer(JSON.stringify({ data }))
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterTransferLeadership',
+      summary: 'Transfer leadership to a member, by default the most up-to-date one',
+      method: 'POST',
+      path: '/cluster/transfer-leadership',
+      needsNoState: true,
+      answerMsMax: answerTimes.transferMsMax,
+      body: { schema: leadershipTransfer, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 413, 429, 500, 503],
+      handle: async (call) => {
+        const { newLeaderId } = call.body as { readonly newLeaderId?: string | null }
+        const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
+        const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
+        if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
+        await membership.transferLeadership(to, actorOf(call))
+        return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
+      },
+    },
+  ]
+}

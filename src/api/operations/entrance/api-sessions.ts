@@ -1,0 +1,76 @@
+import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import { foundOrConfirmed } from '../../answers/not-found.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import { sessionSchema } from '../../schemas/sessions.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { sessionView } from '../../records/session-view.ts'
+import { callerOf, deleteCurrentSession } from '../own/current.ts'
+
+/** Sessions of everybody, for administrators. */
+export function apiSessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = {
+    tag: 'apiSessions',
+    apis: ['management'],
+    permission: 'ops.read',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'listAPISessions',
+      summary: 'List API sessions',
+      method: 'GET',
+      path: '/api-sessions',
+      query: listParameters,
+      response: { kind: 'list', schema: sessionSchema },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const caller = callerOf(call)
+        const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
+        return services.lists.answer(call, {
+          records,
+          show: (record) => sessionView(parts, services, caller, record),
+          pagination,
+          filterableFields: state.filterableFields('apiSession'),
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailAPISessions',
+      summary: 'Show an API session',
+      method: 'GET',
+      path: '/api-sessions/{id}',
+      response: { kind: 'detail', schema: sessionSchema },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => {
+        const id = call.param('id')
+        return foundOrConfirmed(parts, call, `apiSession with id ${id}`, () => {
+          const record = state.get('apiSession', id)
+          if (record === undefined) return null
+          return detailAnswer(sessionView(parts, services, callerOf(call), record))
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'deleteAPISessions',
+      summary: 'End an API session and revoke its token',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      path: '/api-sessions/{id}',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 403, 404, 429, 503],
+      handle: async (call) => {
+        const id = call.param('id')
+        await deleteCurrentSession(services.writer, call, id)
+        services.sessions.forget(id)
+        return emptyAnswer()
+      },
+    },
+  ]
+}

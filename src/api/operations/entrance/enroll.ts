@@ -1,0 +1,246 @@
+import type { Json } from '../../../lib/canonical-json.ts'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import type { RequestContext } from '../../call.ts'
+import { CaEnrollment } from '../../enrollment/ca-enrollment.ts'
+import { authoritiesPem } from '../../enrollment/answers.ts'
+import { IdentityEnrollment } from '../../enrollment/identity-enrollment.ts'
+import { TokenEnrollment } from '../../enrollment/token-enrollment.ts'
+import { RouterEnrollment } from '../../enrollment/router-enrollment.ts'
+import { bareAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { queryParametersNamed } from '../../answers/query-parameters.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import {
+  caEnrollment,
+  challenge,
+  challengeSignature,
+  enrollmentCerts,
+  genericEnroll,
+  keySet,
+  ottEnrollment,
+  routerEnrollment,
+  routerExtension,
+  tokenEnrollment,
+  updbEnrollment,
+} from '../../schemas/enrollment.ts'
+import type { ApiServices } from '../../records/services.ts'
+
+/** Two requests for certificates of the longest keys, and room for the rest. */
+const BODY_BYTES_MAX = 64 * 1024
+/** As stock clients send a certificate signing request as it is. */
+const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
+/** As clients of the API family name it. */
+const SIGNER_HEADER = 'ziti-token-issuer-id'
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/**
+ * The ways in: by one-time token, by the certificate of somebody else's CA, and for routers.
+ * `/enroll?method=` and the path of each method do the same.
+ */
+export function enrollOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const identities = new IdentityEnrollment(parts, services)
+  const byCa = new CaEnrollment(parts, services)
+  const routers = new RouterEnrollment(parts, services)
+  const byToken = new TokenEnrollment(parts, services)
+  const common = {
+    tag: 'enroll',
+    apis: ['client'],
+    permission: 'public',
+    method: 'POST',
+    bodyBytesMax: BODY_BYTES_MAX,
+    success: 200,
+  } as const
+  const token = queryParametersNamed(['token'])
+  const certificates = { kind: 'detail', schema: enrollmentCerts } as const
+  const acknowledged = { kind: 'detail', schema: nothing } as const
+  const refusals = [400, 404, 409, 429, 503]
+  const routerOf = (call: RequestContext): Promise<Reply> => {
+    const requests = {
+      client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
+      server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
+    }
+    return routers.enroll(call, tokenIn(call), requests)
+  }
+  const ott = (call: RequestContext): Promise<Reply> =>
+    identities.ott(call, tokenIn(call), requestIn(call))
+  const ottca = (call: RequestContext): Promise<Reply> => identities.ottca(call, tokenIn(call))
+  const updb = (call: RequestContext): Promise<Reply> =>
+    identities.updb(call, tokenIn(call), textIn(call, 'password'))
+  const externalJwt = (call: RequestContext): Promise<Reply> =>
+    byToken.enroll(call, requestOrNone(call), call.headers[SIGNER_HEADER] || undefined)
+  const ca = (call: RequestContext): Promise<Reply> => byCa.enroll(call, textIn(call, 'name'))
+  const byMethod: Readonly<Record<string, (call: RequestContext) => Promise<Reply>>> = {
+    ott,
+    ottca,
+    updb,
+    ca,
+    erott: routerOf,
+    trott: routerOf,
+    token: externalJwt,
+  }
+  return [
+    {
+      ...common,
+      operationId: 'enroll',
+      summary: 'Enroll an identity or a router with its token',
+      path: '/enroll',
+      query: queryParametersNamed(['token', 'method']),
+      body: { schema: genericEnroll, isRequired: false, textTypes: REQUEST_TYPES },
+      response: certificates,
+      refusals: [...refusals, 410],
+      handle: (call) => {
+        const method = call.first('method') ?? 'ott'
+        const enroll = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
+        if (enroll !== undefined) return enroll(call)
+        throw new Problem('INVALID_ENROLL_METHOD', {
+          detail: `method is one of ${Object.keys(byMethod).join(', ')}`,
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'enrollOtt',
+      summary: 'Enroll an identity with a one-time token (ott)',
+      path: '/enroll/ott',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: certificates,
+      refusals,
+      handle: ott,
+    },
+    {
+      ...common,
+      operationId: 'enrollOttCa',
+      summary: 'Enroll an identity with the client certificate of the connection (ottca)',
+      path: '/enroll/ottca',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: acknowledged,
+      refusals,
+      handle: ottca,
+    },
+    {
+      ...common,
+      operationId: 'enrollCa',
+      summary: 'Enroll a new identity with a certificate of a CA (ca)',
+      path: '/enroll/ca',
+      body: { schema: caEnrollment, isRequired: false },
+      response: acknowledged,
+      refusals,
+      handle: ca,
+    },
+    {
+      ...common,
+      operationId: 'enrollToken',
+      summary: 'Enroll a new identity with a token of an external JWT signer',
+      path: '/enroll/token',
+      headers: [
+        { name: 'authorization', description: 'Bearer, and the token' },
+        { name: SIGNER_HEADER, description: 'id of the external JWT signer of the token' },
+      ],
+      body: { schema: tokenEnrollment, isRequired: true },
+      response: certificates,
+      refusals: [...refusals, 410],
+      handle: externalJwt,
+    },
+    {
+      ...common,
+      operationId: 'enrollUpdb',
+      summary: 'Enroll an identity with user name and password (updb)',
+      path: '/enroll/updb',
+      query: token.map((parameter) => ({ ...parameter, isRequired: true })),
+      body: { schema: updbEnrollment, isRequired: true },
+      response: acknowledged,
+      refusals,
+      handle: updb,
+    },
+    {
+      ...common,
+      operationId: 'enrollErOtt',
+      summary: 'Enroll a router with a one-time token (erott)',
+      path: '/enroll/erott',
+      query: token,
+      body: { schema: routerEnrollment, isRequired: true },
+      response: certificates,
+      refusals,
+      handle: routerOf,
+    },
+    {
+      ...common,
+      operationId: 'extendRouterEnrollment',
+      summary: 'Renew the certificates of a router',
+      path: '/enroll/extend/router',
+      body: { schema: routerExtension, isRequired: true },
+      response: certificates,
+      refusals: [400, 401, 429, 503],
+      handle: (call) =>
+        routers.extend(call, {
+          client: textIn(call, 'certCsr'),
+          server: textIn(call, 'serverCertCsr'),
+        }),
+    },
+    {
+      ...common,
+      operationId: 'enrollmentChallenge',
+      summary: 'Sign a nonce with the key of enrollment tokens',
+      path: '/enroll/challenge',
+      body: { schema: challenge, isRequired: true },
+      response: { kind: 'bare', schema: challengeSignature },
+      refusals: [400, 429],
+      handle: async (call) => {
+        const { keyId, nonce } = call.body as { readonly keyId: string; readonly nonce: string }
+        // Anything else would let its sender have a token of its own making signed.
+        if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
+        if (keyId !== parts.jwt.publicJwk()['kid']) {
+          throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
+        }
+        const signed = await parts.jwt.signText(nonce)
+        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(parts) }))
+      },
+    },
+    {
+      operationId: 'getEnrollmentJwks',
+      summary: 'Get the public key of enrollment tokens of this controller',
+      tag: 'enroll',
+      apis: ['client'],
+      permission: 'public',
+      method: 'GET',
+      path: '/enroll/jwks',
+      success: 200,
+      response: { kind: 'bare', schema: keySet },
+      refusals: [],
+      handle: () => bareAnswer(JSON.stringify({ keys: [parts.jwt.publicJwk()] })),
+    },
+  ]
+}
+
+/** In the query; else in the body. */
+function tokenIn(call: RequestContext): string | undefined {
+  return call.first('token') ?? textIn(call, 'token')
+}
+
+function requestIn(call: RequestContext): string | undefined {
+  if (call.isTextBody) return String(call.body)
+  return textIn(call, 'clientCsr') ?? textIn(call, 'certCsr')
+}
+
+/**
+ * Undefined where the client wants no certificate; a request that is there and is none is not
+ * passed over.
+ */
+function requestOrNone(call: RequestContext): string | undefined {
+  const csr = requestIn(call)
+  if (csr !== undefined) return csr
+  const { clientCsr } = (call.body ?? {}) as Readonly<Record<string, unknown>>
+  if (clientCsr === undefined || clientCsr === null) return undefined
+  throw new Problem('COULD_NOT_PROCESS_CSR', { detail: 'clientCsr is empty' })
+}
+
+/** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */
+function textIn({ body }: RequestContext, name: string): string | undefined {
+  if (typeof body !== 'object' || body === null) return undefined
+  const value = (body as Readonly<Record<string, Json>>)[name]
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,296 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, ServiceSessionCreateSchema } from '../../../../proto/gen/command_pb.ts'
+import { canonicalJson } from '../../../lib/canonical-json.ts'
+import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../../lib/entity-record.ts'
+import { Problem } from '../../../lib/problems.ts'
+import { newShortId } from '../../../lib/random.ts'
+import type { DialBind, ListResult } from '../../../ports/state-view.ts'
+import type { RequestContext } from '../../call.ts'
+import { answer, detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import { foundOrConfirmed } from '../../answers/not-found.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
+import { routerView, routersFirst } from '../../records/router-view.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import {
+  sessionCreate,
+  sessionDetail,
+  sessionManagementDetail,
+  sessionRoutePath,
+} from '../../schemas/access.ts'
+import { signSessionToken } from '../../session-token.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { callerOf } from '../own/current.ts'
+
+const tag = 'sessions'
+const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
+
+/** Service sessions: what API sessions have been let to dial or host. */
+export function sessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  return [...ownSessions(parts, services), ...allSessions(parts, services)]
+}
+
+interface Asked {
+  readonly serviceId: string
+  readonly type?: string | null
+  readonly tags?: JsonObject | null
+}
+
+function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = { tag, apis: ['client'], permission: 'session' } as const
+  const own = (call: RequestContext): EntityRecord | null => {
+    const record = state.get('session', call.param('id'))
+    return record?.['identityId'] === callerOf(call).identity.id ? record : null
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listSessions',
+      summary: 'List the service sessions of the current identity; all for an administrator',
+      method: 'GET',
+      path: '/sessions',
+      query: listParameters,
+      success: 200,
+      response: { kind: 'list', schema: sessionDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const { identity, isAdmin } = callerOf(call)
+        const query = listQueryOf(call)
+        const found = isAdmin
+          ? state.list('session', query)
+          : state.listNaming('session', 'identityId', identity.id, query)
+        return listed(parts, services, call, found, viewOf)
+      },
+    },
+    {
+      ...common,
+      operationId: 'createSession',
+      summary: 'Create a service session',
+      method: 'POST',
+      path: '/sessions',
+      body: { schema: sessionCreate, isRequired: true },
+      success: 201,
+      response: { kind: 'detail', schema: sessionDetail },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: (call) => createSession(parts, services, call),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'detailSession',
+      summary: 'Show a service session of the current identity',
+      method: 'GET',
+      response: { kind: 'detail', schema: sessionDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) =>
+        foundOrConfirmed(parts, call, `session with id ${call.param('id')}`, () => {
+          const record = own(call)
+          return record === null ? null : detailAnswer(viewOf(parts, call, record))
+        }),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'deleteSession',
+      summary: 'End a service session of the current identity',
+      method: 'DELETE',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        const id = call.param('id')
+        await foundOrConfirmed(parts, call, `session with id ${id}`, () =>
+          own(call) === null ? null : emptyAnswer(),
+        )
+        await services.writer.deleteEntity(call, 'session', id)
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
+  const shown = (call: RequestContext, view: (record: EntityRecord) => JsonObject) => {
+    const id = call.param('id')
+    return foundOrConfirmed(parts, call, `session with id ${id}`, () => {
+      const record = state.get('session', id)
+      return record === undefined ? null : detailAnswer(view(record))
+    })
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listSessions',
+      summary: 'List service sessions',
+      method: 'GET',
+      path: '/sessions',
+      query: listParameters,
+      response: { kind: 'list', schema: sessionManagementDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const found = state.list('session', listQueryOf(call))
+        return listed(parts, services, call, found, managementView)
+      },
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'detailSession',
+      summary: 'Show a service session',
+      method: 'GET',
+      response: { kind: 'detail', schema: sessionManagementDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => shown(call, (record) => managementView(parts, call, record)),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'deleteSession',
+      summary: 'End a service session',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        await services.writer.deleteEntity(call, 'session', call.param('id'))
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailSessionRoutePath',
+      summary:
+        'Show the routers of the newest circuit of a service session, if this controller created it',
+      method: 'GET',
+      path: '/sessions/{id}/route-path',
+      response: { kind: 'detail', schema: sessionRoutePath },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => shown(call, ({ id }) => routePathOf(parts.circuits, id)),
+    },
+  ]
+}
+
+/** Of a session that was used more than once, where it was used last. */
+function routePathOf(circuits: ApiParts['circuits'], sessionId: string): JsonObject {
+  const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
+  const newest = own.reduce<(typeof own)[number] | null>(
+    (found, one) => (found === null || one.createdAt >= found.createdAt ? one : found),
+    null,
+  )
+  return { routePath: newest?.routerIds ?? [] }
+}
+
+type View = (parts: ApiParts, call: RequestContext, record: EntityRecord) => JsonObject
+
+function listed(
+  parts: ApiParts,
+  { lists }: ApiServices,
+  call: RequestContext,
+  { records, ...pagination }: ListResult,
+  view: View,
+): Reply | Promise<Reply> {
+  return lists.answer(call, {
+    records,
+    show: (record) => view(parts, call, record),
+    pagination,
+    filterableFields: parts.state.filterableFields('session'),
+  })
+}
+
+/** The token is shown once, to whoever creates the session; later its id stands there. */
+function viewOf({ state }: ApiParts, call: RequestContext, record: EntityRecord): JsonObject {
+  const callerId = callerOf(call).identity.id
+  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
+  return {
+    ...state.detail('session', record, callerId),
+    edgeRouters: routers.map((detail) => ({
+      ...routerView(detail),
+      urls: detail['supportedProtocols'] ?? {},
+    })),
+  }
+}
+
+function managementView(parts: ApiParts, call: RequestContext, record: EntityRecord): JsonObject {
+  const { state } = parts
+  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const policies = (between?.policies ?? []).filter(({ type }) => type === record['type'])
+  return {
+    ...viewOf(parts, call, record),
+    servicePolicies: policies.flatMap(({ id }) => state.ref('servicePolicy', id) ?? []),
+  }
+}
+
+async function createSession(
+  parts: ApiParts,
+  services: ApiServices,
+  call: RequestContext,
+): Promise<Reply> {
+  const asked = call.body as Asked
+  const { session, identity } = callerOf(call)
+  const type = asked.type === null || asked.type === undefined ? '' : asked.type
+  const wanted: WantedSession = {
+    id: newShortId(),
+    apiSessionId: session.id,
+    identityId: identity.id,
+    serviceId: asked.serviceId,
+    type: (type === '' ? 'Dial' : type) as DialBind,
+    tags: asked.tags ?? {},
+  }
+  const id = await judgedSession(parts, services, call, wanted)
+  const record = parts.state.get('session', id)
+  if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
+  const token = await signSessionToken(parts, record)
+  return answer(201, { ...viewOf(parts, call, record), token })
+}
+
+interface WantedSession {
+  readonly id: string
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: DialBind
+  readonly tags: JsonObject
+}
+
+/**
+ * Judges the posture of the client and asks for the session; again where a check changed in
+ * between, so that it was refused for what would pass now.
+ * @returns its id.
+ */
+async function judgedSession(
+  parts: ApiParts,
+  services: ApiServices,
+  call: RequestContext,
+  wanted: WantedSession,
+): Promise<string> {
+  const { state, limits, posture } = parts
+  const { serviceId, type, tags, identityId: _, ...named } = wanted
+  for (let judgements = 1; ; judgements += 1) {
+    // As it stands now: a code may have been given since the request was admitted.
+    const session = state.get('apiSession', wanted.apiSessionId) ?? callerOf(call).session
+    const shown = posture.ofSession(session)
+    const passingChecks = posture
+      .grantingChecks(wanted, shown)
+      .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
+    const tagsJson = new TextEncoder().encode(canonicalJson(tags))
+    const fields = { ...named, serviceId, type, tagsJson, passingChecks }
+    const message = create(ServiceSessionCreateSchema, fields)
+    const payload = toBinary(ServiceSessionCreateSchema, message)
+    try {
+      return await services.writer.write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
+      const failures = posture.failures(wanted, shown)
+      if (failures.length > 0 || judgements >= limits.judgementsMax) {
+        throw posture.refused(wanted, failures, error)
+      }
+      call.hasProposed = false
+    }
+  }
+}

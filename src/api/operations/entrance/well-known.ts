@@ -1,0 +1,52 @@
+import { certsOnly } from '../../../pki/certs-only.ts'
+import { networkAuthorities } from '../../auth/trusted-authorities.ts'
+import { bareAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { estCertificates } from '../../schemas/identities.ts'
+
+const CONTENT_TYPE = 'application/pkcs7-mime'
+const LINE_CHARACTERS = 64
+
+/**
+ * What a client asks for once it knows whom it speaks to, to trust every other controller by (RFC
+ * 7030, 4.1).
+ */
+export function wellKnownOperations(parts: ApiParts): Operation[] {
+  let made: { readonly from: string; readonly answer: Reply } | null = null
+  return [
+    {
+      operationId: 'listWellKnownCas',
+      summary: 'Get the CA certificates of the network (EST: PKCS #7, base64)',
+      tag: 'wellKnown',
+      apis: ['client', 'management'],
+      permission: 'public',
+      method: 'GET',
+      path: '/.well-known/est/cacerts',
+      success: 200,
+      response: {
+        kind: 'bare',
+        schema: estCertificates,
+        types: [CONTENT_TYPE],
+        ignoresAccept: true,
+      },
+      refusals: [],
+      handle: () => {
+        const { authorities } = parts
+        const from = `${authorities.anchorsPem()}\n${authorities.intermediatesPem()}`
+        if (made?.from !== from) made = { from, answer: answerOf(parts) }
+        return made.answer
+      },
+    },
+  ]
+}
+
+function answerOf(parts: ApiParts): Reply {
+  const base64 = certsOnly(networkAuthorities(parts)).toString('base64')
+  const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
+  return {
+    ...bareAnswer(`${lines.join('\n')}\n`, CONTENT_TYPE),
+    headers: { 'content-transfer-encoding': 'base64' },
+  }
+}

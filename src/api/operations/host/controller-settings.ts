@@ -1,0 +1,117 @@
+import { CommandKind } from '../../../../proto/gen/command_pb.ts'
+import { controllerSetting, globalSettingId } from '../../../entities/controller-setting.ts'
+import type { ControllerSetting } from '../../../entities/controller-setting.ts'
+import { merged } from '../../../entities/nested.ts'
+import { membersAt } from '../../../entities/levels.ts'
+import { normalise } from '../../../entities/normalise.ts'
+import { requestSchema } from '../../../entities/schema.ts'
+import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { RequestContext } from '../../call.ts'
+import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import { foundOrConfirmed } from '../../answers/not-found.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { effectiveSettings } from '../../schemas/about.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { callerOf } from '../own/current.ts'
+
+const common = { tag: 'controllerSettings', apis: ['management'], success: 200 } as const
+const path = '/controller-settings/{id}/effective'
+const kind = 'controllerSetting'
+
+/**
+ * Settings are changed where their effect is shown: under `effective`, as the API family has it.
+ */
+export function controllerSettingOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const change = {
+    ...common,
+    permission: 'controller-setting.update',
+    path,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [400, 401, 404, 429, 503],
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'detailControllerSettingEffective',
+      summary: 'Show the own and the effective settings of a controller',
+      permission: 'controller-setting.read',
+      method: 'GET',
+      path,
+      response: { kind: 'detail', schema: effectiveSettings },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => effective(parts, call),
+    },
+    {
+      ...change,
+      operationId: 'updateControllerSetting',
+      summary: 'Update the settings of a controller (all fields)',
+      method: 'PUT',
+      body: { schema: bodyOf('replace'), isRequired: true },
+      handle: (call) => write(parts, services, call, 'replace'),
+    },
+    {
+      ...change,
+      operationId: 'patchControllerSetting',
+      summary: 'Update settings of a controller',
+      method: 'PATCH',
+      body: { schema: bodyOf('patch'), isRequired: true },
+      handle: (call) => write(parts, services, call, 'patch'),
+    },
+    {
+      ...change,
+      operationId: 'deleteControllerSetting',
+      summary: 'Delete the settings of a controller',
+      permission: 'controller-setting.delete',
+      method: 'DELETE',
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        await services.writer.deleteEntity(call, kind, call.param('id'))
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function bodyOf(mode: 'replace' | 'patch') {
+  const name = mode === 'replace' ? 'controllerSettingUpdate' : 'controllerSettingPatch'
+  return { name, schema: requestSchema(controllerSetting, mode) }
+}
+
+async function write(
+  { state }: ApiParts,
+  { writer }: ApiServices,
+  call: RequestContext,
+  mode: 'replace' | 'patch',
+): Promise<Reply> {
+  const level = state.featureLevel
+  const { known, later } = membersAt(controllerSetting, call.body as JsonObject, level)
+  const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
+  const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
+  await writer.entity(
+    call,
+    command,
+    kind,
+    call.param('id'),
+    membersAt(controllerSetting, fields, level).known,
+  )
+  return emptyAnswer([...ignoredFields, ...later])
+}
+
+function effective(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
+  const { state } = parts
+  const id = call.param('id')
+  return foundOrConfirmed(parts, call, `${kind} with id ${id}`, () => {
+    const record = state.get<ControllerSetting>(kind, id)
+    if (record === undefined) return null
+    const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)
+    const ofAll = state.get<ControllerSetting>(kind, globalSettingId)?.oidc ?? {}
+    return detailAnswer({
+      ...base,
+      effective: { oidc: merged(ofAll, record.oidc) },
+      instance: { oidc },
+    })
+  })
+}

@@ -1,0 +1,109 @@
+import { capability, protocols, versionSchema } from '../../schemas/about.ts'
+import { detailAnswer, listAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts, BindingName } from '../../parts.ts'
+import { basePaths } from '../../paths.ts'
+import { notBuiltYet } from '../../../lib/not-built-yet.ts'
+
+/** Every capability of the API family; those in force stand in the version answer. */
+const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
+/** Clients act on what is announced, so a capability is named here once it works. */
+const activeCapabilities: readonly string[] = notBuiltYet([])
+
+const bindingPaths: Readonly<Record<BindingName, string>> = {
+  'edge-client': basePaths.client,
+  'edge-management': basePaths.management,
+  fabric: basePaths.fabric,
+  'health-checks': '/health-checks',
+}
+
+/** What needs no session and never changes while a controller runs: made once. */
+export function metaOperations(parts: ApiParts): Operation[] {
+  const versionAnswer = detailAnswer(versionOf(parts))
+  const capabilities = listAnswer(
+    knownCapabilities,
+    { limit: knownCapabilities.length, offset: 0, totalCount: knownCapabilities.length },
+    [],
+  )
+  const common = {
+    tag: 'informational',
+    method: 'GET',
+    permission: 'public',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'listRoot',
+      summary: 'Show version, addresses and capabilities of this controller',
+      apis: ['client', 'management', 'fabric'],
+      path: '/',
+      response: { kind: 'detail', schema: versionSchema },
+      refusals: [],
+      handle: () => versionAnswer,
+    },
+    {
+      ...common,
+      operationId: 'listVersion',
+      summary: 'Show version, addresses and capabilities of this controller',
+      apis: ['client', 'management', 'fabric'],
+      path: '/version',
+      response: { kind: 'detail', schema: versionSchema },
+      refusals: [],
+      handle: () => versionAnswer,
+    },
+    {
+      ...common,
+      operationId: 'listEnumeratedCapabilities',
+      summary: 'List all capabilities of the API family',
+      apis: ['client', 'management'],
+      path: '/enumerated-capabilities',
+      response: { kind: 'list', schema: capability },
+      refusals: [],
+      handle: () => capabilities,
+    },
+    {
+      ...common,
+      operationId: 'listProtocols',
+      summary: 'Show the protocols and addresses of this controller',
+      apis: ['client'],
+      path: '/protocols',
+      response: { kind: 'detail', schema: protocols },
+      refusals: [429],
+      handle: protocolsAnswer(parts),
+    },
+  ]
+}
+
+function protocolsAnswer(parts: ApiParts): () => Reply {
+  const [url] = parts.bindings['edge-client'] ?? []
+  const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
+  return () => made
+}
+
+/** host:port, the port said even where it is the scheme's own. */
+function addressOf(url: string): string {
+  const { hostname, port } = new URL(url)
+  return `${hostname}:${port === '' ? '443' : port}`
+}
+
+function versionOf({ bindings, version: info }: ApiParts): Record<string, unknown> {
+  const apiVersions: Record<string, unknown> = {}
+  for (const name of Object.keys(bindingPaths) as BindingName[]) {
+    const urls = bindings[name]
+    if (urls === undefined) continue
+    const path = bindingPaths[name]
+    apiVersions[name] = { v1: { path, apiBaseUrls: urls.map((url) => url + path) } }
+  }
+  // Older clients look for the client API under this name.
+  if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
+  return {
+    apiVersions,
+    buildDate: info.buildDate,
+    capabilities: activeCapabilities,
+    revision: info.revision,
+    runtimeVersion: info.runtimeVersion,
+    version: info.version,
+  }
+}

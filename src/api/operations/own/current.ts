@@ -1,0 +1,92 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, SessionDeleteSchema } from '../../../../proto/gen/command_pb.ts'
+import { detailSchema } from '../../../entities/schema.ts'
+import { entityNamed } from '../../../entities/registry.ts'
+import { Problem } from '../../../lib/problems.ts'
+import type { RequestContext, Caller } from '../../call.ts'
+import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { currentSession } from '../../schemas/sessions.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { currentSessionView } from '../../records/session-view.ts'
+import type { Writer } from '../../records/writes.ts'
+
+/** What a caller may know and do about itself. */
+export function currentOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const { state } = parts
+  const common = {
+    apis: ['client', 'management'],
+    permission: 'session',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'getCurrentAPISession',
+      summary: 'Show the current API session',
+      permission: 'partial',
+      tag: 'currentApiSession',
+      method: 'GET',
+      path: '/current-api-session',
+      response: { kind: 'detail', schema: currentSession },
+      refusals: [401, 429, 503],
+      handle: (call) => detailAnswer(currentSessionView(parts, services, callerOf(call))),
+    },
+    {
+      ...common,
+      operationId: 'deleteCurrentAPISession',
+      summary: 'Log out',
+      permission: 'partial',
+      tag: 'currentApiSession',
+      method: 'DELETE',
+      path: '/current-api-session',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 429, 503],
+      handle: async (call) => {
+        const { session } = callerOf(call)
+        await deleteCurrentSession(services.writer, call, session.id)
+        services.sessions.forget(session.id)
+        call.caller = null
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'getCurrentIdentity',
+      summary: 'Show the current identity',
+      tag: 'currentIdentity',
+      method: 'GET',
+      path: '/current-identity',
+      response: {
+        kind: 'detail',
+        schema: { name: 'identityDetail', schema: detailSchema(entityNamed('identity')) },
+      },
+      refusals: [401, 429, 503],
+      handle: (call) => {
+        const { identity } = callerOf(call)
+        const links = {
+          self: { href: './current-identity' },
+          mfa: { href: './current-identity/mfa' },
+        }
+        return detailAnswer({ ...state.detail('identity', identity, identity.id), _links: links })
+      },
+    },
+  ]
+}
+
+/** @throws {Problem} NOT_FOUND when it has ended meanwhile. */
+export async function deleteCurrentSession(
+  writer: Writer,
+  call: RequestContext,
+  id: string,
+): Promise<void> {
+  const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
+  await writer.write(call, CommandKind.SESSION_DELETE, payload)
+}
+
+export function callerOf(call: RequestContext): Caller {
+  if (call.caller === null) throw new Problem('UNAUTHORIZED')
+  return call.caller
+}

@@ -1,0 +1,289 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  AuthenticatorExtendSchema,
+  AuthenticatorExtendVerifySchema,
+  CommandKind,
+  SessionCertificateCreateSchema,
+  SessionCertificateDeleteSchema,
+} from '../../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../../entities/authenticator.ts'
+import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../../lib/entity-record.ts'
+import { Problem } from '../../../lib/problems.ts'
+import { newShortId } from '../../../lib/random.ts'
+import { isOfRecord, networkChain } from '../../auth/client-certificate.ts'
+import type { RequestContext } from '../../call.ts'
+import { latest } from '../../consistency.ts'
+import {
+  authoritiesPem,
+  answerThisCallAlone,
+  networkCertificate,
+} from '../../enrollment/answers.ts'
+import { answer, detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import { foundOrConfirmed } from '../../answers/not-found.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { onlyCertificate } from '../../preparers/certificates.ts'
+import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import {
+  identityExtension,
+  identityExtensionCerts,
+  identityExtensionProof,
+  sessionCertificateCreate,
+  sessionCertificateCreated,
+  sessionCertificateDetail,
+} from '../../schemas/enrollment.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { callerOf } from './current.ts'
+
+const path = '/current-api-session/certificates'
+const BODY_BYTES_MAX = 128 * 1024
+
+/**
+ * Certificates that a caller asks for itself: the next one of an authenticator, and short-lived
+ * ones of its session.
+ */
+export function ownCertificateOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const extension = new Extension(parts, services)
+  const ofSession = new SessionCertificates(parts, services)
+  const both = {
+    tag: 'currentIdentity',
+    apis: ['client', 'management'],
+    permission: 'session',
+    method: 'POST',
+    bodyBytesMax: BODY_BYTES_MAX,
+    success: 200,
+    refusals: [400, 401, 404, 409, 429, 503],
+  } as const
+  const client = {
+    tag: 'currentApiSession',
+    apis: ['client'],
+    permission: 'session',
+    success: 200,
+  } as const
+  const ofId = '/current-identity/authenticators/{id}'
+  return [
+    {
+      ...both,
+      operationId: 'extendCurrentIdentityAuthenticator',
+      summary: 'Renew the certificate of an authenticator; the current one stays valid',
+      path: `${ofId}/extend`,
+      body: { schema: identityExtension, isRequired: true },
+      response: { kind: 'detail', schema: identityExtensionCerts },
+      handle: (call) => extension.extend(call),
+    },
+    {
+      ...both,
+      operationId: 'extendVerifyCurrentIdentityAuthenticator',
+      summary: 'Activate the renewed certificate of an authenticator',
+      path: `${ofId}/extend-verify`,
+      body: { schema: identityExtensionProof, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: (call) => extension.verify(call),
+    },
+    {
+      ...client,
+      operationId: 'listCurrentApiSessionCertificates',
+      summary: 'List the certificates of the current API session',
+      method: 'GET',
+      path,
+      query: listParameters,
+      response: { kind: 'list', schema: sessionCertificateDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => ofSession.list(call),
+    },
+    {
+      ...client,
+      operationId: 'createCurrentApiSessionCertificate',
+      summary: 'Create a certificate of the current API session, for routers',
+      method: 'POST',
+      path,
+      body: { schema: sessionCertificateCreate, isRequired: true },
+      bodyBytesMax: BODY_BYTES_MAX,
+      success: 201,
+      response: { kind: 'detail', schema: sessionCertificateCreated },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => ofSession.create(call),
+    },
+    {
+      ...client,
+      operationId: 'detailCurrentApiSessionCertificate',
+      summary: 'Show a certificate of the current API session',
+      method: 'GET',
+      path: `${path}/{id}`,
+      response: { kind: 'detail', schema: sessionCertificateDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => ofSession.detail(call),
+    },
+    {
+      ...client,
+      operationId: 'deleteCurrentApiSessionCertificate',
+      summary: 'Delete a certificate of the current API session',
+      method: 'DELETE',
+      path: `${path}/{id}`,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => ofSession.remove(call),
+    },
+  ]
+}
+
+class Extension {
+  readonly #parts: ApiParts
+  readonly #services: Pick<ApiServices, 'writer'>
+
+  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
+    this.#parts = parts
+    this.#services = services
+  }
+
+  /**
+   * Asked over a connection by the very certificate that is to be extended, which proves who holds
+   * its key.
+   */
+  async extend(call: RequestContext): Promise<Reply> {
+    const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
+    if (!isIssuedByNetwork || certPem === null) throw notExtendable()
+    const chain = call.peerChain()
+    if (chain === null) throw new Problem('UNAUTHORIZED')
+    const [leaf] = chain
+    if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
+    const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
+    if (!networkChain(this.#parts, question).ok) throw new Problem('UNAUTHORIZED')
+    const { clientCertCsr } = call.body as { readonly clientCertCsr: string }
+    const order = { identityId, currentPem: certPem, requestPem: clientCertCsr }
+    const issued = await this.#parts.issuer.extend(order, identityId)
+    answerThisCallAlone(call)
+    const message = create(AuthenticatorExtendSchema, {
+      id,
+      fingerprint: fingerprint ?? '',
+      certificate: networkCertificate(issued),
+    })
+    const payload = toBinary(AuthenticatorExtendSchema, message)
+    await this.#services.writer.write(call, CommandKind.AUTHENTICATOR_EXTEND, payload)
+    return detailAnswer({ ca: authoritiesPem(this.#parts), clientCert: issued.chainPem })
+  }
+
+  async verify(call: RequestContext): Promise<Reply> {
+    const { id } = await this.#own(call)
+    const { clientCert } = call.body as { readonly clientCert: string }
+    const fingerprint = fingerprintOf(clientCert)
+    const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
+    const payload = toBinary(AuthenticatorExtendVerifySchema, message)
+    await this.#services.writer.write(call, CommandKind.AUTHENTICATOR_EXTEND_VERIFY, payload)
+    return emptyAnswer()
+  }
+
+  /**
+   * @throws {Problem} NOT_FOUND for those of others too, CAN_NOT_UPDATE_AUTHENTICATOR for a
+   * password.
+   */
+  async #own(call: RequestContext): Promise<Authenticator> {
+    const id = call.param('id')
+    const callerId = callerOf(call).identity.id
+    const own = await latest(this.#parts, () => {
+      const record = this.#parts.state.get<Authenticator>('authenticator', id)
+      return record?.identityId === callerId ? record : undefined
+    })
+    if (own === undefined) {
+      throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
+    }
+    if (own.method !== 'cert') throw notExtendable()
+    return own
+  }
+}
+
+function notExtendable(): Problem {
+  return new Problem('CAN_NOT_UPDATE_AUTHENTICATOR', {
+    detail: 'only certificates issued by the network can be renewed',
+  })
+}
+
+/** Of the first certificate of a PEM text: clients send the chain back as they got it. */
+function fingerprintOf(pem: string): string {
+  const end = '-----END CERTIFICATE-----'
+  const at = pem.indexOf(end)
+  const first = at < 0 ? pem : pem.slice(0, at + end.length)
+  return onlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
+}
+
+/** Those of another session do not exist here, whoever asks. */
+class SessionCertificates {
+  readonly #parts: ApiParts
+  readonly #services: ApiServices
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#services = services
+  }
+
+  list(call: RequestContext): Reply | Promise<Reply> {
+    const { state } = this.#parts
+    const { session } = callerOf(call)
+    const query = listQueryOf(call)
+    const found = state.listNaming('sessionCertificate', 'apiSessionId', session.id, query)
+    const { records, ...pagination } = found
+    return this.#services.lists.answer(call, {
+      records,
+      show: (record) => this.#view(record),
+      pagination,
+      filterableFields: state.filterableFields('sessionCertificate'),
+    })
+  }
+
+  async create(call: RequestContext): Promise<Reply> {
+    const { session, identity } = callerOf(call)
+    const { csr } = call.body as { readonly csr: string }
+    const id = newShortId()
+    const order = {
+      identityId: identity.id,
+      apiSessionId: session.id,
+      certificateId: id,
+      requestPem: csr,
+    }
+    const issued = await this.#parts.issuer.session(order, identity.id)
+    answerThisCallAlone(call)
+    const message = create(SessionCertificateCreateSchema, {
+      id,
+      apiSessionId: session.id,
+      certificate: networkCertificate(issued),
+      subject: issued.subject,
+      validFromMs: BigInt(issued.notBeforeMs),
+      validToMs: BigInt(issued.notAfterMs),
+    })
+    const payload = toBinary(SessionCertificateCreateSchema, message)
+    await this.#services.writer.write(call, CommandKind.SESSION_CERTIFICATE_CREATE, payload)
+    return answer(201, {
+      _links: { self: { href: `.${path}/${id}` } },
+      id,
+      certificate: issued.chainPem,
+      cas: authoritiesPem(this.#parts),
+    })
+  }
+
+  detail(call: RequestContext): Reply | Promise<Reply> {
+    const id = call.param('id')
+    return foundOrConfirmed(this.#parts, call, `certificate with id ${id}`, () => {
+      const record = this.#parts.state.get('sessionCertificate', id)
+      if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
+      return detailAnswer(this.#view(record))
+    })
+  }
+
+  async remove(call: RequestContext): Promise<Reply> {
+    const message = create(SessionCertificateDeleteSchema, {
+      id: call.param('id'),
+      apiSessionId: callerOf(call).session.id,
+    })
+    const payload = toBinary(SessionCertificateDeleteSchema, message)
+    await this.#services.writer.write(call, CommandKind.SESSION_CERTIFICATE_DELETE, payload)
+    return emptyAnswer()
+  }
+
+  #view(record: EntityRecord): JsonObject {
+    const detail = this.#parts.state.detail('sessionCertificate', record, '')
+    return { ...detail, _links: { self: { href: `.${path}/${record.id}` } } }
+  }
+}

@@ -1,0 +1,285 @@
+import type { Mfa } from '../../../entities/mfa.ts'
+import { createdSchema } from '../../../entities/schema.ts'
+import type { JsonObject } from '../../../lib/canonical-json.ts'
+import { Problem } from '../../../lib/problems.ts'
+import type { Factor } from '../../../pki/sealed-factor.ts'
+import { provisioningUrl, qrCodePng } from '../../auth/secondary/provisioning.ts'
+import type { ProofPurpose, SecondFactors } from '../../auth/secondary/second-factors.ts'
+import type { RequestContext } from '../../call.ts'
+import { answer, bareAnswer, detailAnswer, emptyAnswer, timeText } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import { latest } from '../../consistency.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import {
+  detailMfa,
+  detailMfaRecoveryCodes,
+  mfaCode,
+  mfaQrCode,
+  totpToken,
+} from '../../schemas/mfa.ts'
+import { nothing } from '../../schemas/envelope.ts'
+import type { ApiServices } from '../../records/services.ts'
+import { callerOf } from './current.ts'
+
+const path = '/current-identity/mfa'
+const codeHeader = {
+  name: 'mfa-validation-code',
+  description: 'TOTP code or, where allowed, recovery code',
+} as const
+const code = { schema: mfaCode, isRequired: true } as const
+/** A body holds one code. */
+const CODE_BODY_BYTES_MAX = 4096
+
+/** MFA of the caller: turned on, shown, used and turned off by whoever holds the session. */
+export function ownMfaOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  return [...enrollmentOperations(parts, services), ...codeOperations(parts, services)]
+}
+
+const common = { apis: ['client', 'management'], tag: 'MFA', success: 200 } as const
+
+function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const own = new OwnMfa(parts, services)
+  return [
+    {
+      ...common,
+      operationId: 'detailMfa',
+      summary: 'Show the MFA enrollment of the current identity',
+      permission: 'partial',
+      method: 'GET',
+      path,
+      response: { kind: 'detail', schema: detailMfa },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.detail(call),
+    },
+    {
+      ...common,
+      operationId: 'enrollMfa',
+      summary: 'Start an MFA enrollment; replaces an unverified one',
+      permission: 'partial',
+      method: 'POST',
+      path,
+      success: 201,
+      response: { kind: 'detail', schema: { name: 'createResult', schema: createdSchema } },
+      refusals: [401, 409, 429, 503],
+      handle: (call) => own.begin(call),
+    },
+    {
+      ...common,
+      operationId: 'verifyMfa',
+      summary: 'Verify the MFA enrollment with a first TOTP code',
+      permission: 'partial',
+      method: 'POST',
+      path: `${path}/verify`,
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: (call) => own.use(call, 'verify', codeOf(call)),
+    },
+    {
+      ...common,
+      operationId: 'deleteMfa',
+      summary: 'Remove MFA of the current identity; needs a code once verified',
+      permission: 'session',
+      method: 'DELETE',
+      path,
+      headers: [codeHeader],
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.use(call, 'end', call.headers[codeHeader.name] ?? ''),
+    },
+    {
+      ...common,
+      operationId: 'detailMfaQrCode',
+      summary: 'Get the QR code of an unverified MFA enrollment',
+      permission: 'partial',
+      method: 'GET',
+      path: `${path}/qr-code`,
+      response: { kind: 'bare', schema: mfaQrCode, types: ['image/png'], ignoresAccept: true },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.qrCode(call),
+    },
+  ]
+}
+
+function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
+  const own = new OwnMfa(parts, services)
+  const recoveryCodes = {
+    ...common,
+    permission: 'session',
+    path: `${path}/recovery-codes`,
+  } as const
+  return [
+    {
+      ...recoveryCodes,
+      operationId: 'detailMfaRecoveryCodes',
+      summary: 'Show the remaining recovery codes; needs a TOTP code',
+      method: 'GET',
+      headers: [codeHeader],
+      body: { schema: mfaCode, isRequired: false },
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: detailMfaRecoveryCodes },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: (call) => own.viewCodes(call),
+    },
+    {
+      ...recoveryCodes,
+      operationId: 'createMfaRecoveryCodes',
+      summary: 'Regenerate the recovery codes',
+      method: 'POST',
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: (call) => own.use(call, 'renew', codeOf(call)),
+    },
+    {
+      ...common,
+      operationId: 'authenticateMfa',
+      summary: 'Complete the current API session with a TOTP or recovery code',
+      permission: 'partial',
+      tag: 'authentication',
+      method: 'POST',
+      path: '/authenticate/mfa',
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 409, 413, 415, 429, 503],
+      handle: (call) => own.use(call, 'pass', codeOf(call)),
+    },
+    {
+      ...common,
+      operationId: 'createTotpToken',
+      summary: 'Only for sessions that are tokens; refused otherwise',
+      permission: 'session',
+      tag: 'currentApiSession',
+      method: 'POST',
+      path: '/current-api-session/totp-token',
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: totpToken },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: () => {
+        throw new Problem('INVALID_BACKING_TOKEN_TYPE')
+      },
+    },
+  ]
+}
+
+function codeOf(call: RequestContext): string {
+  return (call.body as { readonly code?: string } | undefined)?.code ?? ''
+}
+
+class OwnMfa {
+  readonly #parts: ApiParts
+  readonly #factors: SecondFactors
+  readonly #posture: ApiParts['posture']
+
+  constructor(parts: ApiParts, services: ApiServices) {
+    this.#parts = parts
+    this.#factors = services.secondFactors
+    this.#posture = parts.posture
+  }
+
+  async begin(call: RequestContext): Promise<Reply> {
+    const { identity } = callerOf(call)
+    await this.#factors.begin(call, identity.id)
+    return answer(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
+  }
+
+  async detail(call: RequestContext): Promise<Reply> {
+    const mfa = await this.#latest(call)
+    if (mfa.isVerified) {
+      return detailAnswer({ ...viewOf(mfa), isVerified: true })
+    }
+    const factor = await this.#factors.vault.open(mfa)
+    return detailAnswer({
+      ...viewOf(mfa),
+      isVerified: false,
+      provisioningUrl: this.#urlOf(call, factor),
+      recoveryCodes: factor.recoveryCodes,
+    })
+  }
+
+  async qrCode(call: RequestContext): Promise<Reply> {
+    const mfa = await this.#latest(call)
+    if (mfa.isVerified) throw notFound()
+    const factor = await this.#factors.vault.open(mfa)
+    return bareAnswer(qrCodePng(this.#urlOf(call, factor)), 'image/png')
+  }
+
+  async use(call: RequestContext, purpose: ProofPurpose, given: string): Promise<Reply> {
+    const { identity } = callerOf(call)
+    await this.#factors.prove(call, identity.id, { purpose, code: given }, requiredFor[purpose])
+    if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
+    return emptyAnswer()
+  }
+
+  /** The code of the body, or else that of the header. */
+  async viewCodes(call: RequestContext): Promise<Reply> {
+    await this.use(call, 'view', codeOf(call) || (call.headers[codeHeader.name] ?? ''))
+    const mfa = await this.#latest(call)
+    const { recoveryCodes } = await this.#factors.vault.open(mfa)
+    const left = recoveryCodes.filter((_code, at) => !mfa.usedCodes.includes(at))
+    return detailAnswer({ ...viewOf(mfa, '/recovery-codes'), recoveryCodes: left })
+  }
+
+  /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
+  async #latest(call: RequestContext): Promise<Mfa> {
+    const { identity } = callerOf(call)
+    const found = await latest(this.#parts, () => this.#factors.find(identity.id))
+    call.index = this.#parts.state.appliedIndex
+    if (found === undefined) throw notFound()
+    return found
+  }
+
+  #urlOf(call: RequestContext, { secret }: Factor): string {
+    return provisioningUrl(secret, String(callerOf(call).identity['name']))
+  }
+}
+
+type Require = (found: Mfa | undefined) => asserts found is Mfa
+
+const begun: Require = (found) => {
+  if (found === undefined) throw notFound()
+}
+const unverified: Require = (found) => {
+  if (found?.isVerified !== false) throw notFound()
+}
+const verified: Require = (found) => {
+  if (found?.isVerified !== true) throw notFound()
+}
+const enrolled: Require = (found) => {
+  if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
+}
+
+/** What there must be for each use, as apply judges again. */
+const requiredFor: Readonly<Record<ProofPurpose, Require>> = {
+  verify: unverified,
+  pass: enrolled,
+  view: verified,
+  renew: verified,
+  end: begun,
+}
+
+function notFound(): Problem {
+  return new Problem('NOT_FOUND', { detail: 'mfa of the current identity not found' })
+}
+
+function viewOf(mfa: Mfa, below = ''): JsonObject {
+  const more = mfa.isVerified
+    ? { 'recovery-codes': { href: `.${path}/recovery-codes` } }
+    : { verify: { href: `.${path}/verify` }, qr: { href: `.${path}/qr-code` } }
+  return {
+    _links: {
+      self: { href: `.${path}${below}` },
+      'current-identity': { href: './current-identity' },
+      ...more,
+    },
+    id: mfa.id,
+    createdAt: timeText(mfa.createdAt),
+    updatedAt: timeText(mfa.updatedAt),
+    tags: {},
+  }
+}

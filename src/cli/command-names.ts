@@ -1,0 +1,79 @@
+import type { Command } from 'commander'
+
+import { nearest } from '../config/suggest.ts'
+import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+
+/** Words that other programs use for a command of this one. */
+const synonyms: Readonly<Record<string, string>> = {
+  add: 'create',
+  agent: 'controller run',
+  backup: 'cluster snapshot save',
+  describe: 'explain',
+  edit: 'update',
+  health: 'cluster status',
+  leader: 'cluster status',
+  leave: 'cluster remove',
+  logs: 'log level',
+  ls: 'list',
+  member: 'cluster list',
+  members: 'cluster list',
+  rm: 'delete',
+  server: 'controller run',
+  set: 'update',
+  show: 'get',
+  start: 'controller run',
+  watch: 'events',
+  whoami: 'context list',
+}
+
+/** The full name of a command, such as `flotilla cluster status`. */
+export function fullNameOf(command: Command): string {
+  const names = [command.name()]
+  for (let at = command.parent; at !== null; at = at.parent) names.unshift(at.name())
+  return names.join(' ')
+}
+
+/**
+ * The mistake of naming a command of a group that does not exist, with the one that was probably
+ * meant.
+ */
+export function unknownCommand(group: Command, word: string): CommandFailure {
+  const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null
+  const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]
+  const hint =
+    found.length === 0
+      ? `${fullNameOf(group)} --help lists all`
+      : `did you mean ${found.map((name) => `'${name}'`).join(' or ')}?`
+  return new CommandFailure(EXIT_USAGE, `unknown command '${word}'; ${hint}`)
+}
+
+/** A near name within the group comes first, then the same word or a near one in any group. */
+function commandsLike(group: Command, word: string): string[] {
+  const inGroup = shownIn(group)
+  const all = deepIn(rootOf(group))
+  const isSame = (one: Command): boolean => one.name() === word.toLowerCase()
+  const same = all.filter(isSame)
+  if (same.length > 0 && same.length <= 3) return same.map(fullNameOf)
+  const near = nearestIn(inGroup, word) ?? nearestIn(all, word)
+  return near === null ? [] : [fullNameOf(near)]
+}
+
+function nearestIn(commands: readonly Command[], word: string): Command | null {
+  const name = nearest(
+    word,
+    commands.map((one) => one.name()),
+  )
+  return commands.find((one) => one.name() === name) ?? null
+}
+
+function shownIn(group: Command): readonly Command[] {
+  return group.createHelp().visibleCommands(group)
+}
+
+function deepIn(group: Command): Command[] {
+  return shownIn(group).flatMap((one) => [one, ...deepIn(one)])
+}
+
+function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent)
+}

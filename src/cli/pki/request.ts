@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+import { createControllerRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'
+import { ALTERNATIVE_NAMES_MAX } from '../../pki/certificate.ts'
+import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/key-file.ts'
+import { controllerSpiffeId } from '../../pki/spiffe.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { formatHostPort, parseHostPort } from '../../lib/names.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { advertisedHosts } from '../config-from-flags.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { explained } from './commands.ts'
+
+/**
+ * Makes the key of a controller, unless it is there, and what its operator's authority is to sign.
+ */
+export async function request(options: {
+  readonly config: string
+  readonly out: string
+  readonly host: readonly string[]
+  readonly rsa?: boolean
+  readonly json?: boolean
+}): Promise<void> {
+  const config = loadConfigOrFail(options.config)
+  const { id, trustDomain, identity } = config
+  const hosts = hostsOf(options.host, advertisedHosts(config))
+  const isThere = existsSync(identity.key)
+  await explained(async () => {
+    const kind = options.rsa === true ? 'rsa' : 'ec'
+    const privateKeyPem = isThere ? readSecretFile(identity.key).text : generatePrivateKeyPem(kind)
+    const requestPem = await createControllerRequest({ privateKeyPem, id, trustDomain, hosts })
+    makeFolder(dirname(identity.key), 0o700)
+    if (!isThere) writeNewFile(identity.key, privateKeyPem, 0o600)
+    writePublicFile(options.out, requestPem)
+  })
+  const spiffeId = controllerSpiffeId(trustDomain, id)
+  if (options.json === true) {
+    printJson({ csr: options.out, key: identity.key, isNewKey: !isThere, spiffeId, hosts })
+    return
+  }
+  printLine(`key: ${identity.key} (${isThere ? 'kept' : 'created'})`)
+  printLine(`request: ${options.out} for ${spiffeId}, ${hosts.join(', ')}`)
+  printLine(`have it signed, then put the certificate with its intermediates into ${identity.cert}`)
+}
+
+/** As the configuration takes it: no wildcard, as members and clients dial hosts. */
+function isDialable(host: string): boolean {
+  return parseHostPort(formatHostPort({ host, port: 1 })) !== null
+}
+
+function hostsOf(given: readonly string[], advertised: readonly string[]): string[] {
+  const fault = given.find((host) => !isDialable(host))
+  if (fault !== undefined) {
+    const found = JSON.stringify(fault)
+    throw new CommandFailure(
+      EXIT_USAGE,
+      `--host: expected a DNS name or an IP address, found ${found}`,
+    )
+  }
+  const hosts = [...new Set([...advertised, ...given])]
+  if (hosts.length < ALTERNATIVE_NAMES_MAX) return hosts
+  throw new CommandFailure(EXIT_USAGE, `--host: more than ${ALTERNATIVE_NAMES_MAX - 1} hosts`)
+}

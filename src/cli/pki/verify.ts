@@ -1,0 +1,194 @@
+import { existsSync } from 'node:fs'
+
+import type { ControllerConfig } from '../../config/options.ts'
+import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { checkRenewCommands, readCredentials } from '../../controller/start/check-certificates.ts'
+import type { Credentials } from '../../controller/start/check-certificates.ts'
+import { Report } from '../../controller/start/check-report.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import { issueLeaf } from '../../pki/authority.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  isoTime,
+  issuingPath,
+  parseCertificates,
+} from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { checkClientPath } from '../../pki/controller-leaf.ts'
+import { rehearseHandshake } from '../../pki/handshake-rehearsal.ts'
+import { readCertificates } from '../../pki/identity-files.ts'
+import { parsePublicKey } from '../../pki/public-key.ts'
+import { certificateLife, hasIssuerName, validityWithin } from '../../pki/renewal.ts'
+import { readServerCertificate } from '../../pki/server-certificate.ts'
+import { readSigner } from '../../pki/signer.ts'
+import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
+import { loadConfigOrFail } from '../cluster/connection.ts'
+import { CheckList } from '../terminal/check-list.ts'
+import { printJson } from '../terminal/output.ts'
+
+const PROBE_MS = 60 * 60 * 1000
+
+/**
+ * `pki verify`: what a controller will prove itself with, judged as its peers, routers and clients
+ * will; nothing is changed.
+ * @throws {CommandFailure} exit 2 for the configuration, 1 with a sentence for each fault.
+ */
+export async function verify(options: {
+  readonly config: string
+  readonly json?: boolean
+}): Promise<void> {
+  const config = loadConfigOrFail(options.config)
+  const checks = new CheckList(options.json === true)
+  const verification = new Verification(config, checks, systemClock.nowMs())
+  await verification.run()
+  const { faults } = checks
+  if (options.json === true) printJson({ ok: faults.length === 0, checks: checks.checks })
+  if (faults.length > 0) throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
+}
+
+class Verification {
+  readonly #config: ControllerConfig
+  readonly #checks: CheckList
+  readonly #nowMs: number
+
+  constructor(config: ControllerConfig, checks: CheckList, nowMs: number) {
+    this.#config = config
+    this.#checks = checks
+    this.#nowMs = nowMs
+  }
+
+  async run(): Promise<void> {
+    const report = new Report()
+    const credentials = readCredentials(this.#config, this.#nowMs, report)
+    checkRenewCommands(this.#config, report)
+    for (const fault of report.faults) this.#checks.failed('identity', fault)
+    for (const warning of report.warnings) this.#checks.warn('identity', warning)
+    if (credentials !== null) await this.#verifyIdentity(credentials)
+    await this.#verifySigner()
+    for (const at of this.#config.serverCertificates.keys()) await this.#verifyServer(at)
+  }
+
+  async #verifyIdentity(credentials: Credentials): Promise<void> {
+    const { id, trustDomain, identity } = this.#config
+    const { chain, caPem, certificatePem, privateKeyPem } = credentials
+    const [leaf] = chain
+    const isKept = this.#attempt(
+      'key',
+      `identity.key: ${identity.key}: `,
+      'make one of an allowed kind, and have a certificate issued for it',
+      () => parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+    )
+    if (isKept === null) return
+    const hosts = [...leaf.dnsNames, ...leaf.ipAddresses]
+    const spiffeId = controllerSpiffeId(trustDomain, id)
+    this.#checks.ok('certificate', `${spiffeId}, ${hosts.join(', ')}; ${this.#end(leaf)}`)
+    const anchors = parseCertificates(caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
+    const [, ...above] = issuingPath(chain, anchors, this.#nowMs)
+    this.#checks.ok('chain', above.map((one) => `${nameOf(one)}, ${this.#end(one)}`).join('; '))
+    const host = parseHostPort(this.#config.cluster.advertise)?.host ?? ''
+    const fault = await rehearseHandshake({
+      ...{ certificatePem, privateKeyPem, caPem, host, isMutual: true },
+    })
+    if (fault === null) this.#checks.ok('handshake', `TLS 1.3 as server and client of ${host}`)
+    else {
+      this.#checks.failed(
+        'handshake',
+        `identity.cert: ${identity.cert}: peers would refuse it (${fault}); issue one that names ${host} of cluster.advertise and that TLS accepts for both sides`,
+      )
+    }
+    this.#checks.ok('renewal', this.#renewal(leaf))
+  }
+
+  #renewal(leaf: Certificate): string {
+    const { identity } = this.#config
+    const from = isoTime(certificateLife(leaf, this.#nowMs).renewAtMs)
+    const [program] = identity.renewCommand
+    if (program !== undefined) return `by ${program}, from ${from} on`
+    const { cert } = identity.signer
+    const isOfSigner =
+      cert !== null && existsSync(cert) && hasIssuerName(leaf, readCertificates(cert)[0].pem)
+    if (isOfSigner) return `by the controller itself, from ${from} on`
+    return `by the controller itself where the cluster issued it, else by its issuer, from ${from} on`
+  }
+
+  /** The key is given for the bootstrap alone, and is to be taken away afterwards. */
+  async #verifySigner(): Promise<void> {
+    const { ca, signer } = this.#config.identity
+    const { cert, key } = signer
+    if (cert === null || key === null) return
+    if (!existsSync(key)) {
+      this.#checks.ok('signer', `${cert}; not verified, as its key is not on this host`)
+      return
+    }
+    const subject = 'identity.signer: '
+    const remedy =
+      'name a CA certificate under identity.ca that may sign certificates, with its key'
+    try {
+      const anchors = readCertificates(ca, BUNDLE_CERTIFICATES_MAX)
+      const authority = readSigner({ cert, key }, anchors, this.#nowMs)
+      await this.#issueByWay(authority, anchors)
+      const [own] = parseCertificates(authority.certificatePem)
+      this.#checks.ok('signer', `${nameOf(own)}, ${this.#end(own)}`)
+    } catch (error) {
+      this.#checks.failed('signer', `${subject}${sentenceOf(error)}; ${remedy}`)
+    }
+  }
+
+  /**
+   * One is signed for nobody, and judged as that of a router would be: by its names, and by TLS.
+   */
+  async #issueByWay(
+    authority: { readonly certificatePem: string; readonly privateKeyPem: string },
+    anchors: readonly [Certificate, ...Certificate[]],
+  ): Promise<void> {
+    const [own] = parseCertificates(authority.certificatePem)
+    const { trustDomain } = this.#config
+    const probe = await issueLeaf({
+      ...{ issuer: authority, commonName: 'probe', hosts: [], usages: ['server', 'client'] },
+      uris: [routerSpiffeId(trustDomain, 'probe')],
+      validity: validityWithin(own, this.#nowMs, PROBE_MS),
+    })
+    checkClientPath(parseCertificates(probe.certificatePem), anchors, this.#nowMs)
+  }
+
+  async #verifyServer(at: number): Promise<void> {
+    const name = `serverCertificates[${at}]`
+    const paths = this.#config.serverCertificates[at]
+    if (paths === undefined) return
+    const set = this.#attempt(name, `${name}: `, 'put files there that belong together', () =>
+      readServerCertificate(paths, this.#nowMs),
+    )
+    if (set === null) return
+    const [leaf] = set.chain
+    const hosts = [...leaf.dnsNames, ...leaf.ipAddresses]
+    this.#checks.ok('server', `${hosts.join(', ')}; ${nameOf(leaf)}, ${this.#end(leaf)}`)
+    const host = (hosts[0] ?? '').replace(/^\*/, 'www')
+    const { certificatePem, privateKeyPem } = set
+    const asked = { certificatePem, privateKeyPem, caPem: null, host, isMutual: false }
+    const fault = await rehearseHandshake(asked)
+    if (fault === null) return
+    this.#checks.warn(
+      'server',
+      `${name}: ${paths.cert}: clients that trust public authorities alone would refuse it (${fault}); use the full chain of a public authority, unless it is meant for others`,
+    )
+  }
+
+  #attempt<T>(check: string, subject: string, remedy: string, step: () => T): T | null {
+    try {
+      return step()
+    } catch (error) {
+      this.#checks.failed(check, `${subject}${sentenceOf(error)}; ${remedy}`)
+      return null
+    }
+  }
+
+  #end(certificate: Certificate): string {
+    const { daysLeft } = certificateLife(certificate, this.#nowMs)
+    return `until ${isoTime(certificate.notAfterMs)} (${daysLeft} days)`
+  }
+}
+
+function nameOf({ commonName, native }: Certificate): string {
+  return commonName ?? native.serialNumber
+}

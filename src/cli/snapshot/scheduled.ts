@@ -1,0 +1,23 @@
+import type { ScheduledBackups } from '../../ports/backup-control.ts'
+import { connectTo } from '../cluster/connection.ts'
+import type { ConnectionOptions } from '../cluster/connection.ts'
+import { formatTable, printJson, printLine } from '../terminal/output.ts'
+import { backupTimeText } from './describe.ts'
+
+/** Prints the backups that one controller has written by its schedule, the newest first. */
+export async function listScheduledBackups(
+  options: ConnectionOptions & { readonly json?: boolean },
+): Promise<void> {
+  const found = (await connectTo(options)('backups', {})) as ScheduledBackups
+  if (options.json === true) printJson(found)
+  else printLine(backupsText(found))
+}
+
+function backupsText({ isScheduled, backups }: ScheduledBackups): string {
+  if (!isScheduled) return 'this controller has no schedule; set backup.folder in its configuration'
+  if (backups.length === 0) return 'none yet; cluster status shows BACKUP_FAILED if one failed'
+  return formatTable(
+    ['file', 'taken'],
+    backups.map(({ name, takenAtMs }) => [name, backupTimeText(takenAtMs)]),
+  )
+}

@@ -1,0 +1,54 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { seededRandom } from '../../lib/random.ts'
+import { Core } from '../../raft/core.ts'
+import { defaultCoreOptions } from '../../raft/options.ts'
+import type { RestoredLog } from '../../raft/types.ts'
+import type { ConsensusOptions, ConsensusParts } from '../consensus-options.ts'
+import { AddressBook } from '../transport/addresses.ts'
+
+/** The core as the log and the state left it. */
+export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): Core {
+  const { selfId, storeId, applied, appliedTimeMs, core } = options
+  const { restored, clock } = parts
+  return Core.restore({
+    id: selfId,
+    storeId,
+    options: { ...defaultCoreOptions, ...core },
+    // Nodes must not draw the same election timeouts, nor one node the same after each start.
+    random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
+    log: restored,
+    applied,
+    appliedTimeMs,
+    configuration: fromBinary(ConfigurationSchema, configurationAtStart(options, restored)),
+  })
+}
+
+/** Where peers are reached, as far as that is known before the first of them is heard. */
+export function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
+  const { selfId, clusterId, advertise, identity, addressHints } = options
+  const hints = new Map(addressHints)
+  return new AddressBook({ selfId, clusterId, advertise, identity, nowMs: clock.nowMs(), hints })
+}
+
+/** @throws when neither the state nor the log says who the members are. */
+function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
+  if (options.configuration.length > 0) return options.configuration
+  const first = restored.entries.find(({ type }) => type === 'configuration')
+  // A copy: the entry is a view of the whole log as it was read, which would travel along with
+  // every status.
+  if (first !== undefined) return Uint8Array.from(first.data)
+  if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
+  throw new Error(
+    'neither state nor log holds a configuration; this controller was never initialized',
+  )
+}
+
+/** Seeds differ by disk, by start and by what is drawn. */
+export function seedOf(storeId: Uint8Array, boot: number, salt: number): number {
+  let seed = (boot ^ salt) >>> 0
+  for (const byte of storeId) seed = (Math.imul(seed, 31) + byte) >>> 0
+  return seed
+}

@@ -1,0 +1,97 @@
+import type { LoopDelayGauge } from '../../lib/loop-delay.ts'
+import { threadMemory } from '../../lib/thread-memory.ts'
+import { NO_DISK_VITALS } from '../../ports/stats.ts'
+import type { DiskVitals, HostStats } from '../../ports/stats.ts'
+import type { FullStatus } from '../../raft/core.ts'
+import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
+import type { HostStatus, PeerReport } from '../link.ts'
+import type { HostMesh, MeshPeer } from '../transport/mesh-parts.ts'
+
+interface ConsensusStatusParts {
+  readonly tickMs: number
+  readonly mesh: Pick<HostMesh, 'droppedFrames' | 'peers' | 'queuedBytes'>
+  readonly loopDelay: LoopDelayGauge
+  readonly diskVitals?: (() => DiskVitals) | undefined
+}
+
+/** What main is told of consensus, mesh and disk, and what is counted for it. */
+export class ConsensusStatus {
+  readonly #parts: ConsensusStatusParts
+  readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
+  #memory = threadMemory()
+
+  constructor(parts: ConsensusStatusParts) {
+    this.#parts = parts
+  }
+
+  countProposals(results: readonly ProposalResult[]): void {
+    for (const { ok } of results) {
+      if (ok) this.#counts.proposalsAccepted += 1
+      else this.#counts.proposalsRefused += 1
+    }
+  }
+
+  countChanges(before: CoreStatus, now: CoreStatus): void {
+    // A pre-candidate that becomes a candidate goes on with the same election.
+    if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
+    if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
+  }
+
+  measureMemory(): void {
+    this.#memory = threadMemory()
+  }
+
+  /** @param configuration the one in force, encoded. */
+  of(full: FullStatus, configuration: Uint8Array): HostStatus {
+    const { leaderSilenceTicks, peers } = full
+    const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
+    return {
+      role: full.role,
+      term: full.term,
+      leader: full.leader,
+      leaderSilentMs: leaderSilenceTicks === null ? null : leaderSilenceTicks * this.#parts.tickMs,
+      commit: full.commit,
+      last: full.last.index,
+      owed: full.owed,
+      configuration,
+      configurationIndex: full.configurationIndex,
+      isConfigurationCommitted: full.isConfigurationCommitted,
+      peers: this.#parts.mesh.peers().map((peer) => peerStatus(peer, matches.get(peer.id) ?? null)),
+      vitals: this.#vitals(full),
+    }
+  }
+
+  #vitals({ last, base, logBytes }: FullStatus): HostStats {
+    const { mesh, loopDelay, diskVitals } = this.#parts
+    return {
+      ...this.#counts,
+      disk: diskVitals?.() ?? NO_DISK_VITALS,
+      loopDelayP99Ms: loopDelay.p99Ms,
+      memory: this.#memory,
+      logEntries: last.index - base.index,
+      logBytes,
+      droppedFrames: mesh.droppedFrames,
+      queuedBytes: mesh.queuedBytes,
+    }
+  }
+}
+
+function peerStatus(peer: MeshPeer, matchIndex: number | null): PeerReport {
+  const { id, address, isConnected, silentMs, hello, leafPem } = peer
+  return {
+    id,
+    address,
+    isConnected,
+    silentMs,
+    version: hello?.version ?? '',
+    startedAtMs: Number(hello?.startedAtMs ?? 0n),
+    apiAddresses: (hello?.apiAddresses ?? []).map(({ api, url, version }) => ({
+      api,
+      url,
+      version,
+    })),
+    certificatePem: leafPem,
+    featureLevel: hello?.featureLevel ?? 0,
+    matchIndex,
+  }
+}

@@ -1,0 +1,399 @@
+import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
+import { LoopDelay } from '../../lib/loop-delay.ts'
+import type { LoopDelayGauge } from '../../lib/loop-delay.ts'
+import { seededRandom } from '../../lib/random.ts'
+import { encodeConfiguration } from '../../raft/configuration.ts'
+import type { Core } from '../../raft/core.ts'
+import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
+import { encodeEntries } from '../../raft/entry-codec.ts'
+import { defaultRaftNodeLimits } from '../../raft/node-start.ts'
+import { RaftNode, systemScheduler } from '../../raft/node.ts'
+import type { Message, NodeId } from '../../raft/types.ts'
+import type { ConsensusOptions, ConsensusParts } from '../consensus-options.ts'
+import { ConsensusReplies } from './consensus-replies.ts'
+import { openAddressBook, restoreCore, seedOf } from './consensus-start.ts'
+import { ConsensusStatus } from './consensus-status.ts'
+import { makeHello } from '../handshake/mesh-hello.ts'
+import { MembershipCache } from '../handshake/membership-cache.ts'
+import { RollbackDetector } from '../handshake/rollback-detector.ts'
+import { logOverLink } from '../link.ts'
+import type { HostCommand, HostEvent } from '../link.ts'
+import type { Logger } from '../logger.ts'
+import type { RaftContent } from '../message-codec.ts'
+import { Forwarding, forwardedRefusal } from '../proposals/forwarding.ts'
+import { unpackProposals } from '../proposals/proposal-codec.ts'
+import { SnapshotTransfers } from '../snapshots/snapshot-transfers.ts'
+import type { AddressBook } from '../transport/addresses.ts'
+import { Mesh } from '../transport/mesh.ts'
+import type { HostMesh } from '../transport/mesh-parts.ts'
+import { PeerFrames } from '../transport/peer-rpc-transport.ts'
+
+const STATUS_MS = 250
+
+/**
+ * Consensus of one controller and all that must never wait for its API: Raft node, disk, mesh,
+ * forwarding, snapshots. Talks to main by plain messages only, so it can run in its own thread.
+ */
+export class ConsensusThread {
+  readonly #options: ConsensusOptions
+  readonly #parts: ConsensusParts
+  readonly #log: Logger
+  readonly #raft: Core
+  readonly #node: RaftNode
+  readonly #book: AddressBook
+  readonly #witness: RollbackDetector
+  readonly #roster: MembershipCache
+  readonly #mesh: HostMesh
+  readonly #forwarding: Forwarding
+  readonly #peerFrames: PeerFrames
+  readonly #snapshots: SnapshotTransfers
+  readonly #replies: ConsensusReplies
+  readonly #status: ConsensusStatus
+  readonly #timers: NodeJS.Timeout[] = []
+  #core: CoreStatus
+  #configuration: Uint8Array
+  readonly #loopDelay: LoopDelayGauge
+  #isStatusPlanned = false
+  #isOver = false
+
+  constructor(options: ConsensusOptions, parts: ConsensusParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#loopDelay = parts.loopDelay ?? new LoopDelay()
+    this.#log = logOverLink(parts.link)
+    const core = restoreCore(options, parts)
+    const { tickMs = defaultRaftNodeLimits.tickMs } = options
+    const post = (event: HostEvent): void => parts.link.post(event)
+    this.#raft = core
+    this.#core = core.status
+    // The log may have gone further than the state it is applied to.
+    this.#configuration = encodeConfiguration(core.status.configurationRecord)
+    this.#book = openAddressBook(options, parts.clock)
+    this.#witness = new RollbackDetector(options.generation, options.roster?.marks)
+    this.#roster = this.#makeRoster()
+    this.#mesh = this.#makeMesh()
+    this.#node = new RaftNode({
+      core,
+      disk: parts.disk,
+      transport: this.#mesh,
+      clock: parts.clock,
+      scheduler: systemScheduler,
+      limits: { ...defaultRaftNodeLimits, tickMs },
+      callbacks: {
+        onCommitted: (entries) => {
+          const packed = encodeEntries(entries)
+          parts.link.post({ type: 'committed', entries: packed }, [packed.buffer])
+        },
+        onProposals: (results) => this.#onProposals(results),
+        onStatus: (status) => this.#onCoreStatus(status),
+        onSendSnapshot: (to) => this.#snapshots.send(to),
+        onRestore: async (position) => await this.#snapshots.restore(position),
+        onFatal: (error) => this.#fail(error),
+      },
+    })
+    this.#replies = new ConsensusReplies(this.#node, () => this.#core, post)
+    this.#forwarding = this.#makeForwarding()
+    this.#peerFrames = new PeerFrames({
+      forward: (to, frame) => this.#mesh.forward(to, frame),
+      answer: (to, frame) => this.#mesh.answer(to, frame),
+      callerOf: (id) => this.#mesh.callerOf(id),
+      post,
+    })
+    this.#snapshots = this.#makeSnapshots()
+    this.#status = new ConsensusStatus({
+      ...{ tickMs, mesh: this.#mesh },
+      loopDelay: this.#loopDelay,
+      diskVitals: parts.diskVitals,
+    })
+    parts.link.onMessage = (command) => this.#onCommand(command)
+  }
+
+  /** What consensus holds, for those who check it; never to be stepped. */
+  get core(): Core {
+    return this.#raft
+  }
+
+  /** Takes part from here on. A failure to listen is told to main as fatal. */
+  async #start(): Promise<void> {
+    let port: number
+    try {
+      port = await this.#mesh.start()
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    // Stopped while it began to listen: nothing may start after that.
+    if (this.#isOver) return
+    this.#node.start()
+    this.#timers.push(setInterval(() => this.#onStatusTimer(), STATUS_MS))
+    this.#parts.link.post({ type: 'started', port })
+    this.#planStatus()
+  }
+
+  #makeRoster(): MembershipCache {
+    const { selfId, storeId, generation, roster } = this.#options
+    return new MembershipCache(this.#core, roster ?? null, {
+      ...{ selfId, storeId, generation },
+      book: this.#book,
+      witness: this.#witness,
+      monotonicMs: () => this.#parts.clock.monotonicMs(),
+      onView: ({ members, committedIndex }) => this.#mesh.setMembers(members, committedIndex),
+      broadcast: (frame) => {
+        for (const { id } of this.#mesh.peers()) this.#mesh.forward(id, frame)
+      },
+      post: (event) => this.#parts.link.post(event),
+    })
+  }
+
+  #makeMesh(): HostMesh {
+    const parts = this.#parts
+    const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = this.#options
+    const { seeds = [], resolvers = [] } = this.#options
+    const { members, committedIndex: configurationIndex } = this.#roster.view
+    const random = seededRandom(seedOf(storeId, parts.restored.boot, 0))
+    const make: NonNullable<ConsensusParts['mesh']> =
+      parts.mesh ?? ((...given) => new Mesh(...given))
+    return make(
+      {
+        ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
+        ...{ members, configurationIndex, book: this.#book, witness: this.#witness },
+        hello: () => this.#hello(),
+        canDial: () => this.#raft.fullStatus.isOnDiskWhole,
+      },
+      { clock: parts.clock, random, log: this.#log },
+      {
+        onRaft: (from, content, storeId) => this.#onRaft(from, content, storeId),
+        onForward: (from, frame, isAnswer) => this.#onForward(from, frame, isAnswer),
+        onCall: (caller, request, answer) => this.#peerFrames.onStranger(caller, request, answer),
+        onLink: (to, isReady) => this.#onLink(to, isReady),
+        onRefusedByPeer: (by, refusal) => this.#roster.onRefused(by, refusal),
+        onAddresses: () => this.#roster.onClaims(),
+        onPeers: () => this.#planStatus(),
+      },
+    )
+  }
+
+  #hello(): Hello {
+    const { onDisk, owed, applied } = this.#raft.fullStatus
+    return makeHello(this.#options, {
+      boot: this.#parts.restored.boot,
+      onDisk,
+      owed,
+      applied,
+      configurationIndex: this.#roster.view.committedIndex,
+      claim: this.#book.own,
+    })
+  }
+
+  #makeForwarding(): Forwarding {
+    return new Forwarding({
+      selfId: this.#options.selfId,
+      target: {
+        propose: (proposals) => this.#node.propose(proposals),
+        read: (id) => {
+          void this.#node.readIndex().then((result) => {
+            this.#forwarding.onRead(id, result.ok ? result.index : null)
+          })
+        },
+      },
+      leader: () => this.#core.leader,
+      forward: (to, frame) => this.#mesh.forward(to, frame),
+      answer: (to, frame) => this.#mesh.answer(to, frame),
+      post: (event) => this.#parts.link.post(event),
+    })
+  }
+
+  #makeSnapshots(): SnapshotTransfers {
+    return new SnapshotTransfers(this.#options.snapshots ?? {}, {
+      clock: this.#parts.clock,
+      log: this.#log,
+      leadership: () => this.#core,
+      post: (event, transfer) => this.#parts.link.post(event, transfer),
+      sendChunk: (to, term, chunk) => this.#mesh.sendSnapshotChunk(to, term, chunk),
+      sendAck: (to, term, ack) => {
+        this.#mesh.sendSnapshotAck(to, term, ack)
+      },
+      onSent: (to, outcome) => {
+        if (outcome === 'sent') this.#node.snapshotSent(to)
+        else this.#node.snapshotFailed(to)
+      },
+      onReceived: ({ from, term, position, configuration }) => {
+        const to = this.#options.selfId
+        this.#node.receive({ type: 'snapshot', from, to, term, position, configuration })
+      },
+    })
+  }
+
+  #onCommand(command: HostCommand): void {
+    if (this.#isOver) return
+    switch (command.type) {
+      case 'start':
+        void this.#start()
+        break
+      case 'propose':
+        this.#forwarding.proposeFromMain(unpackProposals(command.proposals))
+        break
+      case 'readIndex':
+        this.#forwarding.readFromMain(command.id)
+        break
+      case 'progress':
+        this.#node.applied(command.applied, command.timeMs)
+        break
+      case 'compact':
+        this.#node.compact(command.position)
+        break
+      case 'transferLeadership':
+        void this.#replies.transferLeadership(command.id, command.target)
+        break
+      case 'changeConfiguration':
+        void this.#replies.changeConfiguration(command)
+        break
+      case 'note':
+      case 'call':
+      case 'answerCall':
+        this.#peerFrames.onCommand(command)
+        break
+      case 'heardApplied': {
+        const { peer, startedAtMs, applied } = command
+        this.#witness.noteApplied(peer, BigInt(startedAtMs), applied)
+        break
+      }
+      case 'identity':
+        this.#mesh.setIdentity(command.identity)
+        this.#book.setIdentity(command.identity)
+        this.#roster.onClaims()
+        break
+      case 'stop':
+        void this.#stop()
+        break
+      default:
+        this.#snapshots.onCommand(command)
+    }
+  }
+
+  #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
+    switch (content.kind) {
+      case 'message':
+        // Only this thread makes such a message, and only of a whole, checked snapshot.
+        if (content.message.type === 'snapshot') break
+        this.#noteMatch(from, content.message)
+        this.#node.receive(content.message, storeId)
+        break
+      case 'snapshotChunk':
+        this.#snapshots.onChunk(from, content.term, content.chunk)
+        break
+      case 'snapshotAck':
+        this.#snapshots.onAck(from, content.ack)
+        break
+      case 'hello':
+      case 'unknown':
+        break
+    }
+  }
+
+  /** Acknowledgements to this term's leader are kept: that disk must never promise less. */
+  #noteMatch(from: NodeId, message: Message): void {
+    if (message.type !== 'appendResponse' || !message.success) return
+    const { role, term } = this.#core
+    if (role !== 'leader' || message.term !== term) return
+    this.#mesh.noteMatch(from, term, message.matchIndex)
+  }
+
+  #onForward(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
+    switch (frame.case) {
+      case 'roster':
+        this.#roster.take(from, frame.value)
+        break
+      case 'note':
+      case 'call':
+      case 'answer':
+        this.#peerFrames.onFrame(from, frame, isAnswer)
+        break
+      default:
+        this.#forwarding.onFrame(from, frame, isAnswer)
+    }
+  }
+
+  #onLink(to: NodeId, isReady: boolean): void {
+    this.#planStatus()
+    this.#parts.link.post({ type: 'link', peer: to, isReady })
+    if (isReady) {
+      this.#mesh.forward(to, this.#roster.frame())
+      this.#snapshots.onLinkReady(to)
+      return
+    }
+    this.#forwarding.onLinkLost(to)
+    this.#peerFrames.onLinkLost(to)
+    this.#snapshots.onLinkLost(to)
+    this.#node.unreachable(to)
+  }
+
+  #onProposals(results: readonly ProposalResult[]): void {
+    this.#status.countProposals(results)
+    for (const result of results) {
+      this.#forwarding.onProposed(result.id, result.ok ? null : forwardedRefusal(result.code))
+    }
+  }
+
+  #onCoreStatus(status: CoreStatus): void {
+    const before = this.#core
+    this.#core = status
+    const hasNewMembers = status.configurationRecord !== before.configurationRecord
+    if (hasNewMembers) this.#configuration = encodeConfiguration(status.configurationRecord)
+    this.#roster.onStatus(status)
+    this.#snapshots.onStatus(status, hasNewMembers)
+    this.#status.countChanges(before, status)
+    this.#planStatus()
+  }
+
+  #onStatusTimer(): void {
+    const { peers } = this.#node.status()
+    this.#snapshots.sweep((id) => peers.find((peer) => peer.id === id)?.matchIndex ?? 0)
+    this.#roster.flush()
+    this.#status.measureMemory()
+    this.#postStatus()
+  }
+
+  /** What changes within one turn is told once. */
+  #planStatus(): void {
+    if (this.#isStatusPlanned) return
+    this.#isStatusPlanned = true
+    setImmediate(() => {
+      this.#isStatusPlanned = false
+      this.#postStatus()
+    })
+  }
+
+  #postStatus(): void {
+    if (this.#isOver) return
+    const full = this.#node.status()
+    this.#snapshots.onCommit(full.commit)
+    this.#parts.link.post({ type: 'status', ...this.#status.of(full, this.#configuration) })
+  }
+
+  async #stop(): Promise<void> {
+    this.#roster.post()
+    this.#end()
+    try {
+      await this.#parts.disk.close()
+    } finally {
+      this.#parts.link.post({ type: 'stopped' })
+    }
+  }
+
+  #fail(error: Error): void {
+    if (this.#isOver) return
+    this.#end()
+    const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+    this.#parts.link.post({ type: 'fatal', because: `${error.message}${cause}` })
+  }
+
+  #end(): void {
+    this.#isOver = true
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#loopDelay.stop()
+    this.#snapshots.stop()
+    this.#node.stop()
+    this.#mesh.stop()
+  }
+}

@@ -1,0 +1,171 @@
+import type { Logger } from 'pino'
+
+import { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { MeshIdentity } from '../../cluster/transport/mesh-service.ts'
+import type { ControllerConfig } from '../../config/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { parseHostPort } from '../../lib/names.ts'
+import type { CertifiedKey } from '../../pki/authority.ts'
+import { CertificateError } from '../../pki/certificate.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
+import type { PkiControl } from '../../ports/pki-control.ts'
+import { pkiControl } from '../admin/pki-control.ts'
+import { sentenceOf } from '../failure.ts'
+import type { Credentials } from '../start/check-certificates.ts'
+import { RenewalCommands } from './renewal-commands.ts'
+import type { RenewedByCommand } from './renewal-commands.ts'
+import { ServerCertificates } from './server-certificates.ts'
+
+/** The issuing authority that the members share. */
+export interface SharedAuthority {
+  /** null as long as it is not known here. */
+  issuing(): CertifiedKey | null
+  /** Makes another one that of the whole cluster. @throws {Problem} */
+  install(authority: CertifiedKey): Promise<void>
+}
+
+export interface CertificatesParts {
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  readonly authority: SharedAuthority
+  readonly onRenewed: (identity: MeshIdentity) => void
+  readonly memberKeySha256: (id: string) => Uint8Array | null
+  readonly alarms: AlarmRaiser
+  readonly actions: ActionRecorder
+  readonly log: Logger
+}
+
+/** What keeps the certificates of one controller good, and what operators ask of them. */
+export class Certificates {
+  readonly control: PkiControl
+  readonly servers: ServerCertificates
+  readonly #renewer: CertificateRenewer
+  readonly #commands: RenewalCommands
+
+  /**
+   * Server certificates are read at once, before a listener shows another one; the rest is not
+   * started yet.
+   */
+  constructor(parts: CertificatesParts) {
+    this.#renewer = renewerOf(parts)
+    this.servers = serversOf(parts, this.#renewer)
+    this.#commands = commandsOf(parts, this.#renewer, this.servers)
+    this.control = controlOf(parts, this)
+    this.servers.reload()
+  }
+
+  get renewer(): CertificateRenewer {
+    return this.#renewer
+  }
+
+  start(): void {
+    this.#renewer.start()
+    this.servers.start()
+    this.#commands.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#commands.close()
+    this.servers.stop()
+    await this.#renewer.stop()
+  }
+
+  /** As soon as another issuing authority is known. */
+  look(): void {
+    void this.#renewer.look()
+  }
+
+  /**
+   * Reads all files again now; what is good among them is taken.
+   * @throws {CertificateError | SecretFileError} why others are not: what was in force stays so.
+   */
+  async reload(): Promise<void> {
+    const faults = this.servers.reload()
+    try {
+      await this.#renewer.reload()
+    } catch (error) {
+      if (faults.length === 0) throw error
+      faults.unshift(sentenceOf(error))
+    }
+    if (faults.length > 0) throw new CertificateError('untrusted', faults.join('; '))
+  }
+}
+
+function renewerOf(parts: CertificatesParts): CertificateRenewer {
+  const { config, credentials, authority, onRenewed, alarms, log } = parts
+  const { certificatePem, privateKeyPem, caPem } = credentials
+  return new CertificateRenewer({
+    selfId: config.id,
+    trustDomain: config.trustDomain,
+    paths: config.identity,
+    hosts: advertisedHosts(config),
+    identity: { certificatePem, privateKeyPem, caPem },
+    isRenewedElsewhere: config.identity.renewCommand.length > 0,
+    issuing: () => authority.issuing(),
+    onRenewed,
+    alarms,
+    clock: systemClock,
+    log,
+  })
+}
+
+function serversOf(
+  { config, alarms, log }: CertificatesParts,
+  renewer: CertificateRenewer,
+): ServerCertificates {
+  return new ServerCertificates({
+    files: config.serverCertificates,
+    ownLeaf: () => renewer.leaf,
+    ...{ alarms, log, clock: systemClock },
+  })
+}
+
+function commandsOf(
+  { config, alarms, log }: CertificatesParts,
+  renewer: CertificateRenewer,
+  servers: ServerCertificates,
+): RenewalCommands {
+  const { cert, key, renewCommand } = config.identity
+  const own: RenewedByCommand = {
+    ...{ cert, key, command: renewCommand },
+    renewAtMs: () => renewer.renewAtMs,
+    inForce: () => renewer.leaf.sha256,
+    reload: () => renewer.reload(),
+  }
+  const others = servers.all.map((one, at): RenewedByCommand => ({
+    ...one.paths,
+    command: config.serverCertificates[at]?.renewCommand ?? [],
+    renewAtMs: () => one.renewAtMs,
+    inForce: () => one.leaf?.sha256 ?? null,
+    reload: () => Promise.resolve().then(() => one.reload()),
+  }))
+  return new RenewalCommands({
+    certificates: [own, ...others],
+    timeoutMs: config.renewal.timeoutMs,
+    environment: process.env,
+    ...{ alarms, log, clock: systemClock },
+  })
+}
+
+function controlOf(parts: CertificatesParts, certificates: Certificates): PkiControl {
+  const { authority } = parts
+  return pkiControl({
+    renewer: certificates.renewer,
+    serverCertificates: () => certificates.servers.view(),
+    reload: () => certificates.reload(),
+    trustDomain: parts.config.trustDomain,
+    clock: systemClock,
+    issuing: () => authority.issuing(),
+    installIssuing: (next) => authority.install(next),
+    actions: parts.actions,
+    memberKeySha256: parts.memberKeySha256,
+  })
+}
+
+/** Under which peers and clients reach this controller. */
+function advertisedHosts({ web, cluster }: ControllerConfig): string[] {
+  const advertised = [...web.map(({ advertise }) => advertise), cluster.advertise]
+  const hosts = advertised.map((address) => parseHostPort(address)?.host)
+  return [...new Set(hosts.filter((host) => host !== undefined))]
+}

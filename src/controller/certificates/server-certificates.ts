@@ -1,0 +1,216 @@
+import { createSecureContext } from 'node:tls'
+import type { SecureContext } from 'node:tls'
+import type { Logger } from 'pino'
+
+import { listenerTls } from '../../api/transport/tls.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { isoTime } from '../../pki/certificate.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { fileStamp } from '../../pki/identity-files.ts'
+import { inspectChain } from '../../pki/inspection.ts'
+import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/renewal.ts'
+import { readServerCertificate } from '../../pki/server-certificate.ts'
+import type { ServerCertificatePaths, ServerCertificateSet } from '../../pki/server-certificate.ts'
+import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { ServerCertificateInForce } from '../../ports/pki-control.ts'
+import { sentenceOf } from '../failure.ts'
+
+/**
+ * How often files are looked at; changed ones are taken when they have stayed the same for one such
+ * time.
+ */
+const LOOK_MS = 5_000
+
+interface Parts {
+  readonly alarms: AlarmRaiser
+  readonly clock: Clock
+  readonly log: Pick<Logger, 'info' | 'error'>
+}
+
+interface InForce {
+  readonly set: ServerCertificateSet
+  readonly context: SecureContext
+}
+
+/**
+ * One certificate of another authority, as its files have it; what was in force stays so while they
+ * do not belong together.
+ */
+export class ServerCertificate {
+  readonly paths: ServerCertificatePaths
+  readonly #parts: Parts
+  #inForce: InForce | null = null
+  #refused: string | null = null
+  #alarm: string | null = null
+  /** Of the files that were taken or refused last. */
+  #judgedStamp = ''
+  /** As they were at the last look. */
+  #seenStamp = ''
+
+  constructor(paths: ServerCertificatePaths, parts: Parts) {
+    this.paths = paths
+    this.#parts = parts
+  }
+
+  get leaf(): Certificate | null {
+    return this.#inForce?.set.chain[0] ?? null
+  }
+
+  get pem(): string {
+    return this.#inForce?.set.certificatePem ?? ''
+  }
+
+  get context(): SecureContext | null {
+    return this.#inForce?.context ?? null
+  }
+
+  /** UTC ms; one that is not there yet is due. */
+  get renewAtMs(): number {
+    if (this.leaf === null) return Number.NEGATIVE_INFINITY
+    return certificateLife(this.leaf, this.#parts.clock.nowMs()).renewAtMs
+  }
+
+  /** Takes changed files once they have settled, and tells what ends soon. Never throws. */
+  look(): void {
+    const stamp = fileStamp(this.paths)
+    const isSettled = stamp === this.#seenStamp
+    this.#seenStamp = stamp
+    if (isSettled && stamp !== this.#judgedStamp) this.#attempt()
+    this.#tellExpiry()
+  }
+
+  /** Reads the files now. @throws {CertificateError | SecretFileError} why they are not taken. */
+  reload(): void {
+    this.#judgedStamp = fileStamp(this.paths)
+    this.#seenStamp = this.#judgedStamp
+    try {
+      this.#take(readServerCertificate(this.paths, this.#parts.clock.nowMs()))
+      this.#tell(null)
+    } catch (error) {
+      this.#tell(sentenceOf(error))
+      throw error
+    }
+    this.#tellExpiry()
+  }
+
+  view(): ServerCertificateInForce {
+    const [certificate = null] =
+      this.#inForce === null ? [] : inspectChain(this.#inForce.set.chain, [], this.#nowMs)
+    return { path: this.paths.cert, certificate, refused: this.#refused }
+  }
+
+  #attempt(): void {
+    try {
+      this.reload()
+    } catch (error) {
+      const message = `server certificate rejected: ${sentenceOf(error)}; ${this.#consequence}`
+      this.#parts.log.error({ err: error }, message)
+    }
+  }
+
+  get #consequence(): string {
+    return this.leaf === null
+      ? 'clients that ask for its names get the certificate of the controller'
+      : 'keeping the current one'
+  }
+
+  #take(set: ServerCertificateSet): void {
+    const { certificatePem: cert, privateKeyPem: key } = set
+    const before = this.#inForce?.set
+    if (before?.certificatePem === cert && before.privateKeyPem === key) return
+    this.#inForce = { set, context: createSecureContext({ ...listenerTls, cert, key }) }
+    const [leaf] = set.chain
+    const names = [...leaf.dnsNames, ...leaf.ipAddresses].slice(0, 16)
+    const message = `server certificate in use: expires at ${isoTime(leaf.notAfterMs)}`
+    this.#parts.log.info({ path: this.paths.cert, names }, message)
+  }
+
+  #tell(refused: string | null): void {
+    const { alarms } = this.#parts
+    const before = this.#refused
+    this.#refused = refused
+    if (refused === null && before === null) return
+    const { cert } = this.paths
+    if (refused === null) alarms.clear('CERTIFICATE_REFUSED', cert)
+    else alarms.raise('CERTIFICATE_REFUSED', { path: cert, sentence: refused })
+  }
+
+  #tellExpiry(): void {
+    const { alarms } = this.#parts
+    const { cert } = this.paths
+    const life = this.leaf === null ? null : certificateLife(this.leaf, this.#nowMs)
+    const text = life === null ? null : serverExpirySentence(life, cert)
+    if (text === this.#alarm) return
+    this.#alarm = text
+    if (text === null) alarms.clear('CERTIFICATE_EXPIRES', cert)
+    else alarms.raise('CERTIFICATE_EXPIRES', { sentences: [text], path: cert })
+  }
+
+  get #nowMs(): number {
+    return this.#parts.clock.nowMs()
+  }
+}
+
+/**
+ * Certificates of other authorities that listeners show to clients which ask for a name in them.
+ * Nothing else follows from them: nobody is trusted by their authorities, and the names of the
+ * controller's own certificate always get that one, by whose key enrollment tokens are signed.
+ */
+export class ServerCertificates {
+  readonly all: readonly ServerCertificate[]
+  readonly #ownLeaf: () => Certificate
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(
+    options: Parts & {
+      readonly files: readonly ServerCertificatePaths[]
+      readonly ownLeaf: () => Certificate
+    },
+  ) {
+    this.#ownLeaf = options.ownLeaf
+    this.all = options.files.map((paths) => new ServerCertificate(paths, options))
+  }
+
+  start(): void {
+    if (this.all.length === 0) return
+    this.#timer = setInterval(() => this.look(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  look(): void {
+    for (const one of this.all) one.look()
+  }
+
+  /**
+   * Reads all files now. @returns what is wrong with them, a sentence a certificate; the others are
+   * taken all the same.
+   */
+  reload(): string[] {
+    return this.all.flatMap((one) => {
+      try {
+        one.reload()
+        return []
+      } catch (error) {
+        return [sentenceOf(error)]
+      }
+    })
+  }
+
+  /** @param name that a client asks for. @returns null: the certificate of the controller. */
+  contextFor(name: string): SecureContext | null {
+    if (missingHosts(this.#ownLeaf(), [name]).length === 0) return null
+    const found = this.all.find(
+      ({ leaf }) => leaf !== null && missingHosts(leaf, [name]).length === 0,
+    )
+    return found?.context ?? null
+  }
+
+  view(): ServerCertificateInForce[] {
+    return this.all.map((one) => one.view())
+  }
+}

@@ -1,0 +1,177 @@
+import type { ApiSession } from '../entities/api-session.ts'
+import type { Session } from '../entities/session.ts'
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+import type { AuditRecord } from '../ports/audit.ts'
+import type { RecordChange } from '../ports/change-feed.ts'
+import type { EventFilter, EventPosition } from '../ports/events.ts'
+import { EmittedEvent } from './emitted-event.ts'
+import type { RingLimits, RingSlot } from './event-ring.ts'
+import type { NewEvent } from './field.ts'
+import { publishedRecords, weightOf } from './published-records.ts'
+import { apiSessionEvent } from './subjects/api-session.ts'
+import { loggedIn } from './subjects/authentication.ts'
+import { entityChanged } from './subjects/entity-change.ts'
+import { sessionEvent } from './subjects/session.ts'
+
+/**
+ * What an entry has changed, as the change feed tells it, and what would not be known of it later.
+ */
+export interface EntryChanges {
+  readonly index: number
+  readonly timeMs: number
+  readonly audit: AuditRecord | null
+  readonly changes: readonly RecordChange[]
+  /**
+   * Of the identities of the API sessions that it opened, by session: later entries may change
+   * them.
+   */
+  readonly policyIds: ReadonlyMap<string, string>
+}
+
+/** The controller that emits them. */
+interface EventSource {
+  readonly generation: number
+  readonly selfId: string
+}
+
+/** More of one entry are put into the ring one by one, so that its limits hold to the event. */
+const EVENTS_IN_SLOT_MAX = 256
+/** So is what would take so much of the ring. */
+const SHARE_OF_RING = 8
+const SESSION_WEIGHT = 256
+const LOG_IN_WEIGHT = 384
+
+const namespaces: readonly EventNamespace[] = [
+  'entityChange',
+  'session',
+  'apiSession',
+  'authentication',
+]
+const kindOrder = new Map(Object.keys(publishedRecords).map((kind, at) => [kind, at]))
+
+/**
+ * All events of one entry in a single slot, made when the first reader wants one of them: most
+ * entries have none. They follow from what is held here alone, so that it makes no difference when.
+ */
+export class EntryEvents implements RingSlot {
+  readonly count: number
+  readonly weight: number
+  readonly #source: EventSource
+  readonly #index: number
+  #entry: EntryChanges | null
+  #events: readonly EmittedEvent[] = []
+
+  constructor(source: EventSource, entry: EntryChanges) {
+    this.#source = source
+    this.#index = entry.index
+    this.#entry = entry
+    let [count, weight] = [0, 0]
+    for (const change of entry.changes) {
+      const own = eventCount(change)
+      if (own === 0) continue
+      count += own
+      weight += weightOf(change.before) + weightOf(change.after) + sessionWeight(own)
+    }
+    this.count = count
+    this.weight = weight
+  }
+
+  get position(): EventPosition {
+    return this.#positionAt(this.count - 1)
+  }
+
+  isLarge({ eventBytesKeptMax }: RingLimits): boolean {
+    return this.count > EVENTS_IN_SLOT_MAX || this.weight > eventBytesKeptMax / SHARE_OF_RING
+  }
+
+  mayBeFor(filter: EventFilter): boolean {
+    return namespaces.some((one) => filter.namespaces.has(one))
+  }
+
+  at(offset: number): EmittedEvent | undefined {
+    return this.events()[offset]
+  }
+
+  seenAt({ generation, index, sequence }: EventPosition): number {
+    return generation === this.#source.generation && index === this.#index ? sequence : 0
+  }
+
+  /** In their order. */
+  events(): readonly EmittedEvent[] {
+    const entry = this.#entry
+    if (entry === null) return this.#events
+    const made = newEventsOf(entry, (at) => this.#positionAt(at))
+    const { selfId } = this.#source
+    this.#events = made.map(
+      (event, at) => new EmittedEvent(event, this.#positionAt(at), true, selfId),
+    )
+    this.#entry = null
+    return this.#events
+  }
+
+  #positionAt(offset: number): EventPosition {
+    const { generation } = this.#source
+    return { generation, index: this.#index, sequence: offset + 1 }
+  }
+}
+
+/** Every change, then for each of them that it is committed, then what became of sessions. */
+function newEventsOf(
+  entry: EntryChanges,
+  positionAt: (at: number) => EventPosition,
+): readonly NewEvent[] {
+  // The feed gives kinds in the order in which they were first followed, which can differ between
+  // controllers.
+  const changes = entry.changes.filter((one) => eventCount(one) > 0).toSorted(byKind)
+  const made = changes.map((change, at) => entityChanged(change, entry, positionAt(at)))
+  return [
+    ...made.map(({ changed }) => changed),
+    ...made.map(({ committed }) => committed),
+    ...changes.flatMap((change) => sessionEventsOf(change, entry)),
+  ]
+}
+
+function byKind(a: RecordChange, b: RecordChange): number {
+  return (kindOrder.get(a.kind) ?? 0) - (kindOrder.get(b.kind) ?? 0)
+}
+
+function sessionEventsOf(
+  { kind, before, after }: RecordChange,
+  { timeMs, policyIds }: EntryChanges,
+): readonly NewEvent[] {
+  if (before !== undefined && after !== undefined) return []
+  const type = after === undefined ? 'deleted' : 'created'
+  const record = after ?? before
+  if (kind === 'session') return [sessionEvent(type, record as Session, timeMs)]
+  if (kind !== 'apiSession') return []
+  const session = record as ApiSession
+  const event = apiSessionEvent(type, session, timeMs)
+  if (type === 'deleted') return [event]
+  return [event, loggedIn(session, policyIds.get(session.id) ?? '', timeMs)]
+}
+
+/** Of one change: itself, that it is committed, and what it says of sessions. */
+function eventCount(change: RecordChange): number {
+  const { kind, before, after } = change
+  if (before !== undefined && after !== undefined) return isActivityAlone(change) ? 0 : 2
+  if (kind === 'session') return 3
+  if (kind !== 'apiSession') return 2
+  return after === undefined ? 3 : 4
+}
+
+function sessionWeight(count: number): number {
+  if (count < 3) return 0
+  return count === 3 ? SESSION_WEIGHT : SESSION_WEIGHT + LOG_IN_WEIGHT
+}
+
+/** That a session is used is written now and then for many at once, and is news to nobody. */
+function isActivityAlone({ kind, before, after }: RecordChange): boolean {
+  if (kind !== 'apiSession' || before === undefined || after === undefined) return false
+  for (const name in { ...before, ...after }) {
+    if (activityFields.has(name)) continue
+    if (before[name] !== after[name]) return false
+  }
+  return true
+}
+
+const activityFields: ReadonlySet<string> = new Set(['lastActivityAt', 'updatedAt', 'revision'])

@@ -1,0 +1,123 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import type { TellFact } from '../../ports/live-facts.ts'
+import type { EventBus } from '../event-bus.ts'
+import { clusterEvent } from '../subjects/cluster.ts'
+
+/** An alarm that is on, as far as events tell of it. */
+export interface RaisedAlarm {
+  readonly code: string
+  readonly text: string
+  readonly sinceMs: number
+  readonly severity: 'warning' | 'critical'
+}
+
+export interface ClusterWatchParts {
+  readonly bus: EventBus
+  readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
+  readonly alarms: () => readonly RaisedAlarm[]
+  readonly clock: Clock
+  readonly tell: TellFact
+}
+
+const LOOK_MS = 500
+/** As long as a controller waits for another leader before it refuses writes. */
+const LEADERLESS_MS = 2000
+
+/**
+ * Compares what is known of members, leadership and alarms with what was known a moment ago, and
+ * tells the difference.
+ */
+export class ClusterWatch {
+  readonly #parts: ClusterWatchParts
+  #timer: NodeJS.Timeout | null = null
+  #connected = new Map<string, MemberView>()
+  #membersText = ''
+  #leaderId: string | null = null
+  #isReadOnly = false
+  #hasLooked = false
+  #alarms = new Map<string, RaisedAlarm>()
+
+  constructor(parts: ClusterWatchParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => this.look(), LOOK_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  look(): void {
+    this.#lookAtAlarms()
+    const { cluster } = this.#parts
+    const members = cluster.members()
+    if (members.length === 0) return
+    this.#lookAtPeers(members)
+    this.#lookAtMembers(members)
+    this.#lookAtLeader(cluster.leaderId(), cluster.leaderContactMs())
+    this.#hasLooked = true
+  }
+
+  #lookAtPeers(members: readonly MemberView[]): void {
+    const { cluster, bus, tell } = this.#parts
+    const now = new Map<string, MemberView>()
+    for (const member of members) {
+      if (!member.connected || member.id === cluster.selfId) continue
+      now.set(member.id, member)
+      if (this.#connected.has(member.id)) continue
+      this.#emit('peer.connected', [member])
+      const source = { type: 'peer', id: member.id } as const
+      const target = { type: 'ctrl', id: bus.selfId } as const
+      tell({ kind: 'connect', source, sourceAddress: member.address, target, targetAddress: '' })
+    }
+    for (const [id, member] of this.#connected) {
+      if (!now.has(id)) this.#emit('peer.disconnected', [member])
+    }
+    this.#connected = now
+  }
+
+  #lookAtMembers(members: readonly MemberView[]): void {
+    const text = JSON.stringify(members.map(({ id, address, voter }) => [id, address, voter]))
+    if (text === this.#membersText) return
+    this.#membersText = text
+    if (this.#hasLooked) this.#emit('members.changed', members)
+  }
+
+  #lookAtLeader(leaderId: string | null, contactMs: number): void {
+    const { selfId } = this.#parts.cluster
+    const before = this.#leaderId
+    this.#leaderId = leaderId
+    if (before !== leaderId) {
+      if (before === selfId) this.#emit('leadership.lost')
+      if (leaderId === null && this.#hasLooked) this.#emit('state.is_leaderless')
+      if (leaderId !== null && before === null) this.#emit('state.has_leader')
+      if (leaderId === selfId) this.#emit('leadership.gained')
+    }
+    const isReadOnly = leaderId === null && contactMs > LEADERLESS_MS
+    if (isReadOnly !== this.#isReadOnly) this.#emit(isReadOnly ? 'state.ro' : 'state.rw')
+    this.#isReadOnly = isReadOnly
+  }
+
+  #lookAtAlarms(): void {
+    const { alarms, tell } = this.#parts
+    const now = new Map(alarms().map((alarm) => [`${alarm.code} ${alarm.sinceMs}`, alarm]))
+    for (const [key, alarm] of now) {
+      if (!this.#alarms.has(key)) tell({ kind: 'alarm', ...alarm, isOn: true })
+    }
+    for (const [key, alarm] of this.#alarms) {
+      if (!now.has(key)) tell({ kind: 'alarm', ...alarm, isOn: false })
+    }
+    this.#alarms = now
+  }
+
+  #emit(type: string, members: readonly MemberView[] = []): void {
+    const { bus, clock } = this.#parts
+    const fact = { type, index: bus.appliedIndex, members, leaderId: this.#leaderId }
+    bus.emitLive(clusterEvent(fact, clock.nowMs()))
+  }
+}

@@ -1,0 +1,110 @@
+import type { Terminator } from '../../entities/terminator.ts'
+import { BoundedQueue } from '../../lib/bounded-queue.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LiveFact } from '../../ports/live-facts.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { DialCounter } from './dial-counter.ts'
+import type { EventBus } from '../event-bus.ts'
+import type { NewEvent } from '../field.ts'
+import { eventLimits } from '../limits.ts'
+import { alertEvent } from '../subjects/alert.ts'
+import { logInFailed } from '../subjects/authentication.ts'
+import { circuitEvent, circuitFailed } from '../subjects/circuit.ts'
+import { connectEvent, sdkEvent } from '../subjects/connect.ts'
+import { linkEvent } from '../subjects/link.ts'
+import { metricEvent } from '../subjects/metrics.ts'
+import { routerEvent } from '../subjects/router.ts'
+import { terminatorEvent } from '../subjects/terminator.ts'
+
+export interface LiveFollowerParts {
+  readonly bus: EventBus
+  readonly clock: Clock
+  readonly state: Pick<StateView, 'findAll'>
+  readonly dials: DialCounter
+  readonly isConnected: (routerId: string) => boolean
+}
+
+interface Seen {
+  readonly fact: LiveFact
+  readonly atMs: number
+}
+
+/**
+ * Makes events of what this controller sees. A fact becomes one after the turn in which it was
+ * told, and so never within apply.
+ */
+export class LiveFollower {
+  readonly #parts: LiveFollowerParts
+  readonly #waiting = new BoundedQueue<Seen>(eventLimits.liveFactsWaitingMax)
+  #isPlanned = false
+  #dropped = 0
+
+  constructor(parts: LiveFollowerParts) {
+    this.#parts = parts
+  }
+
+  /** Facts that came faster than they could be told. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  readonly tell = (fact: LiveFact): void => {
+    if (!this.#waiting.push({ fact, atMs: this.#parts.clock.nowMs() })) this.#dropped += 1
+    if (this.#isPlanned) return
+    this.#isPlanned = true
+    setImmediate(() => this.#work())
+  }
+
+  #work(): void {
+    this.#isPlanned = false
+    for (const seen of this.#waiting.drain()) {
+      for (const event of this.#eventsOf(seen)) this.#parts.bus.emitLive(event)
+    }
+  }
+
+  #eventsOf({ fact, atMs }: Seen): readonly NewEvent[] {
+    switch (fact.kind) {
+      case 'router':
+        return this.#routerEvents(fact.routerId, fact.isOnline, atMs)
+      case 'connect':
+        return [connectEvent(fact, atMs)]
+      case 'sdk':
+        return [sdkEvent(fact, atMs)]
+      case 'link':
+        return [linkEvent(fact, atMs)]
+      case 'circuit':
+        return [circuitEvent(fact, atMs)]
+      case 'circuitFailed':
+        return [circuitFailed(fact, atMs)]
+      case 'dial':
+        this.#parts.dials.note(fact)
+        return []
+      case 'logInFailed':
+        return [logInFailed(fact, atMs)]
+      case 'alarm':
+        return [alertEvent(fact, this.#parts.bus.selfId, atMs)]
+      case 'routerMetrics': {
+        if (!this.#parts.bus.isWanted('metrics')) return []
+        const { figures, routerId: id, ...source } = fact.metrics
+        return figures.map((figure) => metricEvent(figure, { ...source, id }))
+      }
+    }
+  }
+
+  #routerEvents(routerId: string, isOnline: boolean, atMs: number): readonly NewEvent[] {
+    const { isConnected, state } = this.#parts
+    const terminators = state.findAll<Terminator>('terminator', 'routerId', routerId)
+    const byService = new Map<string, readonly Terminator[]>()
+    const ofService = (id: string): readonly Terminator[] => {
+      const known = byService.get(id) ?? state.findAll<Terminator>('terminator', 'serviceId', id)
+      byService.set(id, known)
+      return known
+    }
+    return [
+      routerEvent(routerId, isOnline, atMs),
+      ...terminators
+        .slice(0, eventLimits.terminatorEventsMax)
+        .map((one) => terminatorEvent(one, isOnline, ofService(one.serviceId), isConnected, atMs)),
+    ]
+  }
+}

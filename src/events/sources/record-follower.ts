@@ -1,0 +1,50 @@
+import type { ApiSession } from '../../entities/api-session.ts'
+import type { ChangeFeed, EntryFacts, RecordChange } from '../../ports/change-feed.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { EntryEvents } from '../entry-events.ts'
+import type { EventBus } from '../event-bus.ts'
+import { publishedRecords } from '../published-records.ts'
+
+/**
+ * Keeps what entries change for whoever reads events: of one entry the same ones, in the same
+ * order, on every controller.
+ */
+export class RecordFollower {
+  readonly #bus: EventBus
+  readonly #state: Pick<StateView, 'get'>
+  readonly #unfollow: () => void
+
+  constructor(bus: EventBus, state: ChangeFeed & Pick<StateView, 'get'>) {
+    this.#bus = bus
+    this.#state = state
+    this.#unfollow = state.follow(Object.keys(publishedRecords), {
+      onEntry: (index, changes, facts) => this.#onEntry(index, changes, facts),
+      onReplaced: () => bus.noteGap(),
+    })
+  }
+
+  stop(): void {
+    this.#unfollow()
+  }
+
+  #onEntry(index: number, changes: readonly RecordChange[], facts: EntryFacts): void {
+    const { timeMs, audit } = facts
+    const policyIds = this.#policyIds(changes)
+    const entry = new EntryEvents(this.#bus, { index, timeMs, audit, changes, policyIds })
+    if (entry.count > 0) this.#bus.emitChanges(entry)
+  }
+
+  #policyIds(changes: readonly RecordChange[]): ReadonlyMap<string, string> {
+    let found: Map<string, string> | null = null
+    for (const { kind, before, after } of changes) {
+      if (kind !== 'apiSession' || before !== undefined || after === undefined) continue
+      const { id, identityId } = after as ApiSession
+      const policyId = this.#state.get('identity', identityId)?.['authPolicyId']
+      found ??= new Map()
+      found.set(id, typeof policyId === 'string' ? policyId : '')
+    }
+    return found ?? noPolicies
+  }
+}
+
+const noPolicies: ReadonlyMap<string, string> = new Map()

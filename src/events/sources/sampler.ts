@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto'
+
+import { entityNamed } from '../../entities/registry.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { MetricFigure } from '../../ports/live-facts.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { HostStats } from '../../ports/stats.ts'
+import type { DialCounter } from './dial-counter.ts'
+import type { EventBus } from '../event-bus.ts'
+import { publishedRecords } from '../published-records.ts'
+import { entityCountEvent } from '../subjects/entity-count.ts'
+import { metricEvent } from '../subjects/metrics.ts'
+import { dialEvent } from '../subjects/service.ts'
+
+export interface SamplerParts {
+  readonly bus: EventBus
+  readonly cluster: Pick<ClusterView, 'selfId' | 'members' | 'leaderId' | 'leaderContactMs'>
+  readonly state: Pick<StateView, 'count' | 'appliedIndex'>
+  readonly vitals: () => HostStats
+  readonly clock: Clock
+  readonly dials: DialCounter
+  readonly metricsIntervalMs: number
+  readonly entityCountIntervalMs: number
+}
+
+/**
+ * Figures of this controller, and counts of dials and records, each interval while somebody reads
+ * them.
+ */
+export class Sampler {
+  readonly #parts: SamplerParts
+  readonly #timers: NodeJS.Timeout[] = []
+
+  constructor(parts: SamplerParts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    const { metricsIntervalMs, entityCountIntervalMs } = this.#parts
+    this.#timers.push(setInterval(() => this.tellMetrics(), metricsIntervalMs))
+    this.#timers.push(setInterval(() => this.tellDials(), metricsIntervalMs))
+    this.#timers.push(setInterval(() => this.tellCounts(), entityCountIntervalMs))
+    for (const timer of this.#timers) timer.unref()
+  }
+
+  stop(): void {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer)
+  }
+
+  tellMetrics(): void {
+    const { bus, clock, cluster } = this.#parts
+    if (!bus.isWanted('metrics')) return
+    const source = { id: cluster.selfId, eventId: randomUUID(), atMs: clock.nowMs(), tags: {} }
+    for (const figure of this.#figures()) bus.emitLive(metricEvent(figure, source))
+  }
+
+  tellDials(): void {
+    const { bus, clock, dials } = this.#parts
+    const { counts, interval } = dials.take(clock.nowMs())
+    if (!bus.isWanted('service')) return
+    for (const count of counts) bus.emitLive(dialEvent(count, interval))
+  }
+
+  tellCounts(): void {
+    const { bus, clock, cluster, state } = this.#parts
+    if (!bus.isWanted('entityCount') || cluster.leaderId() !== cluster.selfId) return
+    const counts = Object.keys(publishedRecords).map((kind) => [
+      entityNamed(kind).plural,
+      state.count(kind),
+    ])
+    bus.emitLive(
+      entityCountEvent(Object.fromEntries(counts) as Record<string, number>, clock.nowMs()),
+    )
+  }
+
+  #figures(): readonly MetricFigure[] {
+    const { cluster, state, vitals } = this.#parts
+    const members = cluster.members()
+    const own = members.find(({ id }) => id === cluster.selfId)
+    const { disk, ...host } = vitals()
+    const whole = {
+      'raft.applied_index': state.appliedIndex,
+      'raft.commit_index': own?.progress?.commit ?? 0,
+      'raft.term': own?.progress?.term ?? 0,
+      'raft.is_leader': cluster.leaderId() === cluster.selfId ? 1 : 0,
+      'raft.leader_contact_ms': Math.min(cluster.leaderContactMs(), Number.MAX_SAFE_INTEGER),
+      'raft.members_connected': members.filter(({ connected }) => connected).length,
+      'raft.elections': host.elections,
+      'raft.leader_changes': host.leaderChanges,
+      'raft.proposals_accepted': host.proposalsAccepted,
+      'raft.proposals_refused': host.proposalsRefused,
+      'raft.log_entries': host.logEntries,
+      'raft.log_bytes': host.logBytes,
+      'mesh.dropped_frames': host.droppedFrames,
+      'mesh.queued_bytes': host.queuedBytes,
+      'disk.written_bytes': disk.writtenBytes,
+      'process.resident_bytes': process.memoryUsage.rss(),
+    }
+    const parts = {
+      'disk.fsync_p99_ms': disk.fsync.p99Ms,
+      'raft.loop_delay_p99_ms': host.loopDelayP99Ms,
+    }
+    return [...figuresOf(whole, 'intValue'), ...figuresOf(parts, 'floatValue')]
+  }
+}
+
+function figuresOf(
+  values: Readonly<Record<string, number>>,
+  type: MetricFigure['type'],
+): MetricFigure[] {
+  return Object.entries(values).map(([name, value]) => ({ name, type, values: { value } }))
+}

@@ -1,0 +1,76 @@
+export interface TextPipeParts {
+  /** All that was written has been taken: more may be. */
+  readonly onTaken: () => void
+  /** Whoever took from it does so no more. */
+  readonly onReturned: () => void
+}
+
+type Taken = IteratorResult<Uint8Array, undefined>
+const OVER: Taken = { done: true, value: undefined }
+
+/**
+ * Text that is written as it comes and taken as bytes when there is room for it. What waits in
+ * between is bounded by its writer, who is told by `write` to wait for `onTaken`.
+ */
+export class TextPipe implements AsyncIterableIterator<Uint8Array, undefined> {
+  readonly #charactersMax: number
+  readonly #parts: TextPipeParts
+  #text = ''
+  #isOver = false
+  #taker: ((taken: Taken) => void) | null = null
+
+  constructor(charactersMax: number, parts: TextPipeParts) {
+    this.#charactersMax = charactersMax
+    this.#parts = parts
+  }
+
+  /** @returns false when nothing more should be written before `onTaken`. */
+  write(text: string): boolean {
+    if (this.#isOver) return true
+    this.#text += text
+    this.#handOver()
+    return this.#text.length < this.#charactersMax
+  }
+
+  /** Nothing more is written; what waits is taken before the end. */
+  end(): void {
+    this.#isOver = true
+    this.#handOver()
+  }
+
+  next(): Promise<Taken> {
+    const taken = new Promise<Taken>((resolve) => {
+      this.#taker = resolve
+    })
+    if (this.#handOver()) this.#parts.onTaken()
+    return taken
+  }
+
+  return(): Promise<Taken> {
+    this.#text = ''
+    this.end()
+    this.#parts.onReturned()
+    return Promise.resolve(OVER)
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** @returns whether text was taken. */
+  #handOver(): boolean {
+    const taker = this.#taker
+    if (taker === null) return false
+    if (this.#text !== '') {
+      const value = Buffer.from(this.#text)
+      this.#text = ''
+      this.#taker = null
+      taker({ done: false, value })
+      return true
+    }
+    if (!this.#isOver) return false
+    this.#taker = null
+    taker(OVER)
+    return false
+  }
+}

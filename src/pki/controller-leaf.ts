@@ -1,0 +1,74 @@
+import { keyUsageBit, keyUsesOf, purposesOf } from './asn1/extensions.ts'
+import { purposeOids } from './asn1/object-identifiers.ts'
+import { CertificateError, isAmong, issuingPath } from './certificate.ts'
+import type { Certificate } from './certificate.ts'
+import { verifyClientChain } from './client-chain.ts'
+
+/**
+ * A controller shows its one certificate to peers that dial it and to peers that it dials. TLS
+ * refuses one that is not meant for both, on each of the two ways for itself, so a controller with
+ * such a one would be half in its cluster.
+ * @throws {CertificateError} `wrong-usage`.
+ */
+export function checkControllerUsage({ contents: { extensions } }: Certificate): void {
+  const purposes = purposesOf(extensions)
+  const missing =
+    purposes === null
+      ? []
+      : (['serverAuth', 'clientAuth'] as const).filter(
+          (name) => !purposes.includes(purposeOids[name]),
+        )
+  if (missing.length > 0) {
+    throw new CertificateError(
+      'wrong-usage',
+      `its extended key usage lacks ${missing.join(' and ')}, and a controller is server and client of its peers`,
+    )
+  }
+  if (keyUsesOf(extensions)?.has(keyUsageBit.digitalSignature) !== false) return
+  throw new CertificateError(
+    'wrong-usage',
+    'its key usage lacks digitalSignature, which TLS 1.3 needs',
+  )
+}
+
+/**
+ * OpenSSL verifies up to a root, and takes no intermediate for an anchor: with one alone in the
+ * bundle every peer would refuse every other.
+ * @throws {CertificateError} `untrusted`.
+ */
+export function checkEndsAtRoot(
+  chain: readonly [Certificate, ...Certificate[]],
+  anchors: readonly Certificate[],
+  nowMs: number,
+): void {
+  const top = issuingPath(chain, anchors, nowMs).at(-1) ?? chain[0]
+  if (isSelfSigned(top)) return
+  throw new CertificateError(
+    'untrusted',
+    `${JSON.stringify(top.commonName ?? '')} at the end of its chain is not self-signed, and peers verify up to a root`,
+  )
+}
+
+/**
+ * As controllers judge the certificates of identities and routers, which is stricter than
+ * `checkChain`: name constraints, critical extensions and kinds of keys count as well.
+ * @throws {CertificateError} `untrusted`.
+ */
+export function checkClientPath(
+  [leaf, ...others]: readonly [Certificate, ...Certificate[]],
+  anchors: readonly Certificate[],
+  nowMs: number,
+): void {
+  // An intermediate among the anchors would cut the path short, and hide what the root says.
+  const between = anchors.filter((one) => !isSelfSigned(one) && !isAmong(others, one))
+  const judged = verifyClientChain({
+    chain: [leaf, ...others, ...between],
+    anchors: anchors.filter(isSelfSigned),
+    ...{ nowMs, requiresClientAuth: true, leafTime: 'enforced' },
+  })
+  if (!judged.ok) throw new CertificateError('untrusted', judged.reason)
+}
+
+function isSelfSigned({ native }: Certificate): boolean {
+  return native.checkIssued(native)
+}

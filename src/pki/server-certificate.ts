@@ -1,0 +1,48 @@
+import { purposesOf } from './asn1/extensions.ts'
+import { purposeOids } from './asn1/object-identifiers.ts'
+import { CertificateError, checkKeyMatches, checkValidityTime } from './certificate.ts'
+import type { Certificate } from './certificate.ts'
+import { naming, pemOf, readCertificates } from './identity-files.ts'
+import { readSecretFile } from './key-file.ts'
+
+/** Absolute paths of what a listener shows for some names. */
+export interface ServerCertificatePaths {
+  readonly cert: string
+  readonly key: string
+}
+
+export interface ServerCertificateSet {
+  readonly chain: readonly [Certificate, ...Certificate[]]
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
+
+/**
+ * Reads a certificate that any authority may have issued: who trusts it is for clients to say.
+ * @throws {CertificateError | SecretFileError} the first thing that is wrong, naming the file.
+ */
+export function readServerCertificate(
+  { cert, key }: ServerCertificatePaths,
+  nowMs: number,
+): ServerCertificateSet {
+  const chain = readCertificates(cert)
+  const privateKeyPem = readSecretFile(key).text
+  naming(cert, () => {
+    checkValidityTime(chain[0], nowMs)
+    checkServerLeaf(chain[0])
+  })
+  naming(key, () => checkKeyMatches(chain[0], privateKeyPem))
+  return { chain, certificatePem: pemOf(chain), privateKeyPem }
+}
+
+function checkServerLeaf({ isAuthority, dnsNames, ipAddresses, contents }: Certificate): void {
+  if (isAuthority) {
+    throw new CertificateError('wrong-identity', 'it is a CA certificate; put the leaf first')
+  }
+  if (dnsNames.length + ipAddresses.length === 0) {
+    throw new CertificateError('wrong-identity', 'it names no host as alternative name')
+  }
+  if (purposesOf(contents.extensions)?.includes(purposeOids.serverAuth) === false) {
+    throw new CertificateError('wrong-usage', 'its extended key usage lacks serverAuth')
+  }
+}

@@ -1,0 +1,53 @@
+import type { DialResult } from '../../ports/live-facts.ts'
+
+/** Why a way could not be laid. */
+export interface RouteFault {
+  /** For the client and the log. */
+  readonly text: string
+  /** As the API family names it. */
+  readonly cause: string
+}
+
+export const NO_HOST: RouteFault = {
+  text: 'the service has no host that can be reached',
+  cause: 'NO_ONLINE_TERMINATORS',
+}
+export const NO_ANSWER: RouteFault = {
+  text: 'a router did not answer in time',
+  cause: 'ROUTER_RESPONSE_TIMEOUT',
+}
+const GENERIC = 'ROUTER_ERR_GENERIC'
+export const ROUTER_GONE: RouteFault = { text: 'a router on the way is gone', cause: GENERIC }
+
+/** By the code that a router answers with. */
+const causes = [
+  GENERIC,
+  'ROUTER_ERR_INVALID_TERMINATOR',
+  'ROUTER_ERR_MISCONFIGURED_TERMINATOR',
+  'ROUTER_ERR_DIAL_TIMED_OUT',
+  'ROUTER_ERR_CONN_REFUSED',
+  'ROUTER_ERR_REJECTED_BY_APPLICATION',
+  'ROUTER_ERR_DNS_RESOLUTION_FAILED',
+  'ROUTER_ERR_PORT_NOT_ALLOWED',
+  'ROUTER_ERR_INVALID_LINK_DESTINATION',
+  'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
+] as const
+
+/** @param code one byte, where the router gives it. */
+export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {
+  const cause = causes[code?.[0] ?? 0] ?? GENERIC
+  return { text: text ?? 'a router could not lay the way', cause }
+}
+
+const results: ReadonlyMap<string, DialResult> = new Map([
+  [NO_ANSWER.cause, 'timeout'],
+  [causes[1], 'terminatorInvalid'],
+  [causes[2], 'terminatorMisconfigured'],
+  [causes[3], 'terminatorTimeout'],
+  [causes[4], 'terminatorRefused'],
+])
+
+/** As what a failed attempt is counted. */
+export function dialResultOf({ cause }: RouteFault): DialResult {
+  return results.get(cause) ?? 'other'
+}

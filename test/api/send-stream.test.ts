@@ -1,0 +1,147 @@
+import { once } from 'node:events'
+import { createServer, get } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, expect, test } from 'vitest'
+
+import { sendStream } from '../../src/api/transport/send-stream.ts'
+import { TextPipe } from '../../src/events/streams/text-pipe.ts'
+import type { ByteStream } from '../../src/ports/byte-stream.ts'
+import { eventually } from '../support/eventually.ts'
+
+// Goal: however a stream ends, at its own end, with its client or for want of patience, its maker
+// is told, and once.
+
+const STALL_MS = 300
+const PIECE = Buffer.alloc(64 * 1024, 'x')
+
+let stream: ByteStream = { chunks: new TextPipe(1, nobody()) }
+const sent: Promise<string>[] = []
+const server = createServer((_request, response) => {
+  const told = sendStream(response, stream, STALL_MS).then(
+    () => 'over',
+    (error: unknown) => (error as Error).message,
+  )
+  sent.push(told)
+})
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+function nobody() {
+  return { onTaken: () => undefined, onReturned: () => undefined }
+}
+
+async function ask(given: ByteStream): Promise<IncomingMessage> {
+  stream = given
+  const { port } = server.address() as AddressInfo
+  const request = get({ host: '127.0.0.1', port, agent: false })
+  const [answer] = (await once(request, 'response')) as [IncomingMessage]
+  answer.on('error', () => undefined)
+  return answer
+}
+
+async function textOf(answer: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const piece of answer) text += String(piece)
+  return text
+}
+
+/** Pieces without end, and how many were asked for. */
+class Endless implements ByteStream {
+  asked = 0
+  returned = 0
+  readonly giveUp?: AbortSignal
+  readonly chunks = {
+    [Symbol.asyncIterator]: (): AsyncIterator<Uint8Array> => ({
+      next: () => {
+        this.asked += 1
+        return Promise.resolve({ done: false, value: PIECE })
+      },
+      return: () => {
+        this.returned += 1
+        return Promise.resolve({ done: true, value: undefined })
+      },
+    }),
+  }
+
+  constructor(giveUp?: AbortSignal) {
+    if (giveUp !== undefined) this.giveUp = giveUp
+  }
+}
+
+test('what was written before the end arrives, in its order, and the end with it', async () => {
+  const told: string[] = []
+  const pipe = new TextPipe(1024, {
+    onTaken: () => told.push('taken'),
+    onReturned: () => told.push('returned'),
+  })
+  pipe.write('one, ')
+  const answer = await ask({ chunks: pipe })
+  const text = textOf(answer)
+  pipe.write('two, ')
+  pipe.write('three')
+  pipe.end()
+  pipe.write(', and nothing after the end')
+  await expect(text).resolves.toBe('one, two, three')
+  await expect(sent.at(-1)).resolves.toBe('over')
+  expect(told.filter((one) => one === 'returned')).toHaveLength(1)
+})
+
+test('a quiet stream ends as its client goes', async () => {
+  let returned = 0
+  const parts = { ...nobody(), onReturned: () => (returned += 1) }
+  const answer = await ask({ chunks: new TextPipe(1024, parts) })
+  expect(answer.statusCode).toBe(200)
+  expect(returned).toBe(0)
+  answer.destroy()
+  await eventually(() => expect(returned).toBe(1))
+  await expect(sent.at(-1)).resolves.toBe('over')
+})
+
+test('no more is made than is read, and whoever reads nothing for too long is cut off', async () => {
+  const endless = new Endless()
+  const answer = await ask(endless)
+  answer.pause()
+  await eventually(() => expect(endless.returned).toBe(1))
+  // 64 MiB would be 1024 pieces; what the system buffers is a few.
+  expect(endless.asked).toBeLessThan(1024)
+  await expect(sent.at(-1)).resolves.toBe('over')
+})
+
+test('a maker that judges the pace by itself is the one who gives up', async () => {
+  const patience = new AbortController()
+  const endless = new Endless(patience.signal)
+  const answer = await ask(endless)
+  answer.pause()
+  await new Promise((resolve) => setTimeout(resolve, 3 * STALL_MS))
+  expect(endless.returned).toBe(0)
+  patience.abort()
+  await eventually(() => expect(endless.returned).toBe(1))
+  expect(endless.asked).toBeLessThan(1024)
+})
+
+test('what fails on the way cuts the connection, so that nobody takes it for the end', async () => {
+  async function* failing(): AsyncGenerator<Uint8Array> {
+    yield await Promise.resolve(PIECE)
+    throw new Error('the disk is gone')
+  }
+  const answer = await ask({ chunks: failing() })
+  await expect(textOf(answer)).rejects.toThrow('aborted')
+  await expect(sent.at(-1)).resolves.toBe('the disk is gone')
+})
+
+test('text that waits for its reader is bounded by its writer, who is told to go on', async () => {
+  let taken = 0
+  const pipe = new TextPipe(10, { ...nobody(), onTaken: () => (taken += 1) })
+  expect(pipe.write('12345')).toBe(true)
+  expect(pipe.write('67890')).toBe(false)
+  expect(taken).toBe(0)
+  const { value } = await pipe.next()
+  expect(Buffer.from(value ?? []).toString()).toBe('1234567890')
+  expect(taken).toBe(1)
+  expect(pipe.write('12345')).toBe(true)
+})

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest'
+import { ServedPaths } from '../../src/api/served-paths.ts'
+
+// Goal: a path that has other methods is told from one that does not exist, whatever a stranger sends.
+
+const served = new ServedPaths()
+for (const path of ['/a', '/a/{id}', '/a/{id}/b', '/a/summary', '/a/summary/c']) served.add(path)
+
+describe('a path', () => {
+  test.each(['/a', '/a/7', '/a/7/b', '/a/summary', '/a/summary/c', '/a/summary/b', '/a/7?x=1/2'])(
+    '%s is served',
+    (path) => {
+      expect(served.has(path)).toBe(true)
+    },
+  )
+
+  test.each(['/', '', '/b', '/a/', '/a//b', '/a/7/c', '/a/7/b/', '/a/7/b/8', 'a', '/A'])(
+    '%s is not served',
+    (path) => {
+      expect(served.has(path)).toBe(false)
+    },
+  )
+
+  test('is taken as its escapes mean it, and as it stands where they mean nothing', () => {
+    expect(served.has('/%61/7')).toBe(true)
+    expect(served.has('/%zz/7')).toBe(false)
+    expect(served.has('/a/%zz')).toBe(true)
+    expect(served.has('/a%2f7')).toBe(false)
+  })
+
+  test('of 100,000 segments is answered at once', () => {
+    expect(served.has('/a'.repeat(100_000))).toBe(false)
+  })
+})

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+
+import { judgeCaller, judgePeer } from '../../src/cluster/handshake/handshake.ts'
+import type { PeerTrust } from '../../src/cluster/handshake/handshake.ts'
+import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
+import { newCa } from '../support/authorities.ts'
+
+// The attack: under an operator's own PKI the authority of the controllers signs much else. Somebody has a certificate of it, for
+// servers and clients, with the name of a controller as common name, and calls a controller's mesh by it.
+
+const authority = await newCa('of the operator', Date.now())
+const trust: PeerTrust = {
+  ...{ selfId: 'ctrl1', clusterId: 'a cluster', generation: 1, trustDomain: 'net.example' },
+  members: new Map(),
+}
+
+async function shownBy(uris: readonly string[]): Promise<Uint8Array> {
+  const { certificatePem } = await issueLeaf({
+    ...{ issuer: authority, commonName: 'ctrl2', hosts: ['ctrl2.example'], uris },
+    ...{ usages: ['server', 'client'], validity: validityFrom(Date.now(), 60_000) },
+  })
+  return parseCertificate(certificatePem).der
+}
+
+test('a certificate of the authority is that of a controller by its SPIFFE id alone, not by its common name', async () => {
+  const caller = judgeCaller(await shownBy(['spiffe://net.example/controller/ctrl2']), trust)
+  expect(caller).toMatchObject({ ok: true, caller: { id: 'ctrl2' } })
+  for (const uris of [
+    [],
+    ['https://ctrl2.example'],
+    ['spiffe://net.example/router/ctrl2'],
+    ['spiffe://other.example/controller/ctrl2'],
+    ['spiffe://net.example/controller/ctrl2', 'spiffe://net.example/controller/ctrl3'],
+  ]) {
+    const leafDer = await shownBy(uris)
+    expect(judgeCaller(leafDer, trust), uris.join()).toMatchObject({ reason: 'wrong-identity' })
+    const claim = { leafDer, hello: undefined, expectedId: 'ctrl2' }
+    expect(judgePeer(claim, trust), uris.join()).toMatchObject({ reason: 'wrong-identity' })
+  }
+})

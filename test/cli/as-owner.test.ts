@@ -1,0 +1,32 @@
+import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { asOwnerOf } from '../../src/controller/as-owner.ts'
+import { lockDataFolder } from '../../src/store/folder-lock.ts'
+import { temporaryFolder } from '../store/support/folders.ts'
+
+// Some user that owns nothing here.
+const NOBODY = 65_534
+const isRoot = process.geteuid?.() === 0
+
+test('what is done in a data folder is done as its owner, also by root, who is root again afterwards', async () => {
+  const data = join(temporaryFolder(), 'data')
+  mkdirSync(data, { mode: 0o700 })
+  const owner = isRoot ? NOBODY : process.geteuid?.()
+  if (isRoot) {
+    chownSync(join(data, '..'), NOBODY, NOBODY)
+    chownSync(data, NOBODY, NOBODY)
+  }
+  const before = process.geteuid?.()
+  await asOwnerOf(data, async () => {
+    const lock = await lockDataFolder(data)
+    await lock.release()
+  })
+  const left = readdirSync(data, { recursive: true, encoding: 'utf8' })
+  expect(left.length).toBeGreaterThan(1)
+  for (const name of left) expect(statSync(join(data, name)).uid, name).toBe(owner)
+  expect(process.geteuid?.()).toBe(before)
+  await expect(asOwnerOf(data, () => Promise.reject(new Error('it failed')))).rejects.toThrow()
+  expect(process.geteuid?.()).toBe(before)
+})

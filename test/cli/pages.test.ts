@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+import { buildProgram } from '../../src/cli/program.ts'
+import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
+
+// Goal: no page names a verb, an option or an argument that the program does not take, also where
+// no test types the line.
+// Method: each line of a block, and each command within a sentence, goes through the parser of the
+// program.
+
+const root = resolve(import.meta.dirname, '../..')
+const pages = [
+  ...['README.md', 'SECURITY.md', 'deploy/README.md'],
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+]
+const program = buildProgram()
+const verbs = shownVerbs(program)
+const groups = new Set(program.commands.filter((one) => one.commands.length > 0).map(nameOf))
+
+/** Lines of the log that begin as a group of verbs is named. */
+const notCommands = new Set(['controller not reached', 'identity files changed and were rejected'])
+
+/** Commands of the program in the blocks of a page, without what a shell does around them. */
+function linesIn(text: string): string[] {
+  const blocks = [...text.matchAll(/^```(?:sh)?\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  return blocks.flatMap((block) => {
+    const typed = block
+      .replaceAll(/\\\n\s*/g, '')
+      .replaceAll(/(^|\s)#.*$/gm, '')
+      .replaceAll(/<[a-z][^>\n]*>/g, 'PLACEHOLDER')
+    return typed
+      .split(/\n|[|;()]|&&/)
+      .flatMap(
+        (part) => /^\s*(?:runuser \S+ \S+ -- )?(?:\S*\/)?(flotilla [a-z].*)$/.exec(part)?.[1] ?? [],
+      )
+  })
+}
+
+/** Commands within the sentences of a page, each of several that share their first words. */
+function namedIn(text: string): string[] {
+  const prose = text.replaceAll(/^```.*?^```$/gms, '')
+  return [...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => {
+    const words = code.replace(/^(?:bin\/)?flotilla /, '')
+    const [first = '', second = ''] = words.split(' ')
+    if (notCommands.has(code)) return []
+    const isMeant = words !== code || (groups.has(first) && /^[a-z]/.test(second))
+    return isMeant && !code.includes('…') ? alternatives(words) : []
+  })
+}
+
+function alternatives(words: string): string[] {
+  const found = /^(.*?)((?:[a-z-]+\|)+[a-z-]+)(.*)$/.exec(words)
+  if (found === null) return [words]
+  const [, before = '', among = '', after = ''] = found
+  return among.split('|').map((one) => `${before}${one}${after}`)
+}
+
+/** @returns what is wrong with a command that may leave out arguments; null: nothing. */
+function faultOf(named: string): string | null {
+  const words = named.split(/\s+/)
+  if (groups.has(named) || words[0] === 'help') return null
+  const name = verbIn(verbs, words)
+  const command = verbs.find(([one]) => one === name)?.[1]
+  if (command === undefined) return 'no such verb'
+  const known = new Set(command.options.flatMap(({ long, short }) => [long, short]))
+  const unknown = words.filter((word) => word.startsWith('-') && !known.has(word))
+  return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
+}
+
+describe('Commands of', () => {
+  test.each(pages)('%s in blocks are command lines that the program takes', async (page) => {
+    for (const line of linesIn(readFileSync(join(root, page), 'utf8'))) {
+      const words = wordsOf(line)
+      const ran = await ranBy(words).catch((error: unknown) => String(error))
+      expect(ran, line).toBe(verbIn(verbs, words))
+    }
+  })
+
+  test.each(pages)('%s in sentences are verbs of the program, with its options', (page) => {
+    const named = namedIn(readFileSync(join(root, page), 'utf8'))
+    const faults = named.flatMap((one) => {
+      const fault = faultOf(one)
+      return fault === null ? [] : `${one}: ${fault}`
+    })
+    expect(faults).toEqual([])
+  })
+
+  test('the pages are found: this test looks at something', () => {
+    const text = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n')
+    expect(linesIn(text).length).toBeGreaterThan(60)
+    expect(namedIn(text).length).toBeGreaterThan(60)
+    expect(
+      linesIn('```sh\n(umask 077; runuser -u f -- /opt/bin/flotilla cluster x -y < t)\n```'),
+    ).toEqual(['flotilla cluster x -y < t'])
+    expect(namedIn('`pki inspect|renew --out FILE`')).toEqual([
+      'pki inspect --out FILE',
+      'pki renew --out FILE',
+    ])
+    expect(faultOf('pki inspect --out FILE')).toBe('no option --out')
+    expect(faultOf('cluster snapshots')).toBe('no such verb')
+  })
+})

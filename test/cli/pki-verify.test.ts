@@ -1,0 +1,314 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { parseCertificateRequest } from '../../src/pki/certificate-request.ts'
+import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+import { writeSecretFile } from '../../src/pki/key-file.ts'
+import {
+  alternativeNames,
+  basicConstraints,
+  DAY_MS,
+  keyUsage,
+  makeAuthority,
+  makeCertificate,
+  nameConstraints,
+  newEdKey,
+  purposes,
+} from '../pki/support/fixtures.ts'
+import type { CertificateOptions, Made } from '../pki/support/fixtures.ts'
+import { runHere as run } from './run-here.ts'
+
+// Goal: an operator with authorities of their own hears before a start, in one sentence a fault, what would fail after it.
+
+const SPIFFE = 'spiffe://net.example/controller/ctrl1'
+const nowMs = Date.now()
+const long = { nowMs, notAfterMs: nowMs + 400 * DAY_MS }
+const root = makeAuthority('root', long)
+const controllers = makeAuthority('controllers', { issuer: root, ...long })
+const clients = makeAuthority('clients', { issuer: root, pathLength: 0, ...long })
+
+let folder = ''
+let configPath = ''
+const path = (name: string): string => join(folder, name)
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-verify-'))
+  configPath = path('config.yml')
+  configure()
+  put('ca.pem', root)
+  install(leafOf({}))
+  put('signer.pem', clients)
+  writeSecretFile(path('signer.key'), keyOf(clients))
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function configure(more = ''): void {
+  writeFileSync(
+    configPath,
+    `id: ctrl1
+data: data
+trustDomain: net.example
+identity:
+  cert: cert.pem
+  key: controller.key
+  ca: ca.pem
+  signer: { cert: signer.pem, key: signer.key }
+cluster: { bind: "127.0.0.1:21480", advertise: "ctrl1.net.example:21480" }
+web: [{ bind: "127.0.0.1:21280", advertise: "ctrl1.net.example:21280" }]
+${more}`,
+  )
+}
+
+const keyOf = ({ keys }: Made): string =>
+  keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+
+function put(name: string, ...chain: Made[]): void {
+  writeFileSync(path(name), chain.map(({ certificate }) => certificate.pem).join(''))
+}
+
+function install(leaf: Made, ...above: Made[]): void {
+  put('cert.pem', leaf, ...(above.length === 0 ? [controllers] : above))
+  writeSecretFile(path('controller.key'), keyOf(leaf))
+}
+
+interface LeafChanges extends Partial<CertificateOptions> {
+  readonly uris?: readonly string[]
+  readonly hosts?: readonly string[]
+  readonly extra?: readonly Buffer[]
+}
+
+function leafOf({ uris = [SPIFFE], hosts, extra, ...rest }: LeafChanges): Made {
+  const dnsNames = hosts ?? ['ctrl1.net.example']
+  return makeCertificate({
+    ...{ name: 'ctrl1', issuer: controllers, nowMs, notAfterMs: nowMs + 90 * DAY_MS },
+    extensions: [
+      alternativeNames({ uris: [...uris], dnsNames: [...dnsNames] }),
+      ...(extra ?? [purposes('serverAuth', 'clientAuth'), keyUsage(0x80)]),
+    ],
+    ...rest,
+  })
+}
+
+const verify = (...words: string[]): ReturnType<typeof run> =>
+  run(['pki', 'verify', '--config', configPath, ...words])
+
+/** The one sentence that it ends with; it names a file or an option, and has a remedy. */
+async function onlyFault(): Promise<string> {
+  const { code, stderr } = await verify()
+  const lines = stderr.trimEnd().split('\n')
+  expect([code, lines.length], stderr).toEqual([1, 1])
+  expect(stderr).toMatch(/^flotilla: (identity|serverCertificates\[0\])\S*: .*[;:] \S/)
+  return stderr
+}
+
+describe('pki verify', () => {
+  test('prints what it found and when it ends, and changes nothing', async () => {
+    const { code, stdout, stderr } = await verify()
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(
+      /^certificate \.\. ok: spiffe:\S+, ctrl1\.net\.example; until .*89 days/m,
+    )
+    expect(stdout).toMatch(/^chain \.+ ok: controllers, until .*; root, until .*399 days\)$/m)
+    expect(stdout).toMatch(/^handshake \.+ ok: TLS 1\.3 as server and client of ctrl1\.net/m)
+    expect(stdout).toMatch(/^renewal \.+ ok: .* from \S+Z on$/m)
+    expect(stdout).toMatch(/^signer \.+ ok: clients, until/m)
+    const { ok } = JSON.parse((await verify('--json')).stdout) as { ok: boolean }
+    expect(ok).toBe(true)
+  })
+
+  test.each<[string, string, () => void]>([
+    ['a leaf without the SPIFFE id', 'exactly one SPIFFE id', () => install(leafOf({ uris: [] }))],
+    [
+      'a leaf with the id of another controller',
+      'belongs to controller ctrl2',
+      () => {
+        const uris = ['spiffe://net.example/controller/ctrl2']
+        install(leafOf({ uris, name: 'ctrl2' }))
+      },
+    ],
+    [
+      'a leaf of another cluster',
+      'is not a controller of spiffe://net.example',
+      () => install(leafOf({ uris: ['spiffe://other.example/controller/ctrl1'] })),
+    ],
+    [
+      'a chain that does not reach the bundle',
+      'does not lead to any of the 1 CA certificates',
+      () => {
+        put('ca.pem', makeAuthority('another root', long))
+        rmSync(path('signer.key'))
+      },
+    ],
+    [
+      'a bundle of intermediates',
+      'is not self-signed, and peers verify up to a root',
+      () => {
+        put('ca.pem', controllers)
+        rmSync(path('signer.key'))
+      },
+    ],
+    [
+      'a key of another certificate',
+      'does not belong to the certificate',
+      () => writeSecretFile(path('controller.key'), keyOf(clients)),
+    ],
+    [
+      'a leaf that has ended',
+      'it expired at',
+      () => install(leafOf({ notBeforeMs: nowMs - 9 * DAY_MS, notAfterMs: nowMs - DAY_MS })),
+    ],
+    [
+      'a leaf that has not begun',
+      'it is not valid before',
+      () => install(leafOf({ notBeforeMs: nowMs + DAY_MS })),
+    ],
+    [
+      'a leaf for servers alone',
+      'extended key usage lacks clientAuth',
+      () => install(leafOf({ extra: [purposes('serverAuth')] })),
+    ],
+    [
+      'a leaf for clients alone',
+      'extended key usage lacks serverAuth',
+      () => install(leafOf({ extra: [purposes('clientAuth')] })),
+    ],
+    [
+      'a leaf whose key may not sign',
+      'lacks digitalSignature',
+      () => install(leafOf({ extra: [keyUsage(0x20)] })),
+    ],
+    [
+      'a key of a kind that members cannot encrypt for',
+      'keys are EC P-256',
+      () => install(leafOf({ keys: newEdKey() })),
+    ],
+    ['a key that others can read', 'chmod 600', () => chmodSync(path('controller.key'), 0o644)],
+    [
+      'an authority whose name constraints TLS does not let pass',
+      'permitted subtree violation',
+      () => {
+        const extensions = [nameConstraints([['dns', 'other.example']])]
+        const narrow = makeAuthority('narrow', { issuer: root, ...long, extensions })
+        install(leafOf({ issuer: narrow }), narrow)
+      },
+    ],
+  ])('refuses %s', async (_what, sentence, spoil) => {
+    spoil()
+    expect(await onlyFault()).toContain(sentence)
+  })
+
+  test.each<[string, string, () => Made]>([
+    [
+      'without CA:TRUE',
+      'not a CA certificate that may sign others',
+      () => makeCertificate({ name: 'signer', issuer: root, nowMs, extensions: [keyUsage(0x04)] }),
+    ],
+    [
+      'without keyCertSign',
+      'not a CA certificate that may sign others',
+      () => {
+        const extensions = [basicConstraints(true), keyUsage(0x80)]
+        return makeCertificate({ name: 'signer', issuer: root, nowMs, extensions })
+      },
+    ],
+    [
+      'below an authority with pathlen 0',
+      'allows fewer authorities below itself (path length 0)',
+      () => makeAuthority('signer', { issuer: clients, nowMs }),
+    ],
+    [
+      'whose name constraints shut out what it has to sign',
+      'which the name constraints of an authority above it exclude',
+      () => {
+        const extensions = [nameConstraints([['uri', 'other.example']])]
+        return makeAuthority('signer', { issuer: root, nowMs, extensions })
+      },
+    ],
+    ['of another root', 'does not lead to any', () => makeAuthority('signer', { nowMs })],
+  ])('refuses a signer %s', async (_what, sentence, make) => {
+    const signer = make()
+    put('signer.pem', signer, clients)
+    writeSecretFile(path('signer.key'), keyOf(signer))
+    const fault = await onlyFault()
+    expect(fault).toContain('identity.signer: ')
+    expect(fault).toContain(sentence)
+  })
+
+  test('asks for no signer once its key was taken away', async () => {
+    rmSync(path('signer.key'))
+    const { code, stdout } = await verify()
+    expect(code).toBe(0)
+    expect(stdout).toContain('not verified, as its key is not on this host')
+  })
+
+  test('names each fault at once', async () => {
+    install(leafOf({ uris: [], extra: [purposes('serverAuth')] }))
+    put('signer.pem', controllers)
+    const { code, stderr } = await verify()
+    expect(code).toBe(1)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(3)
+  })
+
+  test('judges a certificate for browsers by its own key and time, and warns where the public would not trust it', async () => {
+    configure('serverCertificates: [{ cert: web.pem, key: web.key }]\n')
+    const web = makeCertificate({
+      ...{ name: 'console', nowMs, issuer: makeAuthority('public', long) },
+      extensions: [alternativeNames({ dnsNames: ['console.example'] })],
+    })
+    put('web.pem', web)
+    writeSecretFile(path('web.key'), keyOf(controllers))
+    expect(await onlyFault()).toContain('web.key: the private key does not belong')
+    writeSecretFile(path('web.key'), keyOf(web))
+    const { code, stdout } = await verify()
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^server \.+ ok: console\.example; console, until/m)
+    expect(stdout).toMatch(
+      /^server \.+ warning: .*would refuse it \(unable to verify the first certificate\)/m,
+    )
+  })
+
+  test('warns of a renewal command that cannot be run', async () => {
+    configure('serverCertificates: []\nrenewal: { timeoutMs: 1000 }\n')
+    const text = readFileSync(configPath, 'utf8')
+    const command = '  ca: ca.pem\n  renewCommand: [/nowhere/renew]'
+    writeFileSync(configPath, text.replace('  ca: ca.pem', command))
+    const { code, stdout } = await verify()
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/warning: identity\.renewCommand: .*\/nowhere\/renew/)
+    expect(stdout).toMatch(/^renewal \.+ ok: by \/nowhere\/renew, from/m)
+  })
+})
+
+describe('pki csr', () => {
+  const request = (...words: string[]): ReturnType<typeof run> =>
+    run(['pki', 'csr', '--config', configPath, '--out', path('csr.pem'), ...words])
+
+  test('makes a key for its owner, and a request with all that the certificate needs', async () => {
+    rmSync(path('controller.key'))
+    const { code, stdout } = await request('--host', '192.0.2.7')
+    expect(code).toBe(0)
+    expect(stdout).toContain(`controller.key (created)`)
+    expect(stdout).toContain(`for ${SPIFFE}, ctrl1.net.example, 192.0.2.7`)
+    expect(statSync(path('controller.key')).mode & 0o777).toBe(0o600)
+    const pem = readFileSync(path('csr.pem'), 'utf8')
+    expect(pem).not.toContain('PRIVATE')
+    expect((await parseCertificateRequest(pem)).commonName).toBe('ctrl1')
+    const { names } = readEnrollmentRequest(pem)
+    expect([names.uris, names.dnsNames]).toEqual([[SPIFFE], ['ctrl1.net.example']])
+    expect(names.ipAddresses).toHaveLength(1)
+  })
+
+  test('keeps a key that is there, and refuses one that is open to others', async () => {
+    const before = readFileSync(path('controller.key'), 'utf8')
+    expect((await request()).stdout).toContain('(kept)')
+    expect(readFileSync(path('controller.key'), 'utf8')).toBe(before)
+    chmodSync(path('controller.key'), 0o644)
+    const refused = await request()
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('chmod 600')])
+    expect((await request('--host', 'a b')).code).toBe(2)
+  })
+})

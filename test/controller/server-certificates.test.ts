@@ -1,0 +1,242 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+
+import { createApi } from '../../src/api/server.ts'
+import { loadControllerConfig, parseControllerConfig } from '../../src/config/load.ts'
+import type { ControllerConfig } from '../../src/config/options.ts'
+import { ServerCertificates } from '../../src/controller/certificates/server-certificates.ts'
+import { Listeners } from '../../src/controller/service/listeners.ts'
+import { issueLeaf } from '../../src/pki/authority.ts'
+import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
+import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { alarmTable } from '../../src/ports/alarms.ts'
+import { startController } from '../api/support/controller.ts'
+import type { TestController } from '../api/support/controller.ts'
+import { newCa } from '../support/authorities.ts'
+import { freePort } from '../support/ports.ts'
+
+// Goal: browsers that ask for a name of their own see a certificate that they trust, and nobody else sees any difference.
+
+const DAY_MS = 24 * 60 * 60_000
+const dir = mkdtempSync(join(tmpdir(), 'flotilla-server-certificates-'))
+const files = { cert: join(dir, 'fullchain.pem'), key: join(dir, 'privkey.pem') }
+
+let controller: TestController
+let config: ControllerConfig
+let own: CertifiedKey
+let publicCa: CertifiedKey
+let port = 0
+let nowMs = 0
+let alarms: string[] = []
+let lines: string[] = []
+let servers: ServerCertificates
+let listeners: Listeners
+
+beforeAll(async () => {
+  controller = await startController()
+  nowMs = controller.clock.nowMs()
+  publicCa = await newCa('a public authority', nowMs)
+  own = await leafBy(controller.authorities.issuing, { hosts: ['ctrl1.example.org', '127.0.0.1'] })
+  port = await freePort()
+  config = configAt(port)
+  const caPem = controller.authorities.anchorsPem()
+  const chain = parseCertificates(own.certificatePem)
+  const byName = (name: string): ReturnType<ServerCertificates['contextFor']> =>
+    servers.contextFor(name)
+  const credentials = { ...own, caPem, signerCaPem: '', chain }
+  listeners = await Listeners.open(createApi(controller.parts), config, credentials, byName)
+}, 60_000)
+afterAll(async () => {
+  await listeners.close()
+  await controller.close()
+  rmSync(dir, { recursive: true, force: true })
+})
+beforeEach(async () => {
+  nowMs = controller.clock.nowMs()
+  alarms = []
+  lines = []
+  await put({})
+  servers = serversOf()
+  servers.reload()
+})
+
+function configAt(at: number): ControllerConfig {
+  const text = `id: ctrl1
+data: data
+trustDomain: net.example
+identity: { cert: cert.pem, key: key.pem, ca: ca.pem }
+cluster: { bind: "127.0.0.1:1480", advertise: "ctrl1.example.org:1480" }
+web: [{ bind: "127.0.0.1:${at}", advertise: "ctrl1.example.org:${at}" }]
+serverCertificates: [{ cert: fullchain.pem, key: privkey.pem }]
+`
+  const loaded = parseControllerConfig(join(dir, 'config.yml'), text, {})
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+  return loaded.config
+}
+
+function serversOf(): ServerCertificates {
+  const say = (_fields: object, message: string): number => lines.push(message)
+  return new ServerCertificates({
+    files: config.serverCertificates,
+    ownLeaf: () => parseCertificates(own.certificatePem)[0],
+    alarms: {
+      raise: (code, facts) => alarms.push(`${code} ${alarmTable[code].text(facts as never)}`),
+      clear: (code) => alarms.push(`clear ${code}`),
+    },
+    clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
+    log: { info: say, error: say } as never,
+  })
+}
+
+function leafBy(issuer: CertifiedKey, changes: Partial<LeafOptions>): Promise<CertifiedKey> {
+  return issueLeaf({
+    ...{ issuer, commonName: 'a server', uris: [], usages: ['server'] },
+    hosts: ['console.example.org', '*.apps.example.org'],
+    validity: { notBeforeMs: nowMs - DAY_MS, notAfterMs: nowMs + 90 * DAY_MS },
+    ...changes,
+  })
+}
+
+async function put(changes: Partial<LeafOptions>): Promise<CertifiedKey> {
+  const leaf = await leafBy(publicCa, changes)
+  writeFileSync(files.cert, leaf.certificatePem)
+  writeSecretFile(files.key, leaf.privateKeyPem)
+  return leaf
+}
+
+interface Seen {
+  readonly status: number
+  /** SHA-256 of the certificate shown. */
+  readonly sha256: string
+  readonly socket: TLSSocket
+}
+
+function ask(servername: string, agent?: Agent): Promise<Seen> {
+  return new Promise((resolve, reject) => {
+    const path = '/edge/client/v1/version'
+    const where = { host: '127.0.0.1', port, path, servername }
+    // What is shown is compared below; the clocks of this test are those of its controller.
+    const asked = request({ ...where, agent: agent ?? false, rejectUnauthorized: false })
+    asked.on('error', reject)
+    asked.on('response', (answer) => {
+      const socket = answer.socket as TLSSocket
+      const shown = socket.getPeerX509Certificate()?.fingerprint256 ?? ''
+      answer.resume()
+      answer.on('end', () => {
+        const sha256 = shown.replaceAll(':', '').toLowerCase()
+        resolve({ status: answer.statusCode ?? 0, sha256, socket })
+      })
+    })
+    asked.end()
+  })
+}
+
+const printOf = ({ certificatePem }: CertifiedKey): string =>
+  parseCertificates(certificatePem)[0].sha256
+
+describe('A listener', () => {
+  test('shows the certificate of another authority to clients that ask for a name in it, and answers them as ever', async () => {
+    const web = await put({})
+    servers.reload()
+    for (const name of ['console.example.org', 'wiki.apps.example.org']) {
+      expect(await ask(name)).toMatchObject({ status: 200, sha256: printOf(web) })
+    }
+  })
+
+  test('shows its own to all others: by its names, by unknown ones, and to those that ask for none', async () => {
+    for (const name of ['ctrl1.example.org', 'other.example.org', 'apps.example.org', '']) {
+      expect(await ask(name), name).toMatchObject({ status: 200, sha256: printOf(own) })
+    }
+  })
+
+  test('goes on with standing connections while another certificate with another key takes over', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const before = await ask('console.example.org', agent)
+    const next = await put({})
+    servers.reload()
+    const standing = await ask('console.example.org', agent)
+    expect(standing.socket).toBe(before.socket)
+    expect(standing.status).toBe(200)
+    expect(await ask('console.example.org')).toMatchObject({ sha256: printOf(next) })
+    agent.destroy()
+  })
+})
+
+describe('Files of a server certificate', () => {
+  test('are taken when they have settled, and not while half of them is there', async () => {
+    const before = servers.all[0]?.leaf?.sha256
+    servers.look()
+    const next = await leafBy(publicCa, {})
+    writeSecretFile(files.key, next.privateKeyPem)
+    servers.look()
+    servers.look()
+    expect(servers.all[0]?.leaf?.sha256).toBe(before)
+    expect(alarms).toEqual([expect.stringMatching(/^CERTIFICATE_REFUSED .*does not belong to the/)])
+    expect(servers.view()[0]?.refused).toContain('privkey.pem')
+    writeFileSync(files.cert, next.certificatePem)
+    servers.look()
+    servers.look()
+    expect(servers.all[0]?.leaf?.sha256).toBe(printOf(next))
+    expect(alarms.at(-1)).toBe('clear CERTIFICATE_REFUSED')
+    expect(lines.join()).toContain('keeping the current one')
+  })
+
+  test.each<[string, string, Partial<LeafOptions>]>([
+    ['that have expired', 'it expired at', { validity: { notBeforeMs: 0, notAfterMs: DAY_MS } }],
+    ['for clients alone', 'lacks serverAuth', { usages: ['client'] }],
+    ['without a name', 'names no host', { hosts: [] }],
+  ])('%s are refused, and what was in force goes on', async (_what, sentence, changes) => {
+    const before = servers.all[0]?.leaf?.sha256
+    await put(changes)
+    expect(servers.reload()).toEqual([expect.stringContaining(sentence)])
+    expect(servers.all[0]?.leaf?.sha256).toBe(before)
+    expect(alarms.at(-1)).toContain(sentence)
+  })
+
+  test('that are no good at a start leave their names to the certificate of the controller', async () => {
+    await put({ usages: ['client'] })
+    servers = serversOf()
+    servers.reload()
+    expect(await ask('console.example.org')).toMatchObject({ status: 200, sha256: printOf(own) })
+    expect(servers.view()).toEqual([
+      { path: files.cert, certificate: null, refused: expect.stringContaining('serverAuth') },
+    ])
+    await put({})
+    servers.look()
+    servers.look()
+    expect(servers.all[0]?.leaf).not.toBeNull()
+  })
+
+  test('are told of before they end', () => {
+    nowMs += 70 * DAY_MS
+    servers.look()
+    expect(alarms).toEqual([
+      expect.stringMatching(
+        /^CERTIFICATE_EXPIRES the server certificate \S+fullchain\.pem expires within 30 days, at/,
+      ),
+    ])
+  })
+})
+
+test('Two certificates in one file are refused by the configuration', () => {
+  const path = join(dir, 'twice.yml')
+  const one = '{ cert: a.pem, key: a.key }'
+  writeFileSync(
+    path,
+    `serverCertificates: [${one}, ${one}]\nidentity: { cert: c.pem, key: c.key, ca: d.pem }
+id: a
+data: data
+trustDomain: net.example
+cluster: { bind: "127.0.0.1:1480", advertise: "127.0.0.1:1480" }
+web: [{ bind: "127.0.0.1:1280", advertise: "127.0.0.1:1280" }]\n`,
+  )
+  const loaded = loadControllerConfig(path, {})
+  expect(loaded.ok ? [] : loaded.faults.map(({ key, problem }) => `${key} ${problem}`)).toEqual([
+    expect.stringMatching(/^serverCertificates\[1\]\.cert is named more than once/),
+  ])
+})

@@ -1,0 +1,76 @@
+import type { Index } from '../../src/raft/types.ts'
+
+/** What the state holds of what was written in a run. */
+export interface ModelledRecords {
+  /** Register → value. */
+  readonly registers: Map<string, number>
+  readonly services: Set<string>
+  /** Of kinds that a restore leaves as they are. */
+  readonly kept: Set<string>
+  /** Of kinds that a restore ends. */
+  readonly ended: Set<string>
+}
+
+type Step =
+  | { readonly index: Index; readonly type: 'write'; readonly id: string; readonly value: number }
+  | { readonly index: Index; readonly type: 'services' | 'kept' | 'ended'; readonly id: string }
+  | { readonly index: Index; readonly type: 'restore'; readonly of: Index }
+
+/**
+ * The one history of what clients have written, and of the restores that replaced it: what was
+ * acknowledged before a restore counts for as much as its backup holds of it.
+ */
+export class RecordsModel {
+  readonly #steps: Step[] = []
+  /** Register → its value after each index that changed it, oldest first. */
+  readonly #registers = new Map<string, { readonly index: Index; readonly value: number }[]>()
+
+  /** Before it, a register is not there. */
+  formed(index: Index, register: string): void {
+    this.#registers.set(register, [{ index, value: 0 }])
+  }
+
+  written(index: Index, id: string, value: number): void {
+    this.#steps.push({ index, type: 'write', id, value })
+    this.#registers.get(id)?.push({ index, value })
+  }
+
+  created(index: Index, type: 'services' | 'kept' | 'ended', id: string): void {
+    this.#steps.push({ index, type, id })
+  }
+
+  /** @param of the index that its backup was taken at. */
+  restored(index: Index, of: Index): void {
+    this.#steps.push({ index, type: 'restore', of })
+    for (const [id, values] of this.#registers) values.push({ index, value: this.valueAt(id, of) })
+  }
+
+  valueAt(register: string, index: Index): number {
+    const values = this.#registers.get(register) ?? []
+    for (let at = values.length - 1; at >= 0; at -= 1) {
+      const found = values[at]
+      if (found !== undefined && found.index <= index) return found.value
+    }
+    return 0
+  }
+
+  at(index: Index): ModelledRecords {
+    const registers = new Map<string, number>()
+    for (const [id, [first]] of this.#registers) {
+      if (first !== undefined && first.index <= index) registers.set(id, 0)
+    }
+    let made: ModelledRecords = {
+      registers,
+      services: new Set(),
+      kept: new Set(),
+      ended: new Set(),
+    }
+    for (const step of this.#steps) {
+      if (step.index > index) break
+      if (step.type === 'write') made.registers.set(step.id, step.value)
+      else if (step.type !== 'restore') made[step.type].add(step.id)
+      else made = { ...this.at(step.of), kept: made.kept, ended: new Set() }
+    }
+    return made
+  }
+}
