@@ -29,13 +29,13 @@ lint: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target build lint-code lint-format
 
 lint-code: $(INSTALLED)
-	eslint --max-warnings 0 .
+	oxlint
 
 lint-format: $(INSTALLED)
-	prettier --check --log-level warn .
+	@oxfmt --list-different . || { echo "format these with: make fmt" >&2; exit 1; }
 
 fmt: $(INSTALLED)
-	prettier --write --log-level warn .
+	oxfmt --write .
 
 # Unit and simulation first, then real controllers, two files at a time. What failed is told again at the end.
 test: $(INSTALLED)

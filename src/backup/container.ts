@@ -95,7 +95,14 @@ export class ContainerWriter {
 }
 
 type Step =
-  'magic' | 'manifestHead' | 'manifest' | 'frameHead' | 'frame' | 'tailHead' | 'tail' | 'done'
+  | 'magic'
+  | 'manifestHead'
+  | 'manifest'
+  | 'frameHead'
+  | 'frame'
+  | 'tailHead'
+  | 'tail'
+  | 'done'
 
 /**
  * Takes the bytes of a backup as they come, and gives the bodies of its frames back. Holds at most

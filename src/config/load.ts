@@ -102,7 +102,8 @@ export function environmentName(key: string): string {
 }
 
 type FileText =
-  { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problem: string }
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly problem: string }
 
 function readConfigFile(file: string): FileText {
   try {

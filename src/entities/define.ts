@@ -91,7 +91,8 @@ export interface FieldScope {
  * service policies reach. `reference`: those that name it by the field `by`.
  */
 export type CallerScope<By = string> =
-  { readonly through: 'access' } | { readonly through: 'reference'; readonly by: By }
+  | { readonly through: 'access' }
+  | { readonly through: 'reference'; readonly by: By }
 
 /** Erased of its types: what interpreters read. */
 export interface Entity {

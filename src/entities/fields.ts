@@ -108,7 +108,11 @@ export type ComputedSource =
   | { readonly from: 'configData'; readonly by: string }
 
 export type RouterFact =
-  'isOnline' | 'hostname' | 'supportedProtocols' | 'syncStatus' | 'versionInfo'
+  | 'isOnline'
+  | 'hostname'
+  | 'supportedProtocols'
+  | 'syncStatus'
+  | 'versionInfo'
 
 /**
  * In which details a field is shown. `whenSet`: left out when null, empty or false. A condition:

@@ -33,7 +33,8 @@ export function authPolicyOf(
 
 /** What a session still lacks to be a full one. */
 export type PendingFactor =
-  { readonly kind: 'totp' } | { readonly kind: 'extJwt'; readonly signerId: string }
+  | { readonly kind: 'totp' }
+  | { readonly kind: 'extJwt'; readonly signerId: string }
 
 /** What a session has shown so far. */
 export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>

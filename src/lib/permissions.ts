@@ -29,7 +29,10 @@ type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'co
  * admitted by.
  */
 export type SessionPermission =
-  'partial' | 'session' | 'admin' | `${PermissionKind}.${(typeof actions)[number]}`
+  | 'partial'
+  | 'session'
+  | 'admin'
+  | `${PermissionKind}.${(typeof actions)[number]}`
 
 const sessionPermissions: ReadonlySet<string> = new Set([
   ...['partial', 'session', 'admin'],

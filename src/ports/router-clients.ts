@@ -29,7 +29,13 @@ export interface AdmittedClient {
 }
 
 export type ClaimFault =
-  'apiSession' | 'session' | 'sessionType' | 'service' | 'router' | 'access' | 'posture'
+  | 'apiSession'
+  | 'session'
+  | 'sessionType'
+  | 'service'
+  | 'router'
+  | 'access'
+  | 'posture'
 
 export type JudgedClaim =
   | { readonly ok: true; readonly client: AdmittedClient }

@@ -8,4 +8,5 @@ export interface SchemaQuestion {
 }
 
 export type SchemaReport =
-  { readonly type: 'ready' } | { readonly type: 'judged'; readonly fault: FieldFault | null }
+  | { readonly type: 'ready' }
+  | { readonly type: 'judged'; readonly fault: FieldFault | null }

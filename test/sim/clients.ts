@@ -124,7 +124,8 @@ export class Clients {
     const effect = this.#entries.get(entry.index)
     if (effect?.register === null || effect === null || effect === undefined) return
     const record = controller.life?.machine.get<never>('service', effect.register) as
-      { readonly maxIdleTimeMillis: number } | undefined
+      | { readonly maxIdleTimeMillis: number }
+      | undefined
     assert(
       record === undefined ||
         record.maxIdleTimeMillis === this.#world.records.valueAt(effect.register, entry.index),
@@ -282,7 +283,8 @@ export class Clients {
           index,
           applied: machine.progress().applied,
           value: machine.get<never>('service', register) as
-            { readonly maxIdleTimeMillis: number } | undefined,
+            | { readonly maxIdleTimeMillis: number }
+            | undefined,
         }
       })
       if (answer === 'over' || answer === null) return

@@ -95,7 +95,14 @@ export type Damage =
   | 'log of a newer format'
 
 export type Verb =
-  'add' | 'promote' | 'demote' | 'remove' | 'remove leader' | 'replace' | 'transfer' | 'two admins'
+  | 'add'
+  | 'promote'
+  | 'demote'
+  | 'remove'
+  | 'remove leader'
+  | 'replace'
+  | 'transfer'
+  | 'two admins'
 
 export type BadInput =
   | 'frame too large'

@@ -42,5 +42,5 @@ function firstLine(text: string | undefined): string {
 }
 
 // Vitest loads a reporter by the default export of its module; there is no other way.
-// eslint-disable-next-line no-restricted-syntax
+// oxlint-disable-next-line import/no-default-export
 export default CountReporter

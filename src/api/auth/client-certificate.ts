@@ -76,7 +76,8 @@ function holderBy(
     return { ...common, identity, authenticator: undefined, externalId: claim.externalId }
   }
   const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1) as
-    Authenticator | undefined
+    | Authenticator
+    | undefined
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity' }
   }
@@ -145,7 +146,8 @@ export function chainTo(
  * them.
  */
 export type RouterJudgement =
-  { readonly ok: true; readonly router: Router } | { readonly ok: false; readonly reason: string }
+  | { readonly ok: true; readonly router: Router }
+  | { readonly ok: false; readonly reason: string }
 
 /**
  * The router whose certificate is at index 0, while it is in force: of the record, of the network,

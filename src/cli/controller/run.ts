@@ -56,7 +56,8 @@ export async function runController(
 
 /** How one life of a controller on one data folder ended. */
 type LifeEnd =
-  { readonly type: 'stopped' } | (RemovalAction & { readonly addresses: readonly string[] })
+  | { readonly type: 'stopped' }
+  | (RemovalAction & { readonly addresses: readonly string[] })
 
 class ControllerRun {
   readonly #path: string

@@ -29,7 +29,13 @@ export interface EntryCaller {
 }
 
 export type EntryRefusalReason =
-  'not-admitted' | 'removed' | 'other-key' | 'other-cluster' | 'store-in-use' | 'full' | 'too-old'
+  | 'not-admitted'
+  | 'removed'
+  | 'other-key'
+  | 'other-cluster'
+  | 'store-in-use'
+  | 'full'
+  | 'too-old'
 
 /**
  * `member`: it was one already, by this key and store. `returning`: its place with another disk.

@@ -73,7 +73,8 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
 
 /** What of the enrollment a code changes, or why it changes nothing. */
 type Judgement =
-  { readonly refusal: Refusal } | { readonly refusal: null; readonly change: Partial<Mfa> }
+  | { readonly refusal: Refusal }
+  | { readonly refusal: null; readonly change: Partial<Mfa> }
 
 const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change })
 const refusing = (refusal: Refusal): Judgement => ({ refusal })

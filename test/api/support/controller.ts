@@ -484,8 +484,11 @@ export async function startController(
       await socket.close()
       await schemas.close()
       await rm(dir, { recursive: true, force: true })
-      const judging = replayed(true)
-      await judging.finally(() => machine.close())
+      try {
+        await replayed(true)
+      } finally {
+        await machine.close()
+      }
     },
   })
 }

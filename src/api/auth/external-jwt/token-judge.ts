@@ -40,7 +40,8 @@ export interface VerifiedToken {
 export type TokenFault = 'invalid' | 'expired'
 export type JwtFinding = VerifiedToken | TokenFault
 export type ClaimsFinding =
-  { readonly verified: VerifiedToken; readonly claims: JsonObject } | TokenFault
+  | { readonly verified: VerifiedToken; readonly claims: JsonObject }
+  | TokenFault
 
 interface Remembered {
   readonly verified: VerifiedToken
@@ -121,7 +122,8 @@ export class TokenJudge {
   /** The enabled signer that has the issuer of a token. */
   signerOf({ issuer }: Pick<UnprovenToken, 'issuer'>): ExternalJwtSigner | undefined {
     const signer = this.#state.find('externalJwtSigner', 'issuer', issuer) as
-      ExternalJwtSigner | undefined
+      | ExternalJwtSigner
+      | undefined
     return signer?.enabled === true ? signer : undefined
   }
 

@@ -54,7 +54,8 @@ export class PasswordLogIn {
   async #prove(call: RequestContext, username: string, password: string): Promise<Proof | null> {
     const { state } = this.#parts
     const authenticator = state.find('authenticator', 'username', username) as
-      Authenticator | undefined
+      | Authenticator
+      | undefined
     const identityId = authenticator === undefined ? null : this.#holderOf(authenticator)
     if (authenticator === undefined || identityId === null) {
       await this.#services.passwords.verify(call, null, password)
