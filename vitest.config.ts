@@ -43,6 +43,7 @@ export default defineConfig({
           include: ['test/process/**/*.test.ts'],
           pool: 'forks',
           maxWorkers: 3,
+          isolate: false,
           testTimeout: 240_000,
           hookTimeout: 120_000,
         },

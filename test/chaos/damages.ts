@@ -62,7 +62,7 @@ export class DamageCampaign {
     const witness = ALL.find((k) => k !== victim) ?? 1
     const signal = random.next() < 0.5 ? 'SIGKILL' : 'SIGTERM'
     const clients = await Promise.all(ALL.map((k) => fleet.loggedIn(k)))
-    const load = new Load(clients, 12, this.#load)
+    const load = new Load(clients, 6, this.#load)
     this.#load = load
     try {
       await load.more(random.integer(20, 150))

@@ -80,7 +80,7 @@ test('three controllers are backed up under writes, lost, and restored on other 
   const device = await enrolled(client)
   const before = await Promise.all(kinds.map((kind) => recordsOf(client, kind)))
 
-  const load = new Load([client, await fleet.loggedIn(2)], 8)
+  const load = new Load([client, await fleet.loggedIn(2)])
   await load.more(100)
   const acknowledged = [...load.fates].flatMap(([name, fate]) =>
     fate === 'acknowledged' ? name : [],

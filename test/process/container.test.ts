@@ -27,7 +27,7 @@ import { until } from './support/client.ts'
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)
 /** Between two starts of a command that asks how far it is: each takes processor time from what it asks about. */
-const COMMAND_EVERY_MS = 500
+const COMMAND_EVERY_MS = 1000
 
 let dir: string
 let port: number

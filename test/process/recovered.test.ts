@@ -33,7 +33,7 @@ async function expectFenced(k: number): Promise<void> {
 }
 
 test('two of three data folders are lost: the third serves again, and the lost ones are fenced when they return', async () => {
-  const load = new Load(await Promise.all([1, 2, 3].map((k) => fleet.loggedIn(k))), 8)
+  const load = new Load(await Promise.all([1, 2, 3].map((k) => fleet.loggedIn(k))))
   await load.more(100)
   await load.end()
   const reader = await fleet.loggedIn(1)

@@ -18,7 +18,7 @@ export class Load {
   #isOver = false
 
   /** @param before a load that has ended: what it wrote is expected as well, and not written again. */
-  constructor(clients: readonly Client[], writers = 8, before: Load | null = null) {
+  constructor(clients: readonly Client[], writers = 4, before: Load | null = null) {
     this.clients = [...clients]
     this.fates = new Map(before?.fates)
     this.#prefix = `w${this.fates.size === 0 ? '' : this.fates.size}`
