@@ -21,7 +21,7 @@ const storeId = new Uint8Array(16).fill(7)
 const modes = [
   'without events',
   'the change feed alone',
-  'nobody reads',
+  'no reader',
   'every text is read',
 ] as const
 const nothingDone = { onEntry: () => undefined, onReplaced: () => undefined }

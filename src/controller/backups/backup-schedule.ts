@@ -6,6 +6,7 @@ import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
 import { operatorFailure, sentenceOf } from '../failure.ts'
+import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { runHook } from './hook.ts'
 import type { Hook } from '../run-program.ts'
@@ -36,12 +37,10 @@ export interface ScheduleParts {
  */
 export class BackupSchedule {
   readonly #parts: ScheduleParts
-  readonly #stop = new AbortController()
+  readonly #task = new PeriodicTask(LOOK_MS, () => this.#look())
   /** UTC ms; null: the folder has not been looked at yet. */
   #dueAtMs: number | null = null
   #lastTakenMs = 0
-  #running: Promise<void> | null = null
-  #timer: NodeJS.Timeout | null = null
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts
@@ -53,24 +52,17 @@ export class BackupSchedule {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS)
-    this.#timer.unref()
+    this.#task.start()
   }
 
   /** Ends the one that is being taken, and its hook. */
   async close(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#stop.abort()
-    await this.#running
+    await this.#task.close()
   }
 
   /** Takes a backup when one is due. Never rejects. */
-  look(): Promise<void> {
-    if (this.#stop.signal.aborted) return Promise.resolve()
-    this.#running ??= this.#look().finally(() => {
-      this.#running = null
-    })
-    return this.#running
+  async look(): Promise<void> {
+    await this.#task.look()
   }
 
   async #look(): Promise<void> {
@@ -108,7 +100,7 @@ export class BackupSchedule {
       await this.#bringElsewhere(path)
       return true
     } catch (error) {
-      if (this.#stop.signal.aborted) return false
+      if (this.#task.stop.aborted) return false
       alarms.raise('BACKUP_FAILED', { fault: this.#faultOf(error) })
       return false
     }
@@ -162,7 +154,7 @@ export class BackupSchedule {
 
   async *#stoppable(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of bytes) {
-      this.#stop.signal.throwIfAborted()
+      this.#task.stop.throwIfAborted()
       yield chunk
       // Requests come between two pieces.
       await new Promise((resolve) => setImmediate(resolve))
@@ -172,8 +164,8 @@ export class BackupSchedule {
   async #bringElsewhere(path: string): Promise<void> {
     const { hook, alarms, log } = this.#parts
     if (hook === null) return
-    const fault = await runHook(hook, path, this.#stop.signal)
-    if (this.#stop.signal.aborted) return
+    const fault = await runHook(hook, path, this.#task.stop)
+    if (this.#task.stop.aborted) return
     if (fault === null) {
       alarms.clear('BACKUP_HOOK_FAILED')
       log.info({ path }, 'backup hook finished')

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../lib/clock.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import { sentenceOf } from '../failure.ts'
+import { PeriodicTask } from '../periodic-task.ts'
 import { runProgram } from '../run-program.ts'
 
 /** How often it is looked at whether one is due. */
@@ -55,10 +56,8 @@ interface Attempts {
  */
 export class RenewalCommands {
   readonly #parts: RenewalCommandsParts
-  readonly #stop = new AbortController()
+  readonly #task = new PeriodicTask(LOOK_MS, () => this.#look())
   readonly #attempts = new Map<RenewedByCommand, Attempts>()
-  #running: Promise<void> | null = null
-  #timer: NodeJS.Timeout | null = null
 
   constructor(parts: RenewalCommandsParts) {
     this.#parts = parts
@@ -69,31 +68,23 @@ export class RenewalCommands {
   }
 
   start(): void {
-    if (this.#attempts.size === 0) return
-    this.#timer = setInterval(() => void this.look(), LOOK_MS)
-    this.#timer.unref()
+    if (this.#attempts.size > 0) this.#task.start()
   }
 
   /** Ends the program that runs. */
   async close(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#stop.abort()
-    await this.#running
+    await this.#task.close()
   }
 
   /** Runs what is due. Never rejects. */
-  look(): Promise<void> {
-    if (this.#stop.signal.aborted) return Promise.resolve()
-    this.#running ??= this.#look().finally(() => {
-      this.#running = null
-    })
-    return this.#running
+  async look(): Promise<void> {
+    await this.#task.look()
   }
 
   async #look(): Promise<void> {
     const { clock } = this.#parts
     for (const [one, attempts] of this.#attempts) {
-      if (this.#stop.signal.aborted) return
+      if (this.#task.stop.aborted) return
       if (clock.nowMs() < one.renewAtMs()) {
         // Somebody may have renewed it by hand.
         if (attempts.failed > 0) this.#succeed(one, attempts)
@@ -113,12 +104,12 @@ export class RenewalCommands {
       { command, timeoutMs },
       {
         words: [cert, key],
-        stop: this.#stop.signal,
+        stop: this.#task.stop,
         env: cleaned(environment),
         errorBytesMax: ERROR_BYTES_MAX,
       },
     )
-    if (this.#stop.signal.aborted) return
+    if (this.#task.stop.aborted) return
     const found = fault === null ? await judged(one, before) : `its command ${fault}`
     if (found === null) this.#succeed(one, attempts)
     else this.#fail(one, attempts, found, printable(errors))
