@@ -57,14 +57,16 @@ exposed() {
 }
 
 template() {
-  helm template flotilla helm/flotilla > /dev/null &&
-    helm template flotilla helm/flotilla --set bootstrap.enabled=true,replicas=5,perPodService.enabled=true > /dev/null
+  helm template --kube-version 1.30.0 flotilla helm/flotilla > /dev/null &&
+    helm template --kube-version 1.30.0 flotilla helm/flotilla --set bootstrap.enabled=true,replicas=5,perPodService.enabled=true > /dev/null
 }
 
 judge 'systemd units' systemd-analyze units
 judge 'systemd units: what they may do' systemd-analyze exposed
 judge 'entrypoint: syntax' sh sh -n docker/entrypoint.sh
 judge 'entrypoint' shellcheck shellcheck docker/entrypoint.sh check.sh
+# The names are for the inner shell to expand.
+# shellcheck disable=SC2016
 judge 'helpers of the entrypoint: syntax' node sh -c 'for file in docker/*.mjs; do node --check "$file" || exit 1; done'
 judge 'compose file' 'docker compose' docker compose --file docker/compose.yml config --quiet
 judge 'Dockerfile' hadolint hadolint docker/Dockerfile
