@@ -85,7 +85,7 @@ function give(k: number, token: string, code: string): Promise<Answer> {
 
 /** What a full session may do, asked of all three at once, and of none for a state of its choice. */
 async function statuses(token: string): Promise<number[]> {
-  const answers = [1, 2, 3].map((k) => net.device(k, 'GET', '/current-identity', { token }))
+  const answers = [1, 2, 3].map((k) => net.identity(k, token))
   return (await Promise.all(answers)).map(({ status }) => status)
 }
 

@@ -276,6 +276,12 @@ export class Enrolling {
     const headers = this.#reflecting()
     return this.device(k, 'GET', '/current-api-session', { token, headers })
   }
+
+  /** As of every answer so far: another controller may be some milliseconds behind. */
+  identity(k: number, token: string): Promise<Answer> {
+    const headers = this.#reflecting()
+    return this.device(k, 'GET', '/current-identity', { token, headers })
+  }
 }
 
 /** What an extension is asked by: the certificate in force, a session, and the authenticator that holds it. */
