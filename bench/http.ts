@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { formatUuid, newUuidv7 } from '../src/lib/uuid.ts'
 import { LeanClient } from './support/lean-client.ts'
-import { threadsMs, threadsMsSince } from './support/processor-time.ts'
+import { processorMs, threadsMs, threadsMsSince } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
 // HTTPS writes and reads of a real three-controller cluster on loopback, clients included on the same machine. Below each
@@ -102,12 +102,26 @@ async function measure(
   )
 }
 
+const WINDOW_SECONDS = 5
+const WINDOWS_MAX = 12
+
+/** Of all controllers and threads. */
+const totalMs = (): number =>
+  [1, 2, 3].reduce((sum, k) => sum + processorMs(cluster.pid(k) ?? 0), 0)
+
 /**
- * Processor time of idle controllers, after their compilers have finished and the heap of the start
- * has been given back, which takes the collector half a minute.
+ * Processor time of idle controllers, once it falls no more: after a start the compilers work on,
+ * and the collector takes up to half a minute to give the heap back.
  */
 async function measureIdle(idleSeconds: number): Promise<void> {
-  await sleep(30_000)
+  let last = Infinity
+  for (let window = 0; window < WINDOWS_MAX; window += 1) {
+    const before = totalMs()
+    await sleep(WINDOW_SECONDS * 1000)
+    const now = totalMs() - before
+    if (now > last * 0.95) break
+    last = now
+  }
   const from = processorTimes()
   await sleep(idleSeconds * 1000)
   console.log(

@@ -80,8 +80,12 @@ export class EntryEvents implements RingSlot {
     return this.#positionAt(this.count - 1)
   }
 
-  isLarge({ eventBytesKeptMax }: RingLimits): boolean {
-    return this.count > EVENTS_IN_SLOT_MAX || this.weight > eventBytesKeptMax / SHARE_OF_RING
+  /** The slots that they take in a ring: one, or one for each event of a large entry. */
+  slots({ eventBytesKeptMax }: RingLimits): readonly RingSlot[] {
+    if (this.count === 0) return []
+    const isLarge =
+      this.count > EVENTS_IN_SLOT_MAX || this.weight > eventBytesKeptMax / SHARE_OF_RING
+    return isLarge ? this.events() : [this]
   }
 
   mayBeFor(filter: EventFilter): boolean {

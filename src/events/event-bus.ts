@@ -1,9 +1,8 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
 import { EmittedEvent } from './emitted-event.ts'
-import type { EntryEvents } from './entry-events.ts'
 import { EventRing } from './event-ring.ts'
-import type { RingLimits } from './event-ring.ts'
+import type { RingLimits, RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
 export interface EventBusParts {
@@ -66,20 +65,13 @@ export class EventBus {
     return this.position
   }
 
-  /** What an entry of the log has changed: its events are made when somebody reads them. */
-  emitChanges(entry: EntryEvents): void {
-    if (!entry.isLarge(this.#parts.limits)) this.ring.push(entry)
-    else for (const event of entry.events()) this.ring.push(event)
-    this.#tellLater()
+  get limits(): RingLimits {
+    return this.#parts.limits
   }
 
   /** What an entry of the log comes to, in its order. */
-  emitEntry(index: number, events: readonly NewEvent[]): void {
-    const { generation, selfId } = this.#parts
-    for (const [at, event] of events.entries()) {
-      const position = { generation, index, sequence: at + 1 }
-      this.ring.push(new EmittedEvent(event, position, true, selfId))
-    }
+  emitEntry(slots: readonly RingSlot[]): void {
+    for (const slot of slots) this.ring.push(slot)
     this.#tellLater()
   }
 

@@ -18,7 +18,7 @@ import type {
   CertificateReport,
   CertificateResult,
 } from './certificate-messages.ts'
-import { threadFile } from './thread-file.ts'
+import { heapLimits, threadFile } from './thread-file.ts'
 
 export interface CertificateWorkerLimits {
   /** One order at work; beyond it the thread is ended and another takes its place. */
@@ -148,7 +148,7 @@ export class CertificateWorker implements CertificateIssuer {
       name: 'certificates',
       env: {},
       workerData: this.#parts.settings,
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MEGABYTES_MAX },
+      resourceLimits: heapLimits(HEAP_MEGABYTES_MAX),
     })
     worker.unref()
     worker.on('message', (report: CertificateReport) => {

@@ -7,7 +7,7 @@ import { Problem } from '../lib/problems.ts'
 import type { FieldFault } from '../lib/problems.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
-import { threadFile } from './thread-file.ts'
+import { heapLimits, threadFile } from './thread-file.ts'
 
 export interface SchemaWorkerLimits {
   /** One judgement; beyond it the thread is ended and another takes its place. */
@@ -20,11 +20,6 @@ export interface SchemaWorkerLimits {
 
 /** Of the thread's heap; a schema that needs more ends the thread, not the process. */
 const HEAP_MEGABYTES_MAX = 128
-/**
- * A thread at the end of its heap is given 16 MiB more to end in. Where one collection can move
- * more young objects than that into the old ones, V8 ends the whole process instead.
- */
-const YOUNG_MEGABYTES_MAX = 4
 /** From its start until it can judge; a machine under load takes its time. */
 const START_MS_MAX = 8_000
 
@@ -98,10 +93,7 @@ export class SchemaWorker implements SchemaJudge {
     const worker = new Worker(threadFile('schema'), {
       name: 'schemas',
       env: {},
-      resourceLimits: {
-        maxOldGenerationSizeMb: HEAP_MEGABYTES_MAX,
-        maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX,
-      },
+      resourceLimits: heapLimits(HEAP_MEGABYTES_MAX),
     })
     worker.unref()
     worker.on('message', (report: SchemaReport) => {

@@ -7,6 +7,7 @@ import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { EventNamespace } from '../../src/lib/event-namespaces.ts'
 import { comparePositions, parsePosition, positionText } from '../../src/ports/events.ts'
 import type { EventFilter } from '../../src/ports/events.ts'
+import { emitEntry } from './emit-entry.ts'
 
 function busOf(limits: { eventsKeptMax: number; eventBytesKeptMax: number }): EventBus {
   return new EventBus({
@@ -26,7 +27,7 @@ function created(bus: EventBus, index: number, services: number): void {
     return { kind: 'service', id, before: undefined, after }
   })
   const entry = { index, timeMs: 1, audit: null, changes, policyIds: new Map<string, string>() }
-  bus.emitChanges(new EntryEvents(bus, entry))
+  bus.emitEntry(new EntryEvents(bus, entry).slots(bus.limits))
 }
 
 function filterOf(...names: readonly EventNamespace[]): EventFilter {
@@ -38,7 +39,7 @@ const at = (text: string) => parsePosition(text) ?? { generation: 0, index: 0, s
 describe('The ring', () => {
   test('keeps so many events, and tells which are gone', () => {
     const full = busOf({ eventsKeptMax: 3, eventBytesKeptMax: 100 })
-    full.emitEntry(6, [event(), event(), event(), event(), event()])
+    emitEntry(full, 6, [event(), event(), event(), event(), event()])
     expect([full.ring.first, full.ring.end]).toEqual([2, 5])
     expect(full.ring.after(at('2:6:2'))).toEqual({ number: 2, isGap: false })
     expect(full.ring.after(at('2:6:1')).isGap).toBe(true)
@@ -48,13 +49,13 @@ describe('The ring', () => {
 
   test('keeps so much, and the newest event however large it is', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
-    bus.emitEntry(6, [event(60), event(60), event(500)])
+    emitEntry(bus, 6, [event(60), event(60), event(500)])
     expect([bus.ring.first, bus.ring.end, bus.ring.weight]).toEqual([2, 3, 500])
   })
 
   test('after a state that came from elsewhere, everybody has a gap', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
-    bus.emitEntry(6, [event()])
+    emitEntry(bus, 6, [event()])
     bus.noteGap()
     expect(bus.ring.after(at('2:4:1')).isGap).toBe(true)
     expect(bus.ring.at(0)).toBeUndefined()
@@ -135,7 +136,7 @@ describe('An entry in one slot of the ring', () => {
 describe('An event', () => {
   test('that follows from the log has the same id everywhere, and another the name of its controller', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
-    bus.emitEntry(6, [event(), event()])
+    emitEntry(bus, 6, [event(), event()])
     bus.emitLive(event())
     const ids = [0, 1, 2].map((number) => bus.ring.at(number)?.id)
     expect(ids).toEqual(['2:6:1', '2:6:2', '2:5:1000001@ctrl1'])

@@ -10,6 +10,7 @@ import { FileSink } from '../../src/events/sinks/file-sink.ts'
 import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import { eventually } from '../support/eventually.ts'
+import { emitEntry } from './emit-entry.ts'
 
 const dir = await mkdtemp(join(tmpdir(), 'flotilla-events-'))
 afterAll(() => rm(dir, { recursive: true, force: true }))
@@ -17,17 +18,25 @@ const filter = {
   ...{ namespaces: new Set(EVENT_NAMESPACES), metrics: null, sources: null, entityTypes: null },
 } as const
 
-/** @param persisted index that its state begins at; entries move it on. */
+/** As far as the state of each bus has come, which entries move on. */
+const states = new WeakMap<EventBus, { applied: number }>()
+
+/** @param persisted index that its state begins at. */
 function busAt(persisted: number, startedAtMs = 1, limits: object = eventLimits): EventBus {
-  let applied = persisted
-  const identity = { selfId: 'ctrl1', generation: 1, appliedIndex: () => applied }
-  const bus = new EventBus({ ...identity, startedAtMs, limits: limits as typeof eventLimits })
-  const { emitEntry } = bus
-  bus.emitEntry = (index, events) => {
-    applied = index
-    emitEntry.call(bus, index, events)
-  }
+  const identity = { selfId: 'ctrl1', generation: 1 }
+  const state = { applied: persisted }
+  const bus = new EventBus({
+    ...{ ...identity, startedAtMs, limits: limits as typeof eventLimits },
+    appliedIndex: () => state.applied,
+  })
+  states.set(bus, state)
   return bus
+}
+
+function applyEntry(bus: EventBus, index: number, events: readonly NewEvent[]): void {
+  const state = states.get(bus)
+  if (state !== undefined) state.applied = index
+  emitEntry(bus, index, events)
 }
 
 function sinkOf(bus: EventBus, name: string, options: object = {}, faults: unknown[] = []) {
@@ -56,7 +65,7 @@ describe('A file of events', () => {
   test('holds a line each, and is for its owner alone', async () => {
     const bus = busAt(4)
     const { sink, path } = sinkOf(bus, 'plain.log')
-    bus.emitEntry(5, [event('a'), event('b')])
+    applyEntry(bus, 5, [event('a'), event('b')])
     await sink.stop()
     expect((await linesOf(path)).map((line) => line['router_id'])).toEqual(['a', 'b', undefined])
     expect((await stat(path)).mode & 0o777).toBe(0o600)
@@ -66,7 +75,7 @@ describe('A file of events', () => {
     const bus = busAt(4)
     const { sink, path } = sinkOf(bus, 'rotated.log', { bytesMax: 300, keep: 2 })
     for (let index = 5; index < 25; index += 1) {
-      bus.emitEntry(index, [event(`r${index}`)])
+      applyEntry(bus, index, [event(`r${index}`)])
       await eventually(() => expect(sink.written).toBe(index - 4))
     }
     await sink.stop()
@@ -80,14 +89,14 @@ describe('A file of events', () => {
   test('goes on after what an earlier process wrote: nothing twice, and a mark where it ended badly', async () => {
     const first = busAt(4)
     const one = sinkOf(first, 'again.log')
-    first.emitEntry(5, [event('a')])
-    first.emitEntry(6, [event('b')])
+    applyEntry(first, 5, [event('a')])
+    applyEntry(first, 6, [event('b')])
     await one.sink.stop()
     // The state was last persisted before both entries: they are applied again.
     const second = busAt(4, 2)
-    second.emitEntry(5, [event('a')])
-    second.emitEntry(6, [event('b')])
-    second.emitEntry(7, [event('c')])
+    applyEntry(second, 5, [event('a')])
+    applyEntry(second, 6, [event('b')])
+    applyEntry(second, 7, [event('c')])
     second.emitLive(event('d'))
     const two = sinkOf(second, 'again.log')
     await two.sink.stop()
@@ -95,7 +104,7 @@ describe('A file of events', () => {
     expect(names).toEqual(['a', 'b', 'c', 'd'])
     // Here entries came and went that nobody wrote.
     const third = busAt(40, 3)
-    third.emitEntry(41, [event('e')])
+    applyEntry(third, 41, [event('e')])
     const three = sinkOf(third, 'again.log')
     await three.sink.stop()
     expect((await linesOf(three.path)).at(-3)).toMatchObject({
@@ -108,7 +117,7 @@ describe('A file of events', () => {
     const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
     // Its folder is not there.
     const { sink, path } = sinkOf(bus, 'missing/events.log', {}, faults)
-    for (let index = 5; index < 15; index += 1) bus.emitEntry(index, [event(`r${index}`)])
+    for (let index = 5; index < 15; index += 1) applyEntry(bus, index, [event(`r${index}`)])
     await eventually(() => expect(faults).toHaveLength(1))
     await mkdir(join(dir, 'missing'))
     await eventually(() => expect(faults).toEqual([expect.any(String), null]))
@@ -124,7 +133,7 @@ describe('A standard output', () => {
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }
     const sink = new StreamSink(bus, filter, lines)
-    bus.emitEntry(5, [event('a')])
+    applyEntry(bus, 5, [event('a')])
     await new Promise((resolve) => setImmediate(resolve))
     expect(text).toBe('')
     lines.isCrowded = false
@@ -138,7 +147,7 @@ describe('A standard output', () => {
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }
     const sink = new StreamSink(bus, filter, lines)
-    for (let index = 5; index < 10; index += 1) bus.emitEntry(index, [event(`r${index}`)])
+    for (let index = 5; index < 10; index += 1) applyEntry(bus, index, [event(`r${index}`)])
     lines.isCrowded = false
     await eventually(() => expect(text).toContain('r9'))
     expect(text).toContain('"event_type":"gap"')

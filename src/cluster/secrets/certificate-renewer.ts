@@ -19,6 +19,7 @@ import type { CertificateHealth, RenewalReason } from '../../pki/renewal.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'
+import { RefusedFiles } from './refused-files.ts'
 
 /**
  * How often files and times are looked at. A changed set of files is taken when it has stayed the
@@ -75,7 +76,7 @@ export class CertificateRenewer {
   #judgedStamp: string
   /** As they were at the last look. */
   #seenStamp: string
-  #refused: string | null = null
+  readonly #refused: RefusedFiles
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | null = null
@@ -84,6 +85,7 @@ export class CertificateRenewer {
 
   constructor(parts: CertificateRenewerParts) {
     this.#parts = parts
+    this.#refused = new RefusedFiles(parts.alarms, parts.paths.cert)
     const { identity, selfId, trustDomain } = parts
     const chain = parseCertificates(identity.certificatePem)
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
@@ -181,7 +183,7 @@ export class CertificateRenewer {
       issuingPem: issuing?.certificatePem ?? null,
       isRenewedHere,
       renewAtMs: isRenewedHere ? certificateLife(chain[0], nowMs).renewAtMs : null,
-      refused: this.#refused,
+      refused: this.#refused.sentence,
       alarm: this.#alarm,
     }
   }
@@ -232,23 +234,14 @@ export class CertificateRenewer {
   #read(): void {
     try {
       const set = readIdentitySet(this.#parts.paths, this.#owner, this.#parts.clock.nowMs())
-      this.#tellRefused(null)
+      this.#refused.set(null)
       if (isSameSet(set, this.#set)) return
       this.#take(set)
       this.#parts.log.info({}, `certificate files reloaded: ${endOf(set)}`)
     } catch (error) {
-      this.#tellRefused(sentenceOf(error))
+      this.#refused.set(sentenceOf(error))
       throw error
     }
-  }
-
-  #tellRefused(sentence: string | null): void {
-    const { alarms, paths } = this.#parts
-    const before = this.#refused
-    this.#refused = sentence
-    if (sentence === null && before === null) return
-    if (sentence === null) alarms.clear('CERTIFICATE_REFUSED', paths.cert)
-    else alarms.raise('CERTIFICATE_REFUSED', { path: paths.cert, sentence })
   }
 
   async #renewDue(): Promise<void> {
@@ -256,7 +249,7 @@ export class CertificateRenewer {
     const issuing = this.#parts.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // What an operator has put there and is not good is theirs to mend: it is not written over.
-    if (this.#refused !== null || clock.monotonicMs() < this.#retryAtMs) return
+    if (this.#refused.sentence !== null || clock.monotonicMs() < this.#retryAtMs) return
     // Nor is what has just been put there, before it was judged.
     if (fileStamp(this.#parts.paths) !== this.#judgedStamp) return
     const reason = renewalReason({
@@ -295,7 +288,7 @@ export class CertificateRenewer {
     writePublicFile(paths.cert, certificatePem)
     this.#judgedStamp = fileStamp(paths)
     this.#seenStamp = this.#judgedStamp
-    this.#tellRefused(null)
+    this.#refused.set(null)
     const set = { ...this.#set, chain: next, certificatePem }
     this.#take(set)
     log.info({ reason }, `certificate renewed: ${endOf(set)}`)

@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 import { listenerTls } from '../../api/transport/tls.ts'
+import { RefusedFiles } from '../../cluster/secrets/refused-files.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isoTime } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
@@ -40,7 +41,7 @@ export class ServerCertificate {
   readonly paths: ServerCertificatePaths
   readonly #parts: Parts
   #inForce: InForce | null = null
-  #refused: string | null = null
+  readonly #refused: RefusedFiles
   #alarm: string | null = null
   /** Of the files that were taken or refused last. */
   #judgedStamp = ''
@@ -50,6 +51,7 @@ export class ServerCertificate {
   constructor(paths: ServerCertificatePaths, parts: Parts) {
     this.paths = paths
     this.#parts = parts
+    this.#refused = new RefusedFiles(parts.alarms, paths.cert)
   }
 
   get leaf(): Certificate | null {
@@ -85,9 +87,9 @@ export class ServerCertificate {
     this.#seenStamp = this.#judgedStamp
     try {
       this.#take(readServerCertificate(this.paths, this.#parts.clock.nowMs()))
-      this.#tell(null)
+      this.#refused.set(null)
     } catch (error) {
-      this.#tell(sentenceOf(error))
+      this.#refused.set(sentenceOf(error))
       throw error
     }
     this.#tellExpiry()
@@ -96,7 +98,7 @@ export class ServerCertificate {
   view(): ServerCertificateInForce {
     const [certificate = null] =
       this.#inForce === null ? [] : inspectChain(this.#inForce.set.chain, [], this.#nowMs)
-    return { path: this.paths.cert, certificate, refused: this.#refused }
+    return { path: this.paths.cert, certificate, refused: this.#refused.sentence }
   }
 
   #attempt(): void {
@@ -123,16 +125,6 @@ export class ServerCertificate {
     const names = [...leaf.dnsNames, ...leaf.ipAddresses].slice(0, 16)
     const message = `server certificate in use: expires at ${isoTime(leaf.notAfterMs)}`
     this.#parts.log.info({ path: this.paths.cert, names }, message)
-  }
-
-  #tell(refused: string | null): void {
-    const { alarms } = this.#parts
-    const before = this.#refused
-    this.#refused = refused
-    if (refused === null && before === null) return
-    const { cert } = this.paths
-    if (refused === null) alarms.clear('CERTIFICATE_REFUSED', cert)
-    else alarms.raise('CERTIFICATE_REFUSED', { path: cert, sentence: refused })
   }
 
   #tellExpiry(): void {

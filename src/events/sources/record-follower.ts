@@ -31,7 +31,8 @@ export class RecordFollower {
     const { timeMs, audit } = facts
     const policyIds = this.#policyIds(changes)
     const entry = new EntryEvents(this.#bus, { index, timeMs, audit, changes, policyIds })
-    if (entry.count > 0) this.#bus.emitChanges(entry)
+    const slots = entry.slots(this.#bus.limits)
+    if (slots.length > 0) this.#bus.emitEntry(slots)
   }
 
   #policyIds(changes: readonly RecordChange[]): ReadonlyMap<string, string> {
