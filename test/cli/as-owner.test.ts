@@ -1,21 +1,23 @@
-import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { asOwnerOf } from '../../src/controller/as-owner.ts'
 import { lockDataFolder } from '../../src/store/folder-lock.ts'
-import { temporaryFolder } from '../store/support/folders.ts'
 
 // Some user that owns nothing here.
 const NOBODY = 65_534
 const isRoot = process.geteuid?.() === 0
 
 test('what is done in a data folder is done as its owner, also by root, who is root again afterwards', async () => {
-  const data = join(temporaryFolder(), 'data')
+  // The other user must reach it, which it may not within a clone in root's home.
+  const folder = mkdtempSync('/tmp/flotilla-owner-')
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const data = join(folder, 'data')
   mkdirSync(data, { mode: 0o700 })
   const owner = isRoot ? NOBODY : process.geteuid?.()
   if (isRoot) {
-    chownSync(join(data, '..'), NOBODY, NOBODY)
+    chownSync(folder, NOBODY, NOBODY)
     chownSync(data, NOBODY, NOBODY)
   }
   const before = process.geteuid?.()

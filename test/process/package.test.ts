@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -41,6 +41,14 @@ test('the package is installed into an empty folder and runs the quickstart', as
     const { version: got } = JSON.parse(found) as { version: string }
     expect(got, name).toBe(lock.packages[`node_modules/${name}`]?.version)
   }
+
+  // npm 9.2 makes no link to the Node that the package brings, and a stock Debian 13 has Node 20.
+  const node20 = join(dir, 'node20')
+  mkdirSync(node20)
+  writeFileSync(join(node20, 'node'), '#!/bin/sh\necho v20.19.2\n', { mode: 0o700 })
+  rmSync(join(installed, 'node_modules/.bin/node'), { force: true })
+  const env = { ...process.env, PATH: `${node20}:/usr/bin:/bin` }
+  expect((await run(flotilla, ['version'], { env })).stdout).toContain(`flotilla ${version} `)
 
   const net = ['--dir', join(dir, 'net'), '--port', String(await freePortBlock())]
   const child = spawn(flotilla, ['quickstart', '--nodes', '1', '--routers', '1', ...net])
