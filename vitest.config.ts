@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { PATIENCE_MS } from './test/support/patience.ts'
 
 // `unit` runs in parallel and in one process tree; `mocked` has the files that put others in the
 // place of modules, each with modules of its own; `process` starts real controllers. Each waits a
@@ -8,9 +9,10 @@ const mocked = 'test/**/*.mocked.test.ts'
 export default defineConfig({
   test: {
     reporters: ['default', './test/support/count-reporter.ts'],
-    testTimeout: 30_000,
-    // What is waited for comes at once on an idle machine, and late on one that many share.
-    expect: { poll: { timeout: 20_000, interval: 20 } },
+    // No time decides a test: what is waited for comes at once on an idle machine, and late on one that many share.
+    testTimeout: 2 * PATIENCE_MS,
+    hookTimeout: 2 * PATIENCE_MS,
+    expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
     projects: [
       {
         extends: true,
@@ -44,8 +46,7 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: 3,
           isolate: false,
-          testTimeout: 240_000,
-          hookTimeout: 120_000,
+          testTimeout: 6 * PATIENCE_MS,
         },
       },
     ],

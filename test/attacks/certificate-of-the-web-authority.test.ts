@@ -67,7 +67,7 @@ web: [{ bind: "127.0.0.1:${port}", advertise: "${ENROLLING}:${port}" }]
   listeners = await Listeners.open(api, loaded.config, credentials, (name) =>
     servers.contextFor(name),
   )
-}, 60_000)
+})
 afterAll(async () => {
   await listeners.close()
   await controller.close()

@@ -33,7 +33,7 @@ beforeAll(async () => {
   await listener.listen({ port: 0, host: '127.0.0.1' })
   port = (listener.server.address() as AddressInfo).port
   // Keys and certificates take their time on a busy machine.
-}, 60_000)
+})
 afterAll(async () => {
   await listener.close()
   await controller.close()

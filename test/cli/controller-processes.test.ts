@@ -86,7 +86,7 @@ const allRun = (): void => {
   for (const { configPath, dataFolder } of plans)
     expect(runningPid(configPath, dataFolder)).not.toBeNull()
 }
-const until = (check: () => void): Promise<void> => eventually(check, { timeout: 10_000 })
+const until = (check: () => void): Promise<void> => eventually(check)
 
 test('All are started with their output in their log, and all are ended', async () => {
   const processes = processesOf()

@@ -66,8 +66,7 @@ const leads = async (): Promise<void> => {
   const status = (await askController(controller.dataFolder, requestOf('status'))) as ClusterStatus
   expect(status.leaderId).toBe('ctrl1')
 }
-const until = (check: () => unknown): Promise<unknown> =>
-  eventually(check, { timeout: 60_000, interval: 50 })
+const until = (check: () => unknown): Promise<unknown> => eventually(check, { interval: 50 })
 
 interface Fetched {
   readonly status: number | undefined
@@ -249,7 +248,7 @@ function digestOf(path: string): string {
 
 test('damaged meta slots are told at the level of damage, before the peers are asked for a new place', async () => {
   const first = start()
-  await eventually(() => expect(first.output).toContain('controller started'), { timeout: 60_000 })
+  await eventually(() => expect(first.output).toContain('controller started'))
   first.child.kill('SIGTERM')
   await first.ended
   for (const name of ['meta.0', 'meta.1']) {
@@ -258,9 +257,8 @@ test('damaged meta slots are told at the level of damage, before the peers are a
   // Without it nobody is known to be the only voter.
   rmSync(join(controller.dataFolder, 'ROSTER'))
   const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
-  await eventually(
-    () => expect(second.output).toContain('requesting re-admission from 127.0.0.1:1'),
-    { timeout: 60_000 },
+  await eventually(() =>
+    expect(second.output).toContain('requesting re-admission from 127.0.0.1:1'),
   )
   const line = second.output.split('\n').find((one) => one.includes('can no longer vote'))
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })

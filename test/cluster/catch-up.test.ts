@@ -80,7 +80,7 @@ test('a member that needs longer for a snapshot than the log is otherwise kept n
   const { formed, leader, changes } = await stage(50_000_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
-  await until('it has the snapshot', () => received(late) > 0, 30_000)
+  await until('it has the snapshot', () => received(late) > 0)
   // Several times what is kept without a transfer under way, so that without care it would be gone.
   expect(writer.count()).toBeGreaterThan(300)
   await until('it follows', () => late.machine.count >= leader.machine.count - 100)
@@ -90,19 +90,19 @@ test('a member that needs longer for a snapshot than the log is otherwise kept n
   expect(outrun(leader)).toBe(false)
   await writer.stop()
   await agree(formed)
-}, 60_000)
+})
 
 test('where the log outgrows what may be kept for a transfer an alarm says so, until the member follows', async () => {
   const { formed, leader, changes } = await stage(40_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
-  await until('the alarm is on', () => outrun(leader), 30_000)
-  await until('it has had a second snapshot begun', () => received(late) > 0, 30_000)
+  await until('the alarm is on', () => outrun(leader))
+  await until('it has had a second snapshot begun', () => received(late) > 0)
   await writer.stop()
-  await until('the alarm is off', () => !outrun(leader), 30_000)
+  await until('the alarm is off', () => !outrun(leader))
   expect(received(late)).toBeGreaterThan(1)
   await agree(formed)
-}, 90_000)
+})
 
 test('a transfer whose connections break in either direction goes on, and needs no second snapshot', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
@@ -119,18 +119,18 @@ test('a transfer whose connections break in either direction goes on, and needs 
   })
   for (const [round, relay] of [toLate, toLeader, toLate].entries()) {
     const bytes = (PADDING_BYTES / 5) * (round + 1)
-    await until('some of it has come', () => toLate.bytes > bytes, 30_000)
+    await until('some of it has come', () => toLate.bytes > bytes)
     relay.cut()
     await until('it is noticed', () => !isConnected(leader, 'n3'))
     relay.mend()
   }
-  await until('it has the snapshot', () => received(late) > 0, 30_000)
+  await until('it has the snapshot', () => received(late) > 0)
   expect(received(late)).toBe(1)
   expect(leader.log.lines.some((line) => line.includes('peer disconnected'))).toBe(true)
   // Anew three times would be at least 0.2 + 0.4 + 0.6 of it more.
   expect(toLate.bytes).toBeLessThan(1.6 * PADDING_BYTES)
   await agree(formed)
-}, 90_000)
+})
 
 test('a receiver that is started again in the middle begins anew, at once', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
@@ -140,13 +140,13 @@ test('a receiver that is started again in the middle begins anew, at once', asyn
   ends.push(async () => await toLate.stop())
   const host = { bind: behind }
   const late = await formed.start('n3', { ...changes, host })
-  await until('some of it has come', () => toLate.bytes > PADDING_BYTES / 3, 30_000)
+  await until('some of it has come', () => toLate.bytes > PADDING_BYTES / 3)
   await late.kill()
   const again = await formed.start('n3', { ...changes, host })
-  await until('it has the snapshot', () => received(again) > 0, 30_000)
+  await until('it has the snapshot', () => received(again) > 0)
   expect(leader.log.lines.some((line) => line.includes('refused by the receiver'))).toBe(true)
   await agree(formed)
-}, 90_000)
+})
 
 function isConnected({ clusterNode }: TestNode, id: string): boolean {
   return clusterNode.members().some((member) => member.id === id && member.connected)

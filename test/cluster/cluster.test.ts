@@ -107,7 +107,7 @@ test('when the leader dies, every write in progress elsewhere still takes effect
     expect(new Set(effects).size).toBe(effects.length)
     expect(effects.filter((text) => !text.startsWith(dying.id)).sort()).toEqual(acknowledged.sort())
   }
-}, 60_000)
+})
 
 test('a planned stop hands leadership over without one failed write', async () => {
   const formed = await runningCluster(3)
@@ -122,7 +122,7 @@ test('a planned stop hands leadership over without one failed write', async () =
   )
   await Promise.all(writers.map(async ({ stop }) => await stop()))
   expect(writers.flatMap(({ doubtful }) => doubtful)).toEqual([])
-}, 60_000)
+})
 
 async function problemOf(work: Promise<unknown>): Promise<string> {
   try {
@@ -136,14 +136,21 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
 
 test('without a leader a write that was never handed over says that nothing was changed', async () => {
   const formed = await cluster(3)
-  const clusterNode = { proposeTimeoutMs: 2000, leaderlessMsMax: 800, readTimeoutMs: 300 }
+  const clusterNode = {
+    proposeTimeoutMs: 2000,
+    leaderlessMsMax: 800,
+    readTimeoutMs: 300,
+  }
   const alone = await formed.start('n1', { clusterNode })
   expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
   expect(await problemOf(alone.clusterNode.readIndex())).toBe('CLUSTER_NO_LEADER')
   await until('it has been without one for long', () => alone.clusterNode.leaderContactMs() > 800)
-  const beginMs = performance.now()
+  // From then on nothing is waited for.
+  let hasWaited = false
+  const timer = setTimeout(() => (hasWaited = true), clusterNode.proposeTimeoutMs / 2)
   expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
-  expect(performance.now() - beginMs).toBeLessThan(clusterNode.proposeTimeoutMs / 2)
+  clearTimeout(timer)
+  expect(hasWaited).toBe(false)
   // What was given up must not come to life when the others are there.
   await formed.start('n2')
   await formed.start('n3')
@@ -277,7 +284,7 @@ test('a member that was away while the log was cut gets a snapshot and goes on w
       return index === digests[0]?.index && state === digests[0].state
     })
   })
-}, 60_000)
+})
 
 test('an entry that cannot be applied stops apply, raises an alarm and ends the controller', async () => {
   const formed = await runningCluster(1)

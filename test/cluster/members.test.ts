@@ -130,7 +130,7 @@ test('leadership goes to the member of the highest priority, and stays where an 
   }
   try {
     const n3 = cluster.node('n3').clusterNode
-    await until('n3 leads', () => n3.status().role === 'leader', 20_000)
+    await until('n3 leads', () => n3.status().role === 'leader')
     await n3.transferLeadership('n1')
     stewards.get('n3')?.pin()
     const n1 = cluster.node('n1').clusterNode

@@ -10,6 +10,7 @@ import { MemoryDisk } from '../support/memory-disk.ts'
 import { command, formCluster } from './cluster-fixture.ts'
 import type { TestCluster, TestNode } from './cluster-fixture.ts'
 import { storeIdOf, until } from './mesh-fixture.ts'
+import { PATIENCE_MS } from '../support/patience.ts'
 
 let cluster: TestCluster | null = null
 afterEach(async () => {
@@ -27,7 +28,7 @@ async function running(size: number): Promise<TestCluster> {
 
 /** Asks whoever leads until the members are as wanted. */
 async function change(formed: TestCluster, alter: (members: Member[]) => Member[]): Promise<void> {
-  const end = performance.now() + 15_000
+  const end = performance.now() + PATIENCE_MS
   while (performance.now() < end) {
     const { clusterNode } = await formed.leader()
     const { record, isCommitted } = clusterNode.configuration()
@@ -52,7 +53,7 @@ async function follower(formed: TestCluster): Promise<TestNode> {
 
 /** Asked again while it does not lead: a busy machine may cost a transfer, or the leader its term. */
 async function lead(formed: TestCluster, { id, clusterNode }: TestNode): Promise<void> {
-  const end = performance.now() + 15_000
+  const end = performance.now() + PATIENCE_MS
   while (clusterNode.status().role !== 'leader') {
     if (performance.now() > end) throw new Error(`${id} never led`)
     const leader = await formed.leader()
@@ -75,7 +76,7 @@ test('a member that is removed is sent the entry that says so and reads it in it
   )
   const listed = () => removed.clusterNode.configuration().record.members.map(({ id }) => id)
   await until('its own log says so', () => !listed().includes(removed.id))
-}, 60_000)
+})
 
 test('nobody waits for what a member asked for that was removed', async () => {
   const formed = await formCluster(3)
@@ -98,7 +99,7 @@ test('nobody waits for what a member asked for that was removed', async () => {
   expect(codes.difference(new Set(['OUTCOME_UNKNOWN', 'CLUSTER_NO_LEADER']))).toEqual(new Set())
   const next = removed.clusterNode.propose(command('next'))
   await expect(next).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
-}, 30_000)
+})
 
 test('a member that was removed while it was down is told when it comes back, and let in by nobody', async () => {
   const formed = await running(3)
@@ -111,7 +112,7 @@ test('a member that was removed while it was down is told when it comes back, an
   const told = back.selfRefusals.find(({ reason }) => reason === 'removed')
   expect(told?.index).toBeGreaterThan(back.clusterNode.configuration().index)
   expect(back.effects).not.toContain('without it')
-}, 60_000)
+})
 
 test('one that has only a roster finds the members, is told that it is not one yet, and becomes a voter', async () => {
   const formed = await running(1)
@@ -132,7 +133,7 @@ test('one that has only a roster finds the members, is told that it is not one y
   // Either of the two can lead.
   await first.clusterNode.transferLeadership('n2')
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
-}, 60_000)
+})
 
 test('a member whose disk was wiped is let in with its new one once that is in its record, and votes again', async () => {
   const formed = await running(3)
@@ -159,7 +160,7 @@ test('a member whose disk was wiped is let in with its new one once that is in i
   await until('the others hear how it is', () => [...formed.nodes.values()].every(isHeardBy))
   await change(formed, (members) => members.map((one) => ({ ...one, voter: true })))
   await lead(formed, back)
-}, 60_000)
+})
 
 test('a member whose disk was put back to an old copy is refused, and told that it was', async () => {
   const formed = await running(3)
@@ -174,7 +175,7 @@ test('a member whose disk was put back to an old copy is refused, and told that 
   const term = leader.clusterNode.status().term
   await leader.clusterNode.propose(command('third'))
   expect(leader.clusterNode.status().term).toBe(term)
-}, 60_000)
+})
 
 test('when all stop and start again, a disk that was put back to an older copy meanwhile is still refused', async () => {
   const formed = await running(3)
@@ -224,7 +225,7 @@ test('when all stop and start again, a disk that was put back to an older copy m
   expect(leader.effects).toEqual(['first', 'second', 'third'])
   expect(back.effects).not.toContain('second')
   expect(new Set(reasons(back))).toEqual(new Set(['rolled-back']))
-}, 60_000)
+})
 
 test('with every address changed at once and one name for the new ones, there is a leader within 10 s', async () => {
   const formed = await running(3)
@@ -262,4 +263,4 @@ test('with every address changed at once and one name for the new ones, there is
   } finally {
     names.close()
   }
-}, 60_000)
+})

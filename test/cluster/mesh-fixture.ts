@@ -23,6 +23,7 @@ import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import type { NodeId } from '../../src/raft/types.ts'
+import { PATIENCE_MS } from '../support/patience.ts'
 
 export const TRUST_DOMAIN = 'test.flotilla'
 export const CLUSTER_ID = 'c1'
@@ -195,7 +196,7 @@ export async function startMesh(
 export async function until(
   what: string,
   condition: () => boolean,
-  timeoutMs = 15_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<void> {
   const end = performance.now() + timeoutMs
   while (!condition()) {

@@ -213,7 +213,7 @@ test('one that goes wrong again after every rebuild stays out of service and goe
   expect([odd.clusterNode.isQuarantined, mark.isOn]).toEqual([true, true])
   expect(new Set(writer.fates.map(({ fate }) => fate))).toEqual(new Set(['done']))
   expect(odd.fatal).toEqual([])
-}, 60_000)
+})
 
 test('with one member away two that differ raise an alarm and both go on answering', async () => {
   const formed = await runningCluster(3)
@@ -286,7 +286,7 @@ test('one that is rebuilt while the leader sends it a snapshot too ends up with 
   expect(late.fatal).toEqual([])
   expect(await settled(late.clusterNode.propose(command('after')))).toBe('done')
   await allAgree(formed)
-}, 60_000)
+})
 
 test('members alone, one piece after the other, and never of a wrong state: so a state is lent', async () => {
   const formed = await runningCluster(3)

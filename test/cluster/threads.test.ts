@@ -189,4 +189,4 @@ test('the engine bench runs: three processes commit under load', async () => {
   } finally {
     await cluster.stop()
   }
-}, 60_000)
+})

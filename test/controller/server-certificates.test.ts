@@ -50,7 +50,7 @@ beforeAll(async () => {
     servers.contextFor(name)
   const credentials = { ...own, caPem, signerCaPem: '', chain }
   listeners = await Listeners.open(createApi(controller.parts), config, credentials, byName)
-}, 60_000)
+})
 afterAll(async () => {
   await listeners.close()
   await controller.close()

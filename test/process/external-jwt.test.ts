@@ -30,13 +30,13 @@ beforeAll(async () => {
   cluster = await TestCluster.start({
     env: { FLOTILLA_API_RESERVED_SIGNER_HOSTS: 'true', FLOTILLA_API_SIGNER_CA: signerCa },
   })
-}, 180_000)
+})
 afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
   await server.close()
   await idp.close()
   await rm(folder, { recursive: true })
-}, 60_000)
+})
 
 async function made(path: string, body: object): Promise<string> {
   const root = await cluster.loggedIn(1)
@@ -60,7 +60,7 @@ test('each line of docs/external-jwt.md works when it is typed as it stands ther
   expect(output).toMatch(/"name":"Alice"/)
   expect(output).toMatch(/"typeId":"EXT-JWT"/)
   expect(output).toMatch(/"name":"bob@example.net"/)
-}, 120_000)
+})
 
 test('a key that is published on HTTPS logs in on each controller, and so does the one that follows it', async () => {
   const { issuer, audience } = provider
@@ -91,7 +91,7 @@ test('a key that is published on HTTPS logs in on each controller, and so does t
     })
     expect((await logIn(k, before)).status).toBe(401)
   }
-}, 60_000)
+})
 
 test('a signer that is disabled through one controller ends its sessions on the others', async () => {
   const id = await made('identities', { name: 'dave', type: 'User', isAdmin: false })
@@ -115,7 +115,7 @@ test('a signer that is disabled through one controller ends its sessions on the 
     return (await dave.request('GET', own)).status === 401
   })
   expect((await logIn(1, await provider.token(id))).status).toBe(401)
-}, 60_000)
+})
 
 test('whoever logs in at a provider of somebody else, in a browser, is let in by the token that comes of it', async () => {
   const issuer = `https://localhost:${idp.port}`
@@ -165,4 +165,4 @@ test('whoever logs in at a provider of somebody else, in a browser, is let in by
   const stranger = new Browser(idp.caPem)
   const other = await stranger.logIn(externalAuthUrl, clientId, redirectUri, 'frank@localhost')
   expect((await logIn(3, other)).status).toBe(401)
-}, 60_000)
+})

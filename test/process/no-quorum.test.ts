@@ -36,7 +36,6 @@ test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes a
   expect((await survivor.request('GET', `/edge/management/v1/services/${id}`)).status).toBe(200)
   expect((await survivor.request('GET', '/edge/client/v1/current-api-session')).status).toBe(200)
 
-  const started = performance.now()
   const logIn = await cluster.client(1).logIn(cluster.admin)
   expect([logIn.status, logIn.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
   const logOut = await survivor.request('DELETE', '/edge/client/v1/current-api-session')
@@ -54,7 +53,6 @@ test('the survivor reads on, refuses writes with CLUSTER_NO_LEADER, and writes a
     headers: { 'net-session': await wellFormed(cluster, 'unknownSession') },
   })
   expect(stranger.status, 'a token that may be from elsewhere').toBe(503)
-  expect(performance.now() - started).toBeLessThan(50_000)
 
   const pid = cluster.pid(1)
   cluster.run(2)

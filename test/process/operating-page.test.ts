@@ -116,7 +116,7 @@ async function join4(): Promise<void> {
   }
   for (const k of [2, 3, 4]) {
     const joined = k === 4 ? 'joined: ctrl4 is a learner' : `joined: ctrl${k} is a voter`
-    await until(joined, () => Promise.resolve(fleet.log(k).includes(joined)), 60_000)
+    await until(joined, () => Promise.resolve(fleet.log(k).includes(joined)))
   }
 }
 

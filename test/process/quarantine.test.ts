@@ -68,7 +68,7 @@ async function seenUntilRight(
     if (seen.at(-1) !== found) seen.push(found)
     return found === 'n-7'
   }
-  await until('it is right again', ask, 60_000)
+  await until('it is right again', ask)
   return seen
 }
 

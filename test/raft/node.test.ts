@@ -147,8 +147,7 @@ function harness(id: NodeId, voters: readonly NodeId[], options: HarnessOptions 
 const proposals = (first: number, count: number): { id: number; data: Uint8Array }[] =>
   Array.from({ length: count }, (_, at) => ({ id: first + at, data: text(`${first + at}`) }))
 
-const until = (condition: () => void): Promise<void> =>
-  eventually(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void): Promise<void> => eventually(condition, { interval: 5 })
 
 async function soleLeader(options: HarnessOptions = {}): Promise<Harness> {
   const one = harness('1', ['1'], options)

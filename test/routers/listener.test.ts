@@ -62,7 +62,7 @@ beforeAll(async () => {
   const own = await serverKey(controller)
   const address = { host: '127.0.0.1', port: 0 }
   listener = await RouterListener.open({ channels, tls: listenerTls, bound }, own, address)
-}, 60_000)
+})
 afterAll(async () => {
   await listener.close()
   await https.close()

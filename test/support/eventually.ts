@@ -1,9 +1,11 @@
 import { vi } from 'vitest'
 
-/** Looks again until nothing is thrown. The time is for a machine that many share; Vitest's own second is not. */
+import { PATIENCE_MS } from './patience.ts'
+
+/** Looks again until nothing is thrown. */
 export function eventually<T>(
   check: () => T | Promise<T>,
-  { timeout = 20_000, interval = 20 }: { timeout?: number; interval?: number } = {},
+  { timeout = PATIENCE_MS, interval = 20 }: { timeout?: number; interval?: number } = {},
 ): Promise<T> {
   return vi.waitFor(check, { timeout, interval })
 }

@@ -29,14 +29,14 @@ test('what simulated cores do under faults is explained to the last step', async
       ...['Restart', 'AdvanceCommitIndex', 'ChangeConfiguration', 'LeaveJoint', 'InstallSnapshot'],
     ]),
   )
-}, 120_000)
+})
 
 test('what three hosts do over gRPC, and when their leader dies and comes back, is explained', async () => {
   const { trace, failure } = await recordHosts(20)
   expect(failure).toBeNull()
   expect(checkTrace(trace)).toBeNull()
   expect(trace.events.some(({ action }) => action === 'AdvanceCommitIndex')).toBe(true)
-}, 120_000)
+})
 
 test('the same seed is written down the same', async () => {
   const [one, again] = [await recordSimulation(2, 2_000), await recordSimulation(2, 2_000)]

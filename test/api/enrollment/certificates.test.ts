@@ -33,7 +33,7 @@ let serial = 0
 beforeAll(async () => {
   controller = await startController()
   listener = await TlsListener.open(controller)
-}, 60_000)
+})
 afterAll(async () => {
   await listener.close()
   await controller.close()

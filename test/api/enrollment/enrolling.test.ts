@@ -32,7 +32,7 @@ beforeAll(async () => {
   listener = await TlsListener.open(controller)
   caller = new CallerOf(controller)
   await caller.logIn(admin)
-}, 60_000)
+})
 afterAll(async () => {
   await listener.close()
   await controller.close()

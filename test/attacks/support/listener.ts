@@ -10,6 +10,7 @@ import { createApi } from '../../../src/api/server.ts'
 import { controllerForFile } from '../../api/support/for-file.ts'
 import type { ForFile } from '../../api/support/for-file.ts'
 import { memberLeaf } from '../../support/member-leaf.ts'
+import { PATIENCE_MS } from '../../support/patience.ts'
 
 export interface AttackedListener extends ForFile {
   readonly port: number
@@ -82,7 +83,7 @@ export async function textOf(socket: Socket): Promise<string> {
 /** Waits until a condition holds. @throws when it does not within `withinMs`. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
-  withinMs = 10_000,
+  withinMs = PATIENCE_MS,
 ): Promise<void> {
   await expect.poll(holds, { timeout: withinMs, interval: 20 }).toBe(true)
 }

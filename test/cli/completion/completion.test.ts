@@ -9,7 +9,7 @@ let person: Administrator
 beforeAll(async () => {
   person = await Administrator.loggedIn()
   await person.out('create', 'service', 'name=web', 'encryptionRequired=true')
-}, 60_000)
+})
 afterAll(() => person.close())
 
 const offered = async (...words: string[]): Promise<string[]> =>

@@ -19,7 +19,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-ca-'))
   writeSecretFile(at('session'), `${cluster.token}\n`)
   writeFileSync(at('ca.pem'), cluster.controller.authorities.anchorsPem())
-}, 60_000)
+})
 afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
   await cluster.close()

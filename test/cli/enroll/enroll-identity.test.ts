@@ -20,7 +20,7 @@ let cluster: EnrollingController
 let folder = ''
 beforeAll(async () => {
   cluster = await EnrollingController.open()
-}, 60_000)
+})
 afterAll(() => cluster.close())
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-'))

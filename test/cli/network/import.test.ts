@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   person = await Administrator.loggedIn()
-}, 60_000)
+})
 afterEach(() => person.close())
 
 const identity = (name: string, rest: object = {}): object => ({

@@ -11,7 +11,7 @@ beforeAll(async () => {
   const fields = ['name=wiki', 'encryptionRequired=true']
   await person.out('create', 'service', ...fields)
   before = await person.out('export')
-}, 60_000)
+})
 afterAll(() => person.close())
 
 const service = (name: string, rest = ''): string =>

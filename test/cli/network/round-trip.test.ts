@@ -16,7 +16,7 @@ beforeAll(async () => {
   other = await Administrator.loggedIn()
   await fillNetwork(person)
   text = await person.out('export')
-}, 120_000)
+})
 afterAll(async () => {
   await person.close()
   await other.close()

@@ -17,7 +17,7 @@ beforeAll(async () => {
   person.secret('a-password', 'a staple of berta')
   person.secret('secret', 'c2VjcmV0')
   for (const words of prepared) await person.out('create', ...words.split(' '))
-}, 60_000)
+})
 afterAll(() => person.close())
 
 /** What the records below name. */

@@ -15,7 +15,7 @@ beforeAll(async () => {
   await person.out('create', 'identity', 'name=berta', 'tags.location=here', 'tags.a b.c=1')
   person.file('bad.yml', 'name: x\nencryptionRequired: true\nroleAtributes: [a]\n')
   person.file('nested.yml', 'name: x\nprimary:\n  cert:\n    alowed: true\n')
-}, 60_000)
+})
 afterAll(() => person.close())
 
 const words = (line: string): string[] =>

@@ -25,7 +25,7 @@ let folder = ''
 let serial = 0
 beforeAll(async () => {
   cluster = await EnrollingController.open()
-}, 60_000)
+})
 afterAll(() => cluster.close())
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-router-'))

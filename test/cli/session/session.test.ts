@@ -23,7 +23,7 @@ import { Administrator } from './support.ts'
 let person: Administrator
 beforeAll(async () => {
   person = await Administrator.open()
-}, 60_000)
+})
 afterAll(() => person.close())
 beforeEach(() => {
   rmSync(folder(), { recursive: true, force: true })

@@ -4,6 +4,7 @@ import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
 import type { CertifiedKey } from '../../../src/pki/authority.ts'
 import { ServedAnswers, bases, placeOf } from '../../support/served-answers.ts'
 import type { ApiName } from '../../support/served-answers.ts'
+import { PATIENCE_MS } from '../../support/patience.ts'
 
 export interface Answer {
   readonly status: number
@@ -178,7 +179,7 @@ export async function createService(
   const headers: Record<string, string> = options.hasRequestId
     ? { 'net-request-id': requestId }
     : {}
-  const deadline = performance.now() + (options.deadlineMs ?? 60_000)
+  const deadline = performance.now() + (options.deadlineMs ?? PATIENCE_MS)
   for (let attempt = first; ; attempt += 1) {
     const client = clients[attempt % clients.length]
     if (client === undefined) throw new Error('no clients')
@@ -217,7 +218,7 @@ export function pause(ms: number): Promise<void> {
 export async function until<T>(
   what: string,
   ask: () => Promise<T | null | undefined | false>,
-  timeoutMs = 30_000,
+  timeoutMs = PATIENCE_MS,
   everyMs = 50,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs

@@ -10,6 +10,7 @@ import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { flotilla } from '../../support/program.ts'
+import { PATIENCE_MS } from '../../support/patience.ts'
 
 export { flotilla }
 
@@ -190,7 +191,7 @@ export class TestCluster {
   }
 
   /** The number of the leader, as any controller that answers sees it. */
-  async leader(timeoutMs = 30_000): Promise<number> {
+  async leader(timeoutMs = PATIENCE_MS): Promise<number> {
     return until(
       'a leader',
       async () => {

@@ -18,6 +18,7 @@ import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla, withoutAudit } from './cluster.ts'
 import { compareDigests } from './digests.ts'
+import { PATIENCE_MS } from '../../support/patience.ts'
 
 /** Elections take five times as long as in production, so that a busy machine does not cause one. */
 const calmElections = {
@@ -265,7 +266,7 @@ export class Fleet {
   }
 
   /** Resolves when the process of controller k has ended by itself. */
-  async ended(k: number, timeoutMs = 30_000): Promise<number | null> {
+  async ended(k: number, timeoutMs = PATIENCE_MS): Promise<number | null> {
     await until(`ctrl${k} has ended`, () => Promise.resolve(!this.isRunning(k)), timeoutMs)
     return this.#children.get(k)?.exitCode ?? null
   }
