@@ -123,21 +123,31 @@ test('two operators at once: both find what they asked for, or are told what is 
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
   const confirmation = 'remove n5 and tolerate 1 failure'
-  const asked = await Promise.allSettled([
-    managed.control('n1').change(remove('n5'), confirmation, anOperator),
-    managed.control('n2').change(remove('n5'), confirmation, anOperator),
-    managed.control('n3').change(remove('n4'), 'remove n4 and tolerate 1 failure', anOperator),
+  const smaller = 'remove n4 and tolerate 1 failure'
+  const asked = await Promise.all([
+    answerOf(() => managed.control('n1').change(remove('n5'), confirmation, anOperator)),
+    answerOf(() => managed.control('n2').change(remove('n5'), confirmation, anOperator)),
+    answerOf(() => managed.control('n3').change(remove('n4'), smaller, anOperator)),
   ])
-  for (const result of asked) {
-    if (result.status === 'rejected') {
-      expect(result.reason).toMatchObject({
-        code: expect.stringMatching(/MEMBERSHIP_BUSY/) as string,
-      })
+  for (const answer of asked) expect(['done', 'MEMBERSHIP_BUSY']).toContain(answer)
+  const isGone = { n4: asked[2] === 'done', n5: asked[0] === 'done' || asked[1] === 'done' }
+  expect(isGone.n4 || isGone.n5).toBe(true)
+  const left = (['n4', 'n5'] as const).filter((id) => !isGone[id])
+  await managed.untilVoters('n1', 'n2', 'n3', ...left)
+})
+
+/** What an operator is answered in the end who repeats a request that a change of leader cut short. */
+async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
+  for (;;) {
+    try {
+      await change()
+      return 'done'
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      if (error.code !== 'CLUSTER_NO_LEADER' && error.code !== 'OUTCOME_UNKNOWN') return error.code
     }
   }
-  expect(asked[0].status === 'fulfilled' || asked[2].status === 'fulfilled').toBe(true)
-  expect((await managed.voters()).slice(0, 3)).toEqual(['n1', 'n2', 'n3'])
-})
+}
 
 test('leadership moves to the voter named, asked of any controller, and a learner is refused', async () => {
   const managed = await form(3)
@@ -309,7 +319,7 @@ test('what cannot be written down is not done', async () => {
   const demote = { verb: 'demote', id: 'n3' } as const
   const asked = managed.control('n1').change(demote, confirmation, anOperator)
   await expect(asked).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
-  expect(await managed.voters()).toEqual(['n1', 'n2', 'n3'])
+  await managed.untilVoters('n1', 'n2', 'n3')
   const { id: leader } = await managed.cluster.leader()
   const given = managed.control('n1').transferLeadership(null, anOperator)
   await expect(given).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
