@@ -110,13 +110,13 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
     shown: [
       ...['name', 'cost', 'noTraversal', 'disabled', 'ctrlChanListeners', 'configs', 'fingerprint'],
       ...['isVerified', 'certPem', 'isTransit', 'isEdge', 'isTunnelerEnabled', 'roleAttributes'],
-      'appData',
+      ...['appData', 'allowedNames', 'certificateNames'],
     ],
     withheld: [
       'serverCertPem',
       'nextCertPem',
       'nextServerCertPem',
-      'nextFingerprint',
+      ...['nextFingerprint', 'nextCertificateNames'],
       'enrolledBy',
     ],
   },
