@@ -68,12 +68,14 @@ const shownFor: ReadonlyMap<number, ShownId> = new Map([
 ])
 
 /**
- * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them.
+ * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them,
+ * and by log time everything ends that has an end.
  */
 const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_BEGIN,
   CommandKind.RESTORE_CHUNK,
   CommandKind.RESTORE_END,
+  CommandKind.LOG_TIME_RESET,
 ])
 
 function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {
