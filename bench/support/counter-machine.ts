@@ -42,6 +42,7 @@ const empty = (): Counted => ({
  */
 export class CounterMachine implements Machine {
   readonly featureLevel = 1
+  readonly setbackMs = 0
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   /** Called for each command that takes effect. */
@@ -58,6 +59,10 @@ export class CounterMachine implements Machine {
   constructor(options: { readonly persistEntries: number; readonly isChained: boolean }) {
     this.#persistEntries = options.persistEntries
     this.#isChained = options.isChained
+  }
+
+  get logTimeMs(): number {
+    return this.#live.timeMs
   }
 
   get count(): number {

@@ -86,7 +86,6 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#options.clusterId
   }
 
-  /** To the main threads of the other controllers. */
   get peers(): PeerChannel {
     return this.#peers
   }
@@ -101,7 +100,6 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.status.vitals
   }
 
-  /** The feature level in force, as applied here. */
   get featureLevel(): number {
     return this.#parts.machine.featureLevel
   }
@@ -181,7 +179,6 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.configuration()
   }
 
-  /** The members other than this one as the mesh sees them, sorted by id. */
   peerStatuses(): readonly PeerReport[] {
     return this.#observer.status.peers
   }
@@ -193,6 +190,10 @@ export class ClusterNode implements Proposer, ClusterView {
 
   leaderId(): NodeId | null {
     return this.#observer.status.leader
+  }
+
+  quorumClockMs(): number | null {
+    return this.#observer.quorumClockMs()
   }
 
   leaderContactMs(): number {

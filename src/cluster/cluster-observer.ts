@@ -17,6 +17,7 @@ import type { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { votersIn } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
+import { quorumClockMs } from './health/quorum-clock.ts'
 import { NOTHING_HEARD } from './link.ts'
 import type { HostStatus, MachineProgress } from './link.ts'
 import type { Logger } from './logger.ts'
@@ -131,6 +132,10 @@ export class ClusterObserver {
     })
   }
 
+  quorumClockMs(): number | null {
+    return quorumClockMs(this.#configuration, this.members(), this.#parts.clock.nowMs())
+  }
+
   configuration(): ConfigurationInForce {
     const { configurationIndex: index, isConfigurationCommitted: isCommitted } = this.#status
     return { record: this.#configuration, index, isCommitted }
@@ -225,7 +230,10 @@ export class ClusterObserver {
       this.#known.keep(new Set(this.memberIds))
       this.#parts.guard().keepMembers(this.memberIds)
     }
-    this.#alarmWatch.look(this.#configuration, this.members(), this.#status.vitals.disk.freeBytes)
+    this.#alarmWatch.look(this.#configuration, this.members(), {
+      freeBytes: this.#status.vitals.disk.freeBytes,
+      logTimeMs: this.#parts.machine.logTimeMs,
+    })
   }
 
   #onPresence(id: NodeId): void {

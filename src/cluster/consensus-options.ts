@@ -29,11 +29,12 @@ export interface ConsensusOptions {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Where the state stands, the log time there, and the membership.v1.Configuration in force there,
-   * encoded.
+   * Where the state stands, the stamp there, how far log time is behind it, and the
+   * membership.v1.Configuration in force there, encoded.
    */
   readonly applied: Position
   readonly appliedTimeMs: number
+  readonly appliedSetbackMs?: number
   /** Empty while nothing is applied: a formed log then begins with it. */
   readonly configuration: Uint8Array
   /**

@@ -21,8 +21,13 @@ export type HostCommand =
   /** Packed by {@link packProposals}. Each is either refused or handed to a leader. */
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
-  /** `timeMs`: log time at `applied`. */
-  | { readonly type: 'progress'; readonly applied: Index; readonly timeMs: number }
+  /** `timeMs`: stamp of `applied`; `setbackMs`: how far log time is behind it. */
+  | {
+      readonly type: 'progress'
+      readonly applied: Index
+      readonly timeMs: number
+      readonly setbackMs: number
+    }
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'transferLeadership'; readonly id: number; readonly target: NodeId | null }
   /** A membership.v1.Configuration, encoded: the members wanted, without outgoing voters. */

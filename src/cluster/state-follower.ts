@@ -57,8 +57,8 @@ export class StateFollower {
   readonly #catchUps: SnapshotCatchUp
   readonly #snapshots: SnapshotSource
   readonly guard: StateGuard
-  /** Of the last entry applied. */
-  #logTimeMs: number
+  /** Of the last entry applied; log time is behind it where it was brought back. */
+  #stampMs: number
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0
 
@@ -79,7 +79,7 @@ export class StateFollower {
       onProgress: () => this.#planProgress(),
       onFailed: (error) => this.#onApplyFailed(error),
     })
-    this.#logTimeMs = machine.persistedMark().timeMs
+    this.#stampMs = machine.persistedMark().timeMs + machine.setbackMs
     if (this.guard.isHeld) this.#applyQueue.pause()
     machine.onPersisted = (position) => this.#onPersisted(position)
     machine.onFailed = (error) => parts.onFatal(error)
@@ -107,7 +107,8 @@ export class StateFollower {
     this.#progressTimer = null
     this.#reportedApplied = this.#applyQueue.applied
     const applied = this.#reportedApplied
-    this.#parts.link.post({ type: 'progress', applied, timeMs: this.#logTimeMs })
+    const { link, machine } = this.#parts
+    link.post({ type: 'progress', applied, timeMs: this.#stampMs, setbackMs: machine.setbackMs })
   }
 
   /** Makes the snapshot that was received the state. */
@@ -119,7 +120,7 @@ export class StateFollower {
       await this.#parts.onStateReplaced()
       this.#retention.reset()
       this.guard.endReplacing()
-      this.#logTimeMs = this.#parts.machine.persistedMark().timeMs
+      this.#stampMs = this.#stampOfMark()
       this.#applyQueue.restartAfter(this.#parts.machine.progress().applied)
       this.reportProgress()
       this.#parts.onRestored()
@@ -161,16 +162,21 @@ export class StateFollower {
     this.#parts.observer().announce()
   }
 
+  #stampOfMark(): number {
+    const { machine } = this.#parts
+    return machine.persistedMark().timeMs + machine.setbackMs
+  }
+
   /** The state of another member is in place; the log was whole all the time. */
   #onReplaced(): void {
-    this.#logTimeMs = Math.max(this.#logTimeMs, this.#parts.machine.persistedMark().timeMs)
+    this.#stampMs = Math.max(this.#stampMs, this.#stampOfMark())
     this.#applyQueue.resumeAfter(this.#parts.machine.progress().applied)
     this.reportProgress()
   }
 
   #onApplied(entry: Entry, applied: AppliedEntry): void {
     this.#retention.note(entry)
-    this.#logTimeMs = entry.timeMs
+    this.#stampMs = entry.timeMs
     this.guard.onApplied(entry.index)
     this.#parts.onApplied(applied)
   }

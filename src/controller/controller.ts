@@ -1,3 +1,4 @@
+import { RouterNamingRules } from '../api/enrollment/router-naming-rules.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'
@@ -257,7 +258,8 @@ export class Controller {
       await listeners.close()
       await api.stop()
     })
-    routers.serve(api.routerClients(machine), issuer)
+    const certifier = { issuer, state: machine, cluster: clusterNode, logger: log }
+    routers.serve(api.routerClients(machine), new RouterNamingRules(certifier))
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.

@@ -72,7 +72,7 @@ export type ComputedSource =
   | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
   /** The stored field under another name; `otherwise` in place of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
-  /** The stored object; null in place of one without members. */
+  /** The stored object or text; null in place of one without members, and of an empty text. */
   | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the value beside it. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
@@ -275,13 +275,18 @@ export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
 
 /** Plain texts, in the order given; each one of `values` where they are given. */
 export function texts(
-  rules: Rules & { readonly values?: readonly string[]; readonly itemsMin?: number } = {},
+  rules: Rules & {
+    readonly values?: readonly string[]
+    readonly itemsMin?: number
+    readonly itemsMax?: number
+    readonly charactersMax?: number
+  } = {},
 ): FieldOf<readonly string[]> {
   const schema = {
     type: 'array',
     ...(rules.itemsMin === undefined ? {} : { minItems: rules.itemsMin }),
-    maxItems: fieldLimits.referencesMax,
-    items: { type: 'string', maxLength: fieldLimits.textCharactersMax },
+    maxItems: rules.itemsMax ?? fieldLimits.referencesMax,
+    items: { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax },
   }
   return { ...field('texts', schema, [], rules), values: rules.values ?? null }
 }

@@ -23,6 +23,7 @@ import { identityType } from './identity-type.ts'
 import { integrityRun } from './integrity-run.ts'
 import { serviceConfig } from './service-config.ts'
 import { joinTicket } from './join-ticket.ts'
+import { logTimeReset } from './log-time-reset.ts'
 import { mfaAttempts } from './mfa-attempts.ts'
 import { mfa } from './mfa.ts'
 import { passwordAttempts } from './password-attempts.ts'
@@ -63,6 +64,7 @@ export const entities: readonly Entity[] = [
   identityType,
   integrityRun,
   joinTicket,
+  logTimeReset,
   mfa,
   mfaAttempts,
   passwordAttempts,

@@ -7,6 +7,7 @@ import {
   object,
   optionalText,
   references,
+  texts,
 } from './fields.ts'
 import { dateTime, flag, interfaceList, text } from './shapes.ts'
 
@@ -21,6 +22,9 @@ const listeners = {
   additionalProperties: { type: 'array', maxItems: 64, items: { type: 'string', maxLength: 512 } },
 } as const
 
+/** A certificate names at most so many (`REQUEST_NAMES_MAX`), each as long as a DNS name. */
+const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
+
 /** What every router has, whatever kind it is. */
 export const routerFields = {
   name: nameText(),
@@ -29,6 +33,13 @@ export const routerFields = {
   disabled: boolean(),
   ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
   configs: references('config', 'strip'),
+  /**
+   * Hosts that its server certificate may name, those of others among them; empty: those that it
+   * enrolls with, but for those of others. Set by administrators alone.
+   */
+  allowedNames: texts(hosts),
+  /** Hosts that its server certificate names, each in one spelling. */
+  certificateNames: texts({ ...hosts, settable: 'never' }),
   interfaces: notBuiltYetField([], interfaceList),
 } as const
 
@@ -94,6 +105,7 @@ export const transitFields = {
   nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
   nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
   nextFingerprint: optionalText({ settable: 'never', ...hidden }),
+  nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
   /** SHA-256 of the one-time token that it was enrolled by, hex. */
   enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
   /** It was made by `/routers` or `/transit-routers`, and can be changed there. */

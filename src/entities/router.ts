@@ -18,7 +18,7 @@ export const router = defineEntity({
     roleAttributes: attributes({ settable: 'never', ...hidden }),
     appData: map({ settable: 'never', ...hidden }),
   },
-  indexes: ['isEdge', 'roleAttributes'],
+  indexes: ['certificateNames', 'isEdge', 'roleAttributes'],
   symbols: [...routerSymbols, connectedSymbol],
 })
 

@@ -110,13 +110,13 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
     shown: [
       ...['name', 'cost', 'noTraversal', 'disabled', 'ctrlChanListeners', 'configs', 'fingerprint'],
       ...['isVerified', 'certPem', 'isTransit', 'isEdge', 'isTunnelerEnabled', 'roleAttributes'],
-      'appData',
+      ...['appData', 'allowedNames', 'certificateNames'],
     ],
     withheld: [
       'serverCertPem',
       'nextCertPem',
       'nextServerCertPem',
-      'nextFingerprint',
+      ...['nextFingerprint', 'nextCertificateNames'],
       'enrolledBy',
     ],
   },
@@ -156,7 +156,7 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
 
 /** Kinds that are inner workings of the cluster, or hold nothing but secrets. */
 export const unpublishedRecords: readonly string[] = [
-  ...['accessMark', 'admission', 'integrityRun', 'joinTicket', 'mfaAttempts', 'passwordAttempts'],
+  ...['accessMark', 'admission', 'integrityRun', 'joinTicket', 'logTimeReset', 'mfaAttempts', 'passwordAttempts'],
   'sharedSecret',
 ]
 

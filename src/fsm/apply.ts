@@ -50,6 +50,7 @@ import {
   rebuildTable,
   startIntegrityRun,
 } from './commands/integrity.ts'
+import { resetLogTime } from './commands/log-time.ts'
 import { attemptMfa } from './commands/mfa-attempt.ts'
 import { beginMfa, proveMfa, removeMfa, resealMfa } from './commands/mfa.ts'
 import { refused } from './commands/outcome.ts'
@@ -120,6 +121,7 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
   [CommandKind.RESTORE_BEGIN]: beginRestore,
   [CommandKind.RESTORE_CHUNK]: stageRestore,
   [CommandKind.RESTORE_END]: endRestore,
+  [CommandKind.LOG_TIME_RESET]: resetLogTime,
   [CommandKind.INTEGRITY_START]: startIntegrityRun,
   [CommandKind.INTEGRITY_CLAIM]: claimIntegrityRun,
   [CommandKind.INTEGRITY_END]: endIntegrityRun,
@@ -147,7 +149,9 @@ type Performed = Pick<AppliedEntry, 'audit'> & { readonly outcome: Outcome }
 function perform(state: State, command: Command, place: Place): Performed {
   const touched: Touched[] = []
   const outcome = performUnaudited(state, command, place, touched)
-  const audit = auditOf(state, command, place, { outcome, touched })
+  // The command may have brought log time back.
+  const now = { index: place.index, logTimeMs: state.logTimeMs }
+  const audit = auditOf(state, command, now, { outcome, touched })
   if (audit !== null) state.remember(audit)
   return { outcome, audit }
 }
@@ -179,13 +183,14 @@ function performUnaudited(
 function performOnce(state: State, command: Command, request: RequestId, place: Place): Performed {
   const { caller, id } = request
   const bodyHash = hex(request.bodyHash)
-  const judgement = state.requests.judge(caller, id, bodyHash, place.logTimeMs)
+  const judgement = state.judgeRequest(caller, id, bodyHash)
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
   const { outcome } = performed
   // A refusal that passes is no answer for good: the caller may ask again under the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
-    const { index, logTimeMs: atMs } = place
+    const { index } = place
+    const { logTimeMs: atMs } = state
     state.rememberRequest(caller, id, { atMs, bodyHash, index, outcome })
   }
   return performed
@@ -221,7 +226,7 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
  */
 export function apply(state: State, entry: Entry): AppliedEntry {
   assert(entry.index === state.position.index + 1, 'entries are applied in order, without gaps')
-  const logTimeMs = Math.max(state.logTimeMs, entry.timeMs)
+  const logTimeMs = Math.max(state.logTimeMs, entry.timeMs - state.setbackMs)
   const place = { index: entry.index, logTimeMs }
   state.logTimeMs = logTimeMs
   state.forget()
@@ -236,7 +241,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
       settleAccess(state, {
-        ...place,
+        ...{ ...place, logTimeMs: state.logTimeMs },
         sessionId: '',
         routerId: '',
         authority: 'full',

@@ -197,7 +197,13 @@ export class RequestTable {
     return this.#records.bytes
   }
 
-  judge(caller: string, id: Uint8Array, bodyHash: string, logTimeMs: number): RequestJudgement {
+  /** @param now `floorMs`: what was made before it is expired unless it is remembered. */
+  judge(
+    caller: string,
+    id: Uint8Array,
+    bodyHash: string,
+    { logTimeMs, floorMs }: { readonly logTimeMs: number; readonly floorMs: number },
+  ): RequestJudgement {
     const known = this.#records.find(caller, id)
     if (known !== null) {
       return isOf(known, bodyHash)
@@ -214,7 +220,8 @@ export class RequestTable {
         detail: null,
       }
     }
-    if (timeMs < logTimeMs - requestWindowMs) return refusal('REQUEST_ID_EXPIRED')
+    const oldestMs = Math.max(logTimeMs - requestWindowMs, floorMs)
+    if (timeMs < oldestMs) return refusal('REQUEST_ID_EXPIRED')
     const isFull =
       this.#records.size >= requestsMax || this.#records.contentBytes >= requestsBytesMax
     const isGreedy = (this.#ofCallers.get(caller) ?? 0) >= this.#perCallerMax

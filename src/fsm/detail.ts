@@ -204,7 +204,8 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'fieldUnlessEmpty':
       return (record) => {
         const value = record[source.field] ?? null
-        return isObject(value) && Object.keys(value).length > 0 ? value : null
+        const isEmpty = isObject(value) ? Object.keys(value).length === 0 : value === ''
+        return isEmpty ? null : value
       }
     case 'anyFlag':
       return (record) =>

@@ -233,6 +233,10 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     return this.#state.position.index
   }
 
+  get setbackMs(): number {
+    return this.#state.setbackMs
+  }
+
   get logTimeMs(): number {
     return this.#state.logTimeMs
   }

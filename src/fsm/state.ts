@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
 import { isInScope } from '../entities/define.ts'
 import type { Entity } from '../entities/define.ts'
+import { logTimeResetId } from '../entities/log-time-reset.ts'
+import type { LogTimeReset } from '../entities/log-time-reset.ts'
 import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { Json } from '../lib/canonical-json.ts'
@@ -11,7 +13,7 @@ import { AccessIndex } from './access/access-index.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../ports/audit.ts'
 import { OriginWindows, RequestTable } from './dedupe.ts'
-import type { StoredOrigin, StoredRequest } from './dedupe.ts'
+import type { RequestJudgement, StoredOrigin, StoredRequest } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
 import type { ShapedRecord, Values } from './restore/record-blocks.ts'
@@ -188,6 +190,20 @@ export class State {
     return before
   }
 
+  /** How far log time is behind the stamps of the log. */
+  get setbackMs(): number {
+    return this.#lastReset()?.setbackMs ?? 0
+  }
+
+  #lastReset(): LogTimeReset | undefined {
+    return this.get<LogTimeReset>('logTimeReset', logTimeResetId)
+  }
+
+  judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestJudgement {
+    const floorMs = this.#lastReset()?.requestFloorMs ?? 0
+    return this.requests.judge(caller, id, bodyHash, { logTimeMs: this.logTimeMs, floorMs })
+  }
+
   rememberRequest(caller: string, id: Uint8Array, request: StoredRequest): void {
     const { key, value } = this.requests.remember(caller, id, request)
     this.#note(key, value)
@@ -199,11 +215,20 @@ export class State {
 
   /** What is too old by log time. */
   forget(): void {
-    this.requests.forget(this.logTimeMs, (key) => {
-      this.#note(key, null)
-    })
+    this.#forgetRequests(this.logTimeMs)
     this.audit.forget(this.logTimeMs)
     this.staged.forget(this.logTimeMs)
+  }
+
+  /** All of them, whose order by log time has ended. */
+  forgetRequests(): void {
+    this.#forgetRequests(Infinity)
+  }
+
+  #forgetRequests(logTimeMs: number): void {
+    this.requests.forget(logTimeMs, (key) => {
+      this.#note(key, null)
+    })
   }
 
   #note(key: string, value: string | null): void {

@@ -1,7 +1,8 @@
 import { CertificateError, parseCertificates } from './certificate.ts'
 import {
   certifyIdentity,
-  certifyRouter,
+  certifyRouterClient,
+  certifyRouterServer,
   certifySession,
   extendIdentity,
 } from './enrolled-certificate.ts'
@@ -11,6 +12,7 @@ import type {
   CertificateSigner,
 } from './enrolled-certificate.ts'
 import { readEnrollmentRequest } from './enrollment-request.ts'
+import type { RouterNaming } from './router-names.ts'
 
 /** What somebody is to be certified for; requests and certificates are PEM texts. */
 export type CertificateOrder =
@@ -33,6 +35,7 @@ export type CertificateOrder =
       readonly routerId: string
       readonly clientRequestPem: string
       readonly serverRequestPem: string
+      readonly naming: RouterNaming
     }
 
 export interface IssuingSettings {
@@ -69,16 +72,17 @@ export function issueCertificates(
     case 'session':
       return [certifySession(enroll(order.requestPem, sessionCertificateMs), order)]
     case 'router': {
+      const { routerId, naming } = order
       const server = ofServer(() =>
-        certifyRouter(enroll(order.serverRequestPem), order.routerId, 'server'),
+        certifyRouterServer(enroll(order.serverRequestPem), routerId, naming),
       )
-      return [certifyRouter(enroll(order.clientRequestPem), order.routerId, 'client'), server]
+      return [certifyRouterClient(enroll(order.clientRequestPem), routerId), server]
     }
   }
 }
 
 /** Two requests come together: a fault of the server's says that it is. */
-function ofServer(certify: () => EnrolledCertificate): EnrolledCertificate {
+function ofServer<C>(certify: () => C): C {
   try {
     return certify()
   } catch (error) {

@@ -8,7 +8,7 @@ import type { CertificateContents } from './asn1/certificate-contents.ts'
 import { textsOf } from './asn1/distinguished-name.ts'
 import { basicConstraintsOf } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
-import { controllerIdOf, parseSpiffeId } from './spiffe.ts'
+import { controllerIdOf, parseSpiffeId, routerIdOf } from './spiffe.ts'
 import type { SpiffeId } from './spiffe.ts'
 
 /**
@@ -206,6 +206,32 @@ export function leafControllerId(leaf: Certificate, trustDomain: string): string
     )
   }
   return id
+}
+
+/**
+ * The router that a leaf belongs to: by its SPIFFE id, which its authority decides; by its common
+ * name where it has none, as certificates of other programs of this family have. Null when it is
+ * that of something else.
+ */
+export function leafRouterId(leaf: Certificate): string | null {
+  const named = leaf.uris.filter((uri) => /^spiffe:/i.test(uri))
+  if (named.length === 0) return leaf.commonName
+  const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
+  return id === null ? null : routerIdOf(id)
+}
+
+/**
+ * Why a server that a client has verified by name is no controller all the same: its certificate
+ * says that it is something else of the network. One without a SPIFFE id may be of another
+ * authority, which an operator has chosen for the console. A clause that completes "it …"; null:
+ * nothing speaks against it.
+ */
+export function faultOfController({ uris }: Certificate): string | null {
+  const named = uris.filter((uri) => /^spiffe:/i.test(uri))
+  if (named.length === 0) return null
+  const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
+  if (id !== null && controllerIdOf(id, id.trustDomain) !== null) return null
+  return `presented a certificate of ${JSON.stringify(named.join(' ').slice(0, 256))}, which is not a controller; nothing was sent`
 }
 
 /** @throws {CertificateError} `expired` or `not-yet-valid`. */

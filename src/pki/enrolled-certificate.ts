@@ -15,8 +15,9 @@ import { CertificateError, isoTime, parseCertificates, parsePrivateKey } from '.
 import type { Certificate } from './certificate.ts'
 import type { EnrollmentRequest } from './enrollment-request.ts'
 import { pemText } from './pem.ts'
-import { checkRouterNames } from './router-names.ts'
-import { identitySpiffeId, parseSpiffeId, sessionSpiffeId } from './spiffe.ts'
+import { grantedNames, hostKeysOf } from './router-names.ts'
+import type { RouterNaming } from './router-names.ts'
+import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from './spiffe.ts'
 
 /** The clocks of those who verify a certificate may be behind ours by so much. */
 export const ENROLLED_BACKDATE_MS = 60 * 1000
@@ -44,6 +45,8 @@ export interface EnrolledCertificate {
   readonly publicKeyPrint: string
   /** As RFC 4514 prints it. */
   readonly subject: string
+  /** Hosts that it names, each in one spelling. */
+  readonly hosts: readonly string[]
   /** UTC ms. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -179,29 +182,49 @@ export function certifySession(
 }
 
 /**
- * For a router, as client or as server: subject and names of its request, which must name no other
- * part of the network.
+ * For a router as client: its id, whatever names its request has beside it. Hosts are names of
+ * servers, so it has none.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
-export function certifyRouter(
+export function certifyRouterClient(
   enrollment: EnrolledSubject,
   routerId: string,
-  use: 'client' | 'server',
 ): EnrolledCertificate {
-  const { request, trustDomain } = enrollment
-  if (use === 'client' && request.commonName !== routerId) {
+  const { request } = enrollment
+  if (request.commonName !== routerId) {
     throw new CertificateError(
       'wrong-identity',
       `the common name of the client request must be the id of the router, ${JSON.stringify(routerId)}`,
     )
   }
-  checkRouterNames(request.names, trustDomain, routerId)
-  const { dnsNames, ipAddresses, emails, uris } = request.names
   return certify(enrollment, {
     subject: request.subject.der,
-    names: { ...noNames, dnsNames, ipAddresses, emails, uris },
-    purpose: use === 'client' ? purposeOids.clientAuth : purposeOids.serverAuth,
+    names: { ...noNames, uris: [routerUri(enrollment, routerId)] },
+    purpose: purposeOids.clientAuth,
   })
+}
+
+/**
+ * For a router as server: its id as common name, whatever its request says, and the hosts that it
+ * may be named.
+ * @throws {CertificateError} `wrong-identity`, `expired`.
+ */
+export function certifyRouterServer(
+  enrollment: EnrolledSubject,
+  routerId: string,
+  naming: RouterNaming,
+): EnrolledCertificate {
+  const { request } = enrollment
+  const own = routerUri(enrollment, routerId)
+  return certify(enrollment, {
+    subject: request.commonName === routerId ? request.subject.der : encodeCommonName(routerId),
+    names: grantedNames(request.names, naming, own),
+    purpose: purposeOids.serverAuth,
+  })
+}
+
+function routerUri({ trustDomain }: EnrolledSubject, routerId: string): string {
+  return checkedSpiffeId(routerSpiffeId(trustDomain, routerId), 2)
 }
 
 function identityUri({ trustDomain }: EnrolledSubject, identityId: string): string {
@@ -267,6 +290,7 @@ function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertifi
     fingerprint: hash('sha1', der, 'hex'),
     publicKeyPrint: hash('sha256', request.publicKeySpki, 'hex'),
     subject: formatName(readName(onlyValue(profile.subject, derTag.sequence))),
+    hosts: hostKeysOf(profile.names),
     notBeforeMs,
     notAfterMs,
   }

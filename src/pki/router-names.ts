@@ -1,6 +1,8 @@
+import { isIP } from 'node:net'
+
+import { noNames, formatIp } from './asn1/alternative-names.ts'
 import type { AlternativeNames } from './asn1/alternative-names.ts'
-import { CertificateError } from './certificate.ts'
-import { parseSpiffeId, routerSpiffeId } from './spiffe.ts'
+import { CertificateError, parseCertificates } from './certificate.ts'
 
 const DNS_NAME = /^(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?$/
 const DNS_CHARACTERS_MAX = 253
@@ -10,16 +12,115 @@ const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 
 /**
- * The alternative names that a router asks for are copied into its certificates, so none may speak
- * for another part of the network: under its own trust domain a router has its own SPIFFE id or
- * none.
+ * The hosts that the server certificate of a router may name. A host is a DNS name or an address,
+ * in any spelling.
+ */
+export interface RouterNaming {
+  /**
+   * `enrollment`: a person waits for the answer, so what may not be is refused with its name.
+   * `extension`: a program renews, so it is left out, and the router goes on by the rest.
+   */
+  readonly at: 'enrollment' | 'extension'
+  /**
+   * What an administrator has allowed, whatever else it names. When it is not empty, it and the
+   * names of the loopback are all that there is.
+   */
+  readonly allowed: readonly string[]
+  /** Hosts of controllers. */
+  readonly reserved: readonly string[]
+  /** Hosts of other routers, left out of the certificate. */
+  readonly withheld: readonly string[]
+  /** PEM of the server certificate in force, which an extension does not go beyond. */
+  readonly currentPem: string | null
+}
+
+/** One spelling a host: names in lower case without a dot at the end, addresses as RFC 5952. */
+export function hostKey(host: string): string {
+  const name = host
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
+  if (isIP(name) !== 6) return name
+  // As URLs write them, but for IPv4 addresses in IPv6 ones, which lead to the same host.
+  const written = new URL(`http://[${name}]/`).hostname.slice(1, -1)
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(written)
+  if (mapped === null) return written
+  const [high, low] = [mapped[1], mapped[2]].map((group) => Number.parseInt(group ?? '', 16))
+  return [(high ?? 0) >> 8, (high ?? 0) & 255, (low ?? 0) >> 8, (low ?? 0) & 255].join('.')
+}
+
+const LOOPBACK_NAME = /^(?:.+\.)?localhost$|^localhost\.localdomain$|^ip6-(?:localhost|loopback)$/
+
+/**
+ * Names that lead every host to itself: no router is reached under them from elsewhere, and no
+ * controller either.
+ */
+export function isLoopback(host: string): boolean {
+  const key = hostKey(host)
+  return LOOPBACK_NAME.test(key) || (isIP(key) === 4 && key.startsWith('127.')) || key === '::1'
+}
+
+/** The hosts among names, each in one spelling. */
+export function hostKeysOf({ dnsNames, ipAddresses }: AlternativeNames): string[] {
+  return [...new Set([...dnsNames, ...ipAddresses.map(formatIp)].map(hostKey))]
+}
+
+/**
+ * What of the names that a router asks for its server certificate has. It has its SPIFFE id in any
+ * case, so that it passes for no controller where that is looked at.
+ * @param own the SPIFFE id of the router.
  * @throws {CertificateError} `wrong-identity`, with the name.
  */
-export function checkRouterNames(
+export function grantedNames(
   names: AlternativeNames,
-  trustDomain: string,
-  routerId: string,
-): void {
+  naming: RouterNaming,
+  own: string,
+): AlternativeNames {
+  checkForms(names)
+  const others = names.uris.filter((uri) => uri !== own)
+  for (const uri of others) {
+    if (/^spiffe:/i.test(uri)) refuse(uri, 'is a SPIFFE id, and not that of the router')
+  }
+  const { at, currentPem } = naming
+  const current = currentPem === null ? noNames : parseCertificates(currentPem)[0].names
+  const judge = hostJudge(naming, new Set(hostKeysOf(current)))
+  const isNew = at === 'enrollment'
+  return {
+    ...noNames,
+    dnsNames: names.dnsNames.filter(judge),
+    ipAddresses: names.ipAddresses.filter((address) => judge(formatIp(address))),
+    emails: names.emails.filter((one) => isNew || current.emails.includes(one)),
+    uris: [own, ...others.filter((one) => isNew || current.uris.includes(one))],
+  }
+}
+
+/** @returns whether a host stays. */
+function hostJudge(
+  { at, allowed, reserved, withheld }: RouterNaming,
+  current: ReadonlySet<string>,
+): (host: string) => boolean {
+  const keys = (hosts: readonly string[]): ReadonlySet<string> => new Set(hosts.map(hostKey))
+  const sets = { allowed: keys(allowed), reserved: keys(reserved), withheld: keys(withheld) }
+  const faultOf = (host: string, key: string): string | null => {
+    if (host.startsWith('*.')) return 'is a wildcard, which covers names of others'
+    if (sets.reserved.has(key)) return 'is that of a controller'
+    return sets.allowed.size === 0 ? null : 'is not among those that the router is allowed'
+  }
+  return (host) => {
+    const key = hostKey(host)
+    const isLocal = isLoopback(host)
+    if (sets.allowed.has(key)) return true
+    const fault = isLocal ? null : faultOf(host, key)
+    if (at === 'extension') return fault === null && (current.has(key) || isLocal)
+    if (fault === null) return isLocal || !sets.withheld.has(key)
+    return refuse(host, `${fault}; ${REMEDY}`)
+  }
+}
+
+const REMEDY =
+  'take it out of csr.sans, or have an administrator add it to allowedNames of the router'
+
+function checkForms(names: AlternativeNames): void {
   for (const name of names.dnsNames) {
     if (name.length > DNS_CHARACTERS_MAX || !DNS_NAME.test(name)) refuse(name, 'is not a DNS name')
   }
@@ -29,15 +130,6 @@ export function checkRouterNames(
   }
   for (const name of names.uris) {
     if (name.length > URI_CHARACTERS_MAX || !URI.test(name)) refuse(name, 'is not a URI')
-    if (/^spiffe:/i.test(name)) checkSpiffeId(name, trustDomain, routerId)
-  }
-}
-
-function checkSpiffeId(name: string, trustDomain: string, routerId: string): void {
-  const id = parseSpiffeId(name)
-  if (id === null) refuse(name, 'is no valid SPIFFE id')
-  if (id.trustDomain === trustDomain && name !== routerSpiffeId(trustDomain, routerId)) {
-    refuse(name, 'is a SPIFFE id of this network and not that of the router')
   }
 }
 

@@ -52,6 +52,16 @@ export function routerSpiffeId(trustDomain: string, routerId: string): string {
 }
 
 /**
+ * @returns the id of a router, in whichever trust domain, or null when the path names something
+ * else.
+ */
+export function routerIdOf({ path }: SpiffeId): string | null {
+  const prefix = '/router/'
+  const id = path.slice(prefix.length)
+  return path.startsWith(prefix) && !id.includes('/') ? id : null
+}
+
+/**
  * @returns the controller's id, or null when this is another trust domain, or another kind of path.
  */
 export function controllerIdOf(spiffeId: SpiffeId, trustDomain: string): string | null {

@@ -67,6 +67,15 @@ export const alarmTable = {
     meaning: 'the clock of a member was more than 2 s off for 5 s, seen from here',
     remedy: 'set the clocks by NTP; sessions and certificates are judged by them',
   }),
+  LOG_TIME_AHEAD: row<{ readonly aheadMs: number }>({
+    severity: 'warning',
+    text: ({ aheadMs }) =>
+      `log time is ${Math.floor(aheadMs / 1000)} s ahead of the clocks of a majority; check that those are right, then run flotilla cluster reset-log-time`,
+    meaning:
+      'log time is more than 10 s ahead of the clocks of a majority, which ran ahead for a while: until they have caught up, enrollments and request ids expire early, and what pauses lasts twice as long',
+    remedy:
+      'check the clocks (NTP), then `flotilla cluster reset-log-time` on the host of any controller ([drill](#log-time-after-wrong-clocks))',
+  }),
   LOW_SPACE: row<{ readonly freeBytes: number }>({
     severity: 'warning',
     text: ({ freeBytes }) => {

@@ -9,6 +9,8 @@ export interface IssuedCertificate {
   readonly publicKeyPrint: string
   /** As RFC 4514 prints it. */
   readonly subject: string
+  /** Hosts that it names, each in one spelling. */
+  readonly hosts: readonly string[]
   /** UTC ms. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -38,6 +40,32 @@ export interface RouterOrder {
   /** Its common name must be the id of the router. */
   readonly clientRequestPem: string
   readonly serverRequestPem: string
+  readonly naming: RouterHostRules
+}
+
+/** The hosts that the server certificate of a router may name, each in any spelling. */
+export interface RouterHostRules {
+  /**
+   * `enrollment`: a person waits for the answer, so what may not be is refused with its name.
+   * `extension`: a program renews, so it is left out, and the router goes on by the rest.
+   */
+  readonly at: 'enrollment' | 'extension'
+  /**
+   * What an administrator has allowed, whatever else it names. When it is not empty, it and the
+   * names of the loopback are all that there is.
+   */
+  readonly allowed: readonly string[]
+  /** Hosts of controllers. */
+  readonly reserved: readonly string[]
+  /** Hosts of other routers, left out of the certificate. */
+  readonly withheld: readonly string[]
+  /** PEM of the server certificate in force, which an extension does not go beyond. */
+  readonly currentPem: string | null
+}
+
+export interface RouterCertificatePair {
+  readonly client: IssuedCertificate
+  readonly server: IssuedCertificate
 }
 
 /**
@@ -54,9 +82,32 @@ export interface CertificateIssuer {
   identity(order: IdentityOrder, caller: string): Promise<IssuedCertificate>
   extend(order: ExtensionOrder, caller: string): Promise<IssuedCertificate>
   session(order: SessionOrder, caller: string): Promise<IssuedCertificate>
-  router(
-    order: RouterOrder,
-    caller: string,
-  ): Promise<{ readonly client: IssuedCertificate; readonly serverPem: string }>
+  router(order: RouterOrder, caller: string): Promise<RouterCertificatePair>
   close(): Promise<void>
+}
+
+export interface RouterRequestPair {
+  /** PEM of PKCS #10 requests. */
+  readonly client: string
+  readonly server: string
+}
+
+/**
+ * Certificates of routers, by what their records and the cluster say that they may be named.
+ *
+ * Each method throws a {Problem}: those of `CertificateIssuer`, and NOT_FOUND for a router without
+ * a record.
+ */
+export interface RouterCertifier {
+  enroll(
+    routerId: string,
+    requests: RouterRequestPair,
+    caller: string,
+  ): Promise<RouterCertificatePair>
+  /** It names nothing that the certificate in force does not name, or an administrator allowed. */
+  extend(
+    routerId: string,
+    requests: RouterRequestPair,
+    caller: string,
+  ): Promise<RouterCertificatePair>
 }

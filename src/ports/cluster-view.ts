@@ -81,6 +81,11 @@ export interface ClusterView {
   /** Sorted by id. */
   members(): readonly MemberView[]
   leaderId(): NodeId | null
+  /**
+   * The latest time that the clocks of a majority have reached, seen from here, UTC ms; null while
+   * too few of them are known.
+   */
+  quorumClockMs(): number | null
   /** Since this controller last heard from a leader (0 when it leads). */
   leaderContactMs(): number
   /**

@@ -54,6 +54,10 @@ export interface Machine {
    */
   readonly isBehind: boolean
   digests(): Digests
+  /** Log time as of what is applied, UTC ms. */
+  readonly logTimeMs: number
+  /** How far it is behind the stamps of the log, since it was brought back. */
+  readonly setbackMs: number
   /** The feature level in force: a command that needs a higher one is not proposed. */
   readonly featureLevel: number
   /** Resolves once `index` is applied; false when `timeoutMs` passed first. */

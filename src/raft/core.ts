@@ -40,6 +40,8 @@ export interface CoreStart {
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
+  /** How far log time is behind the stamps there; 0 when absent. */
+  readonly appliedSetbackMs?: number
 }
 
 export interface PeerStatus {
@@ -125,6 +127,7 @@ export class Core {
       commit: Math.max(applied.index, Math.min(found.commit, log.lastIndex)),
       applied: applied.index,
       timeFloorMs: start.appliedTimeMs,
+      setbackMs: start.appliedSetbackMs ?? 0,
       boot: found.boot,
       owed: found.owed,
     })
@@ -158,7 +161,7 @@ export class Core {
       case 'persisted':
         return onPersisted(state, input.token)
       case 'applied':
-        return onApplied(state, input.index, input.timeMs)
+        return onApplied(state, input)
       case 'compact':
         return compact(state, input.position)
       case 'snapshotSent':
@@ -261,6 +264,7 @@ export class Core {
 }
 
 function tick(state: RaftState, nowMs: number): void {
+  state.logTime.pass(nowMs)
   state.nowMs = nowMs
   state.ticks += 1
   if (state.role === 'leader') tickLeader(state)
@@ -288,10 +292,14 @@ function isOnDiskWhole({ durability, log }: RaftState): boolean {
   return isTermDurable && durability.durableIndex >= log.base.index
 }
 
-function onApplied(state: RaftState, index: Index, timeMs: number): void {
+function onApplied(
+  state: RaftState,
+  { index, timeMs, setbackMs = 0 }: Extract<Input, { readonly type: 'applied' }>,
+): void {
   assert(index <= state.emitted, `entry ${index} was not handed to apply`)
   state.applied = Math.max(state.applied, index)
   state.timeFloorMs = Math.max(state.timeFloorMs, timeMs)
+  state.setbackMs = Math.max(state.setbackMs, setbackMs)
 }
 
 function compact(state: RaftState, position: Position): void {

@@ -44,10 +44,16 @@ export type Input =
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
-   * Apply has reached `index`, at log time `timeMs`; opens the window for further committed
-   * entries.
+   * Apply has reached `index`, whose stamp is `timeMs`; opens the window for further committed
+   * entries. `setbackMs`: log time is so much behind the stamps, as it was brought back; 0 when
+   * absent.
    */
-  | { readonly type: 'applied'; readonly index: number; readonly timeMs: number }
+  | {
+      readonly type: 'applied'
+      readonly index: number
+      readonly timeMs: number
+      readonly setbackMs?: number
+    }
   /** The state through `position` is durable outside the log, which may forget it. */
   | { readonly type: 'compact'; readonly position: Position }
   | { readonly type: 'snapshotSent'; readonly to: NodeId }

@@ -5,14 +5,16 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Log time for the next entries: never behind the last stamp, never far ahead of a quorum's clocks.
- * UTC ms.
+ * Stamp of the next entries: never behind the last one, never far ahead of a quorum's clocks. UTC
+ * ms, by which log time is judged; since that was brought back, stamps are ahead of the clocks by
+ * as much.
  */
 export function nextStampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
   const quorumMs = state.logTime.quorumMs(state.configuration, state.id, state.nowMs)
   if (quorumMs === null) return lastMs
-  return Math.max(lastMs, Math.min(state.nowMs, quorumMs + state.options.clockSkewMaxMs))
+  const clockMs = Math.min(state.nowMs, quorumMs + state.options.clockSkewMaxMs) + state.setbackMs
+  return state.logTime.advance(lastMs, clockMs)
 }
 
 /** A leader only ever appends (paper 5.3, leader append-only). */

@@ -1,6 +1,11 @@
 import { quorumValue } from './quorum.ts'
 import type { Configuration, NodeId } from './types.ts'
 
+/** Ahead of the clocks by more, it is no skew any more. */
+const SLEW_OVER_MS = 10_000
+/** A tick that took longer says that the clock was set, or that the machine slept. */
+const TICK_MS_MAX = 1_000
+
 /**
  * The leader's judgement of what time it is. Log time expires sessions on every controller, so one
  * leader with a wrong clock must not move it: it never passes the clock that a quorum has reached
@@ -13,8 +18,36 @@ export class LogTime {
    */
   #offsetsMs = new Map<NodeId, number>()
 
+  /** By the clock of this node, without its jumps. */
+  #elapsedMs = 0
+  #tickedAtMs = 0
+  /** `#elapsedMs` when the last stamp that was ahead of the clocks was given. */
+  #slewedAtMs = 0
+
   clear(): void {
     this.#offsetsMs.clear()
+    this.#slewedAtMs = this.#elapsedMs
+  }
+
+  /** At each tick. */
+  pass(nowMs: number): void {
+    this.#elapsedMs += Math.min(Math.max(0, nowMs - this.#tickedAtMs), TICK_MS_MAX)
+    this.#tickedAtMs = nowMs
+  }
+
+  /**
+   * The next stamp by the last one and by what the clocks say. Log time that is far ahead, as a
+   * majority's clocks were wrong, goes on at half their pace. If it stood still until they have
+   * caught up, what ends after some seconds would not end for as long.
+   */
+  advance(lastMs: number, clockMs: number): number {
+    if (lastMs - clockMs <= SLEW_OVER_MS) {
+      this.#slewedAtMs = this.#elapsedMs
+      return Math.max(lastMs, clockMs)
+    }
+    const passedMs = Math.floor((this.#elapsedMs - this.#slewedAtMs) / 2)
+    this.#slewedAtMs += passedMs * 2
+    return lastMs + passedMs
   }
 
   observe(id: NodeId, clockMs: number, nowMs: number): void {

@@ -177,9 +177,9 @@ export class RaftNode {
     })
   }
 
-  /** Apply has reached `index`; `timeMs`: log time of that entry. */
-  applied(index: Index, timeMs: number): void {
-    this.#submit({ type: 'applied', index, timeMs })
+  /** As the input `applied`. */
+  applied(index: Index, timeMs: number, setbackMs = 0): void {
+    this.#submit({ type: 'applied', index, timeMs, setbackMs })
   }
 
   /** The state through `position` is durable outside the log. */

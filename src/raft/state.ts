@@ -50,6 +50,7 @@ export interface StateStart {
   readonly commit: Index
   readonly applied: Index
   readonly timeFloorMs: number
+  readonly setbackMs: number
   readonly boot: number
   readonly owed: Position | null
 }
@@ -93,6 +94,8 @@ export class RaftState {
   applied: Index
   /** Stamps never fall below it: log time of the state, which may lie before the kept log. */
   timeFloorMs: number
+  /** Stamps are so much ahead of the clocks, since log time was brought back; never falls. */
+  setbackMs: number
 
   ticks = 0
   nowMs = 0
@@ -143,6 +146,7 @@ export class RaftState {
     this.emitted = start.applied
     this.applied = start.applied
     this.timeFloorMs = start.timeFloorMs
+    this.setbackMs = start.setbackMs
     this.boot = start.boot
     this.owed = start.owed
   }

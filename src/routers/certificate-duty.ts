@@ -15,7 +15,7 @@ import {
 import type { ChannelMessage } from '../channel/frame.ts'
 import { Problem } from '../lib/problems.ts'
 import { enrollmentActor } from '../ports/actor.ts'
-import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
+import type { RouterCertifier } from '../ports/certificate-issuer.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RouterConnection } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
@@ -23,7 +23,7 @@ import { routerMessage } from './messages.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 export interface CertificateDutyParts {
-  readonly issuer: Pick<CertificateIssuer, 'router'>
+  readonly certifier: Pick<RouterCertifier, 'extend'>
   readonly proposer: Proposer
   /** What everything of the network is verified against, PEM. */
   readonly anchorsPem: () => string
@@ -52,19 +52,23 @@ export function certificateDuty(parts: CertificateDutyParts): RouterDuty {
 }
 
 async function extend(
-  { issuer, proposer, anchorsPem }: CertificateDutyParts,
+  { certifier, proposer, anchorsPem }: CertificateDutyParts,
   connection: RouterConnection,
   { body }: ChannelMessage,
 ): Promise<void> {
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
-  const order = { clientRequestPem: clientCertCsr, serverRequestPem: serverCertCsr }
-  const { client, serverPem } = await issuer.router({ ...order, routerId: router.id }, router.id)
+  const requests = { client: clientCertCsr, server: serverCertCsr }
+  const { client, server } = await certifier.extend(router.id, requests, router.id)
   const { chainPem: pem, fingerprint, publicKeyPrint } = client
+  const { chainPem: serverPem, hosts: serverNames } = server
   const message = create(RouterExtendSchema, {
     routerId: router.id,
     fingerprint: fingerprintOf(router.certPem),
-    certificates: { client: { pem, fingerprint, publicKeyPrint }, serverPem },
+    certificates: {
+      client: { pem, fingerprint, publicKeyPrint },
+      ...{ serverPem, serverNames: [...serverNames] },
+    },
   })
   await write(proposer, router.id, {
     kind: requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND,

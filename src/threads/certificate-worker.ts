@@ -10,6 +10,7 @@ import type {
   ExtensionOrder,
   IdentityOrder,
   IssuedCertificate,
+  RouterCertificatePair,
   RouterOrder,
   SessionOrder,
 } from '../ports/certificate-issuer.ts'
@@ -95,12 +96,9 @@ export class CertificateWorker implements CertificateIssuer {
     return (await this.#issue({ kind: 'session', ...order }, caller))[0]
   }
 
-  async router(
-    order: RouterOrder,
-    caller: string,
-  ): Promise<{ readonly client: IssuedCertificate; readonly serverPem: string }> {
+  async router(order: RouterOrder, caller: string): Promise<RouterCertificatePair> {
     const [client, server] = await this.#issue({ kind: 'router', ...order }, caller)
-    return { client, serverPem: present(server, 'a router has two certificates').chainPem }
+    return { client, server: present(server, 'a router has two certificates') }
   }
 
   async close(): Promise<void> {

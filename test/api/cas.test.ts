@@ -7,6 +7,7 @@ import { clientCertificate, newCa } from '../support/authorities.ts'
 import { CallerOf, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { makeAuthority, newRsaKey } from '../pki/support/fixtures.ts'
 
 const { controller, root } = await controllerForFile()
 
@@ -60,6 +61,20 @@ describe('CA states', () => {
     const refused = await root.call('POST', `${management}/authenticators`, credential)
     expect(refused.status).toBe(400)
     expect(refused.body.error?.cause?.['field']).toBe('certPem')
+  })
+
+  test('none, create with a key that nothing is verified by: refused with the field', async () => {
+    const weak = makeAuthority('bits 1024', { keys: newRsaKey(1024) })
+    const reply = await root.call('POST', cas, body(weak.certificate.pem))
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause).toMatchObject({
+      field: 'certPem',
+      reason: expect.stringMatching(
+        /RSA of 2,048 to 8,192 bits.*; this one is RSA of 1024 bits/,
+      ) as string,
+    })
+    const strong = makeAuthority('bits 2048', { keys: newRsaKey(2048) })
+    idOf(await root.call('POST', cas, body(strong.certificate.pem)))
   })
 
   test('unverified, verify with a PEM certificate signed by the CA whose common name equals `verificationToken`: verified', async () => {

@@ -4,6 +4,7 @@ import { newCa } from '../support/authorities.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import type { Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
+import { makeAuthority, newRsaKey } from '../pki/support/fixtures.ts'
 
 const { controller, root } = await controllerForFile()
 
@@ -56,10 +57,17 @@ describe('an external JWT signer', () => {
       kid: '',
       certPem: null,
       jwksEndpoint,
-      fingerprint: '',
+      fingerprint: null,
       notBefore: null,
       notAfter: null,
     })
+  })
+
+  test('has no certificate with a key that no token is verified by', async () => {
+    const { certificate: weak } = makeAuthority('bits 1024', { keys: newRsaKey(1024) })
+    const reply = await create({ certPem: weak.pem })
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.cause?.['field']).toBe('certPem')
   })
 
   test('has exactly one of certPem and jwksEndpoint', async () => {
@@ -78,7 +86,7 @@ describe('an external JWT signer', () => {
     expect((await root.call('PATCH', `${signers}/${id}`, back)).status).toBe(200)
     expect(await shown(id)).toMatchObject({
       certPem: null,
-      fingerprint: '',
+      fingerprint: null,
       kid: '',
       commonName: '',
     })
@@ -104,7 +112,7 @@ describe('an external JWT signer', () => {
     expect(reply.status, reply.text).toBe(200)
     expect(await shown(id)).toMatchObject({
       certPem: null,
-      fingerprint: '',
+      fingerprint: null,
       scopes: [],
       clientId: '',
       notAfter: null,

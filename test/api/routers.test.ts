@@ -84,6 +84,8 @@ describe('a new edge router', () => {
       noTraversal: false,
       disabled: false,
       configs: [],
+      allowedNames: [],
+      certificateNames: [],
       interfaces: [],
       isVerified: false,
       isOnline: false,

@@ -1,4 +1,4 @@
-import { createHmac, generateKeyPairSync } from 'node:crypto'
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { client, management } from '../api/support/caller.ts'
 import type { Reply } from '../api/support/caller.ts'
@@ -125,6 +125,24 @@ test('a token that never ends', async () => {
   for (const exp of [undefined, null, '9999999999', 'never']) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { exp } })))
   }
+})
+
+test('a token whose end is a number that is no date', async () => {
+  const header = { alg: 'RS256', kid: rsa.kid }
+  const signed = (input: string): string =>
+    sign('sha256', Buffer.from(input), rsa.privateKey).toString('base64url')
+  const claimsOf = async (exp: string): Promise<string> => {
+    const [, body = ''] = (
+      await provider.token('admin-id', { claims: { exp: 4_000_000_000 } })
+    ).split('.')
+    const claims = Buffer.from(body, 'base64url').toString('utf8').replace('4000000000', exp)
+    const input = `${encoded({ typ: 'JWT', ...header })}.${Buffer.from(claims).toString('base64url')}`
+    return `${input}.${signed(input)}`
+  }
+  for (const exp of ['1e400', '1e300', '253402300800']) {
+    expectRefused(await logIn(await claimsOf(exp)))
+  }
+  expect((await logIn(await claimsOf('4000000000'))).status).toBe(200)
 })
 
 test('a second signer by the same issuer, with keys of the attacker', async () => {

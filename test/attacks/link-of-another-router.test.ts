@@ -5,7 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PeerState, PeerStateChangesSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
-import { eventually, TestNetwork } from '../router/support.ts'
+import { routerSpiffeId } from '../../src/pki/spiffe.ts'
+import { eventually, TestNetwork, trustDomain } from '../router/support.ts'
 import type { ScriptedController } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -33,10 +34,10 @@ async function start(): Promise<void> {
 }
 
 /** A dial by the certificate of `holder` that says it is of router2; true: it is a link now. */
-async function isLinked(holder: string): Promise<boolean> {
+async function isLinked(holder: string, uris: readonly string[] = []): Promise<boolean> {
   const before = { refused: network.logged('link refused').length }
   const made = network.logged('link established').length
-  const { certificatePem: cert, privateKeyPem: key } = await network.leaf(holder, [], [])
+  const { certificatePem: cert, privateKeyPem: key } = await network.leaf(holder, uris, [])
   const socket = connect({
     ...{ host: '127.0.0.1', port, cert, key, ca: network.root.certificatePem },
     ALPNProtocols: ['ziti-link'],
@@ -58,6 +59,13 @@ async function isLinked(holder: string): Promise<boolean> {
 test('the certificate of one router opens no link as another', async () => {
   await start()
   expect(await isLinked('router3')).toBe(false)
+})
+
+test('nor does one that only calls itself by the name of another', async () => {
+  await start()
+  expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router3')])).toBe(false)
+  expect(await isLinked('router2', ['spiffe://test.internal/controller/router2'])).toBe(false)
+  expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router2')])).toBe(true)
 })
 
 test('a certificate that controllers do not know any more opens no link', async () => {

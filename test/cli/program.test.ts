@@ -165,6 +165,7 @@ function viewOf(members: readonly MemberView[]): ClusterView {
     members: () => members,
     leaderId: () => members.find(({ leader }) => leader)?.id ?? null,
     leaderContactMs: () => 0,
+    quorumClockMs: () => null,
     readIndex: () => Promise.resolve(9),
   }
 }

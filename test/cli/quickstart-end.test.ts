@@ -23,6 +23,7 @@ const cluster: ClusterView = {
   members: () => members.map(memberNamed),
   leaderId: () => null,
   leaderContactMs: () => 0,
+  quorumClockMs: () => null,
   readIndex: () => Promise.resolve(0),
 }
 

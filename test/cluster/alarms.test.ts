@@ -73,6 +73,9 @@ function stage() {
   return { clock, log, alarms, watch: new AlarmWatch(alarms, clock) }
 }
 
+/** Nothing is known of the disk, and log time is behind any clock. */
+const calm = { freeBytes: null, logTimeMs: 0 } as const
+
 const codes = (alarms: Alarms): string[] => alarms.list().map(({ code }) => code)
 
 test('an alarm is logged once, keeps the time it began at, and its end is logged', () => {
@@ -110,10 +113,11 @@ test('a disk that is full to about its limit raises one alarm, which is over whe
   const { alarms, log, watch } = stage()
   const one = configurationOf(['a'])
   for (let n = 0; n < 20; n += 1) {
-    watch.look(one, [view('a')], LOW_SPACE_BYTES + (n % 2 === 0 ? -1 : 1))
+    const freeBytes = LOW_SPACE_BYTES + (n % 2 === 0 ? -1 : 1)
+    watch.look(one, [view('a')], { ...calm, freeBytes })
   }
   expect(codes(alarms)).toEqual(['LOW_SPACE'])
-  watch.look(one, [view('a')], 2 * LOW_SPACE_BYTES)
+  watch.look(one, [view('a')], { ...calm, freeBytes: 2 * LOW_SPACE_BYTES })
   expect(codes(alarms)).toEqual([])
   expect(log.lines).toHaveLength(2)
 })
@@ -225,22 +229,22 @@ test('while a change is joint, the half that bears less counts', () => {
 test('a clock that is off for five seconds raises an alarm, a late message none', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a', 'b'])
-  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  watch.look(one, [view('a'), skewed('b', -2500)], calm)
   clock.ms += 4000
-  watch.look(one, [view('a'), skewed('b', 10)], null)
+  watch.look(one, [view('a'), skewed('b', 10)], calm)
   clock.ms += 4000
-  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  watch.look(one, [view('a'), skewed('b', -2500)], calm)
   clock.ms += 4900
-  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  watch.look(one, [view('a'), skewed('b', -2500)], calm)
   expect(codes(alarms)).toEqual([])
   clock.ms += 100
-  watch.look(one, [view('a'), skewed('b', -2500)], null)
+  watch.look(one, [view('a'), skewed('b', -2500)], calm)
   expect(alarms.list()[0]?.text).toBe(
     'the clock of b is 2.5 s behind this one; synchronize both by NTP',
   )
-  watch.look(one, [view('a'), skewed('b', 1000)], null)
+  watch.look(one, [view('a'), skewed('b', 1000)], calm)
   clock.ms += 30_000
-  watch.look(one, [view('a'), skewed('b', 1000)], null)
+  watch.look(one, [view('a'), skewed('b', 1000)], calm)
   expect(codes(alarms)).toEqual([])
 })
 
@@ -249,7 +253,7 @@ test('a clock that is about two seconds off raises one alarm, which ends once it
   const two = configurationOf(['a', 'b'])
   const lookFor = (ms: number, offsetMs: number): void => {
     for (const endMs = clock.ms + ms; clock.ms < endMs; clock.ms += 1000) {
-      watch.look(two, [view('a'), skewed('b', offsetMs)], null)
+      watch.look(two, [view('a'), skewed('b', offsetMs)], calm)
     }
   }
   for (let n = 0; n < 20; n += 1) {
@@ -273,11 +277,11 @@ test('a clock that is about two seconds off raises one alarm, which ends once it
 test('a member that was removed takes the alarm of its clock with it, at once', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a'])
-  watch.look(one, [view('a'), skewed('b', 9000)], null)
+  watch.look(one, [view('a'), skewed('b', 9000)], calm)
   clock.ms += 5000
-  watch.look(one, [view('a'), skewed('b', 9000)], null)
+  watch.look(one, [view('a'), skewed('b', 9000)], calm)
   expect(codes(alarms)).toEqual(['CLOCK_SKEW'])
-  watch.look(one, [view('a')], null)
+  watch.look(one, [view('a')], calm)
   expect(codes(alarms)).toEqual([])
 })
 
@@ -287,7 +291,7 @@ test('a voter that comes and goes raises one alarm, which ends when it has staye
   const lookFor = (ms: number, connected: boolean): void => {
     const members = [view('a'), view('b'), view('c', { connected })]
     for (const endMs = clock.ms + ms; clock.ms < endMs; clock.ms += 1000) {
-      watch.look(three, members, null)
+      watch.look(three, members, calm)
     }
   }
   for (let n = 0; n < 20; n += 1) {
@@ -306,22 +310,22 @@ test('three voters that bear no further loss raise an alarm until they do again'
   const three = configurationOf(['a', 'b', 'c'])
   const all = [view('a'), view('b'), view('c')]
   const without = [view('a'), view('b'), view('c', { connected: false })]
-  watch.look(three, without, null)
+  watch.look(three, without, calm)
   clock.ms += 5000
-  watch.look(three, without, null)
+  watch.look(three, without, calm)
   expect(alarms.list()[0]).toMatchObject({
     code: 'NO_QUORUM_SPARE',
     text: 'losing one more voter stops writes; unreachable from here: c',
     severity: 'warning',
   })
-  watch.look(three, all, null)
+  watch.look(three, all, calm)
   clock.ms += 30_000
-  watch.look(three, all, null)
+  watch.look(three, all, calm)
   expect(codes(alarms)).toEqual([])
   const two = configurationOf(['a', 'b'])
-  watch.look(two, [view('a'), view('b')], null)
+  watch.look(two, [view('a'), view('b')], calm)
   clock.ms += 5000
-  watch.look(two, [view('a'), view('b')], null)
+  watch.look(two, [view('a'), view('b')], calm)
   expect(codes(alarms)).toEqual([])
 })
 
@@ -340,11 +344,11 @@ test('a log that owes raises an alarm until it has paid', () => {
 test('a disk that fills raises an alarm while there is still time', () => {
   const { alarms, watch } = stage()
   const one = configurationOf(['a'])
-  watch.look(one, [view('a')], LOW_SPACE_BYTES - 1)
+  watch.look(one, [view('a')], { ...calm, freeBytes: LOW_SPACE_BYTES - 1 })
   expect(codes(alarms)).toEqual(['LOW_SPACE'])
-  watch.look(one, [view('a')], null)
+  watch.look(one, [view('a')], calm)
   expect(codes(alarms)).toEqual(['LOW_SPACE'])
-  watch.look(one, [view('a')], 2 * LOW_SPACE_BYTES)
+  watch.look(one, [view('a')], { ...calm, freeBytes: 2 * LOW_SPACE_BYTES })
   expect(codes(alarms)).toEqual([])
 })
 
@@ -407,4 +411,33 @@ test('what is learned while the file is written is saved before the last save re
   })
   await last
   expect(saved).toEqual([1, 2])
+})
+
+test('log time that is far ahead of the clocks of a majority raises an alarm until it is not', () => {
+  const { clock, alarms, watch } = stage()
+  const record = configurationOf(['a', 'b', 'c'])
+  const look = (aheadMs: number, offsets: readonly number[] = [0, 0]): void => {
+    const peers = ['b', 'c'].map((id, at) => skewed(id, offsets[at] ?? 0))
+    const logTimeMs = clock.nowMs() + aheadMs
+    watch.look(record, [skewed('a', 0), ...peers], { freeBytes: null, logTimeMs })
+  }
+  const twoDaysMs = 2 * 24 * 60 * 60_000
+  look(twoDaysMs)
+  clock.ms += 5000
+  look(twoDaysMs, [twoDaysMs, twoDaysMs])
+  expect(codes(alarms), 'as far as a majority is').not.toContain('LOG_TIME_AHEAD')
+  look(twoDaysMs)
+  clock.ms += 5000
+  look(twoDaysMs)
+  expect(alarms.list().find(({ code }) => code === 'LOG_TIME_AHEAD')?.text).toBe(
+    'log time is 172800 s ahead of the clocks of a majority; check that those are right, then run flotilla cluster reset-log-time',
+  )
+  watch.look(record, [skewed('a', 0)], { freeBytes: null, logTimeMs: 0 })
+  clock.ms += 60_000
+  watch.look(record, [skewed('a', 0)], { freeBytes: null, logTimeMs: 0 })
+  expect(codes(alarms), 'one clock of three says nothing').toContain('LOG_TIME_AHEAD')
+  look(0)
+  clock.ms += 30_000
+  look(0)
+  expect(codes(alarms)).not.toContain('LOG_TIME_AHEAD')
 })

@@ -120,6 +120,7 @@ function steward(priority = 50) {
     members: () => stage.members,
     leaderId: () => 'a',
     leaderContactMs: () => 0,
+    quorumClockMs: () => null,
     readIndex: () => Promise.resolve(0),
   }
   const { encode, decode } = softTopics.leadership

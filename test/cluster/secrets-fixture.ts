@@ -211,6 +211,7 @@ export class SecretsCluster implements Proposer {
       members: () => [...this.members.keys()].sort().map(memberView),
       leaderId: () => selfId,
       leaderContactMs: () => 0,
+      quorumClockMs: () => null,
       readIndex: () => Promise.resolve(this.machine.appliedIndex),
       configuration: () => ({
         record: this.#configuration,

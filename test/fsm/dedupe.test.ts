@@ -165,10 +165,11 @@ describe('in the store', () => {
     for (const { key, value } of stored.toReversed()) again.load(key, value ?? '')
     again.loaded()
     for (const [n, id] of ids.entries()) {
-      const known = state.requests.judge('admin', id, hash, log.timeMs)
-      expect(again.judge('admin', id, hash, log.timeMs)).toEqual(known)
+      const now = { logTimeMs: log.timeMs, floorMs: 0 }
+      const known = state.requests.judge('admin', id, hash, now)
+      expect(again.judge('admin', id, hash, now)).toEqual(known)
       expect(known).toMatchObject(n % 2 === 0 ? { ok: true, id: `s${n}` } : { ok: false })
-      expect(again.judge('admin', id, '02'.repeat(32), log.timeMs)).toMatchObject({
+      expect(again.judge('admin', id, '02'.repeat(32), now)).toMatchObject({
         code: 'REQUEST_ID_REUSED',
       })
     }
@@ -207,7 +208,7 @@ test('one caller leaves room for the request ids of others, and has its own agai
   const outcome = { ok: true, id: 'x' } as const
   const noHash = '00'.repeat(32)
   const judge = (caller: string, atMs: number): unknown =>
-    table.judge(caller, newUuidv7(atMs), noHash, atMs)
+    table.judge(caller, newUuidv7(atMs), noHash, { logTimeMs: atMs, floorMs: 0 })
   for (let index = 1; index <= perCallerMax; index += 1) {
     const stored = { atMs: startMs, bodyHash: noHash, index, outcome }
     table.remember('greedy', newUuidv7(startMs), stored)

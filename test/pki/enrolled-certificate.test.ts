@@ -11,14 +11,17 @@ import {
 } from '../../src/pki/authority.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
+import type { Certificate } from '../../src/pki/certificate.ts'
 import {
   certifyIdentity,
-  certifyRouter,
+  certifyRouterClient,
+  certifyRouterServer,
   certifySession,
   extendIdentity,
   loadIssuer,
 } from '../../src/pki/enrolled-certificate.ts'
 import type { EnrolledSubject, CertificateSigner } from '../../src/pki/enrolled-certificate.ts'
+import type { RouterNaming } from '../../src/pki/router-names.ts'
 import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
 import { X509Certificate as OtherReader } from '../../src/pki/x509.ts'
 import {
@@ -56,7 +59,7 @@ function enrollment(
 const asked = alternativeNames({
   dnsNames: ['a.example', '*.b.example'],
   emails: ['a@b.example'],
-  uris: ['urn:x:y', 'spiffe://test.internal/router/r1', 'spiffe://other.internal/x'],
+  uris: ['urn:x:y', 'spiffe://test.internal/router/r1'],
   ipAddresses: [Buffer.from([10, 0, 0, 1]), Buffer.from('fe800000000000000000000000000001', 'hex')],
 })
 
@@ -205,26 +208,119 @@ test('a certificate of a session has nothing of its request but the key', () => 
 describe('A certificate of a router', () => {
   const subject = encodeCommonName('r1')
 
-  test('has the names of its request, each use a purpose of its own', () => {
+  const free: RouterNaming = {
+    ...{ at: 'enrollment', allowed: [], reserved: [], withheld: [], currentPem: null },
+  }
+
+  function asking(names: Parameters<typeof alternativeNames>[0]): EnrolledSubject {
+    return enrollment({ subject, extensions: [alternativeNames(names)] })
+  }
+
+  function hostsFor(
+    dnsNames: string[],
+    naming: Partial<RouterNaming>,
+    ipAddresses: Buffer[] = [],
+  ): readonly string[] {
+    const made = asking({ dnsNames, ipAddresses })
+    return certifyRouterServer(made, 'r1', { ...free, ...naming }).hosts
+  }
+
+  test('as server has the hosts of its request, as client none, each a purpose of its own', () => {
     const made = enrollment({ subject, extensions: [asked] })
-    for (const [use, purpose] of [
-      ['client', purposeOids.clientAuth],
-      ['server', purposeOids.serverAuth],
-    ] as const) {
-      const leaf = parseCertificate(certifyRouter(made, 'r1', use).leafPem)
-      expect(leaf.commonName).toBe('r1')
-      expect(leaf.dnsNames).toEqual(['a.example', '*.b.example'])
-      expect(leaf.emails).toEqual(['a@b.example'])
-      expect(leaf.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
-      expect(leaf.uris).toHaveLength(3)
-      expect(purposesOf(leaf.contents.extensions)).toEqual([purpose])
-    }
+    const naming = { ...free, allowed: ['*.b.example', 'a.example', '10.0.0.1', 'FE80::1'] }
+    const own = 'spiffe://test.internal/router/r1'
+    const server = parseCertificate(certifyRouterServer(made, 'r1', naming).leafPem)
+    expect(server.commonName).toBe('r1')
+    expect(server.dnsNames).toEqual(['a.example', '*.b.example'])
+    expect(server.emails).toEqual(['a@b.example'])
+    expect(server.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
+    expect(server.uris).toEqual([own, 'urn:x:y'])
+    expect(purposesOf(server.contents.extensions)).toEqual([purposeOids.serverAuth])
+    const client = parseCertificate(certifyRouterClient(made, 'r1').leafPem)
+    expect(client.commonName).toBe('r1')
+    expect(client.names).toMatchObject({ dnsNames: [], ipAddresses: [], emails: [], uris: [own] })
+    expect(purposesOf(client.contents.extensions)).toEqual([purposeOids.clientAuth])
   })
 
-  test('needs its id as the common name of the client request alone', () => {
+  test('has its id as common name, whatever its server request says', () => {
     const other = enrollment({ subject: encodeCommonName('r2') })
-    expect(() => certifyRouter(other, 'r1', 'client')).toThrow('must be the id of the router')
-    expect(certifyRouter(other, 'r1', 'server').subject).toBe('CN=r2')
+    expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
+    expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
+  })
+
+  test('names no controller at an enrollment, in whatever spelling', () => {
+    const reserved = ['ctrl1.example', '10.0.0.1', '2001:db8::7', '[2001:DB8::8]']
+    for (const name of ['ctrl1.example', 'CTRL1.example.']) {
+      expect(() => hostsFor([name], { reserved })).toThrow('is that of a controller')
+    }
+    for (const hex of [
+      '0a000001',
+      '00000000000000000000ffff0a000001',
+      '20010db8000000000000000000000007',
+      '20010db8000000000000000000000008',
+    ]) {
+      expect(() => hostsFor([], { reserved }, [Buffer.from(hex, 'hex')])).toThrow('controller')
+    }
+    expect(() => hostsFor(['10.0.0.1'], { reserved })).toThrow('is that of a controller')
+    expect(hostsFor(['ctrl2.example'], { reserved })).toEqual(['ctrl2.example'])
+    expect(hostsFor(['ctrl1.example'], { reserved, allowed: ['Ctrl1.Example'] })).toEqual([
+      'ctrl1.example',
+    ])
+  })
+
+  test('names no wildcard that an administrator has not allowed', () => {
+    expect(() => hostsFor(['*.com'], {})).toThrow('is a wildcard')
+    expect(hostsFor(['*.r1.example'], { allowed: ['*.r1.example'] })).toEqual(['*.r1.example'])
+    expect(() => hostsFor(['*.r2.example'], { allowed: ['*.r1.example'] })).toThrow('wildcard')
+  })
+
+  test('names the loopback at any time: it is that of whoever verifies it', () => {
+    const local = ['localhost', 'r1.localhost']
+    const addresses = [Buffer.from([127, 0, 0, 1]), Buffer.from(`${'00'.repeat(15)}01`, 'hex')]
+    const reserved = ['localhost', '127.0.0.1', '::1']
+    for (const allowed of [[], ['r1.example']]) {
+      const hosts = [...local, '127.0.0.1', '::1']
+      expect(hostsFor(local, { reserved, allowed }, addresses)).toEqual(hosts)
+      const made = asking({ dnsNames: local, ipAddresses: addresses })
+      const naming = { ...free, at: 'extension', reserved, allowed } as const
+      expect(certifyRouterServer(made, 'r1', naming).hosts).toEqual(hosts)
+    }
+    expect(() => hostsFor(['localhost.example'], { reserved, allowed: ['x'] })).toThrow('allowed')
+  })
+
+  test('leaves out the hosts of other routers', () => {
+    expect(hostsFor(['r1.example', 'r2.example'], { withheld: ['r2.example'] })).toEqual([
+      'r1.example',
+    ])
+  })
+
+  test('is extended to nothing that it does not name already, but what an administrator allowed', () => {
+    const first = asking({
+      ...{ dnsNames: ['a.example', 'b.example'], emails: ['a@b.example'], uris: ['urn:x:y'] },
+    })
+    const currentPem = certifyRouterServer(first, 'r1', free).leafPem
+    const more = asking({
+      dnsNames: ['*.example', 'a.example', 'b.example', 'c.example', 'localhost'],
+      ipAddresses: [Buffer.from([10, 0, 0, 1])],
+      emails: ['a@b.example', 'root@b.example'],
+      uris: ['urn:x:y', 'urn:x:z'],
+    })
+    const at = 'extension'
+    const leaf = (naming: Partial<RouterNaming>): Certificate =>
+      parseCertificate(
+        certifyRouterServer(more, 'r1', { ...free, at, currentPem, ...naming }).leafPem,
+      )
+    expect(leaf({}).dnsNames).toEqual(['a.example', 'b.example', 'localhost'])
+    expect(leaf({}).ipAddresses).toEqual([])
+    expect(leaf({}).emails).toEqual(['a@b.example'])
+    expect(leaf({}).uris).toEqual(['spiffe://test.internal/router/r1', 'urn:x:y'])
+    expect(leaf({ reserved: ['a.example'] }).dnsNames).toEqual(['b.example', 'localhost'])
+    expect(leaf({ allowed: ['c.example', '10.0.0.1'] }).dnsNames).toEqual([
+      'c.example',
+      'localhost',
+    ])
+    expect(leaf({ allowed: ['10.0.0.1'] }).ipAddresses).toEqual(['10.0.0.1'])
+    expect(leaf({ currentPem: null }).dnsNames).toEqual(['localhost'])
   })
 
   test.each([
@@ -240,11 +336,13 @@ describe('A certificate of a router', () => {
     'spiffe://x@test.internal/controller/ctrl1',
     'spiffe:test.internal/controller/ctrl1',
     'spiffe://test.internal',
+    'spiffe://other.internal/controller/ctrl1',
+    'spiffe://other.internal/x',
     ' spiffe://test.internal/controller/ctrl1',
     'no uri',
   ])('may not be named %s', (uri) => {
-    const made = enrollment({ subject, extensions: [alternativeNames({ uris: [uri] })] })
-    expect(() => certifyRouter(made, 'r1', 'server')).toThrow('alternative name')
+    const made = asking({ uris: [uri] })
+    expect(() => certifyRouterServer(made, 'r1', free)).toThrow('alternative name')
   })
 
   test.each([
@@ -256,8 +354,7 @@ describe('A certificate of a router', () => {
     { emails: ['a'] },
     { emails: ['a@b@c d'] },
   ])('may not be named %o', (names) => {
-    const made = enrollment({ subject, extensions: [alternativeNames(names)] })
-    expect(() => certifyRouter(made, 'r1', 'server')).toThrow('alternative name')
+    expect(() => certifyRouterServer(asking(names), 'r1', free)).toThrow('alternative name')
   })
 })
 

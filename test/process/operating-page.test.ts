@@ -169,6 +169,10 @@ test('certificates are inspected, renewed and issued, and the issuing authority 
   expect(replaced).toContain('new issuing authority')
 })
 
+test('log time that is not ahead stays as it is', async () => {
+  expect(await type(1, block('flotilla cluster reset-log-time'))).toContain('no change needed')
+})
+
 test('an administrator is let in again, and another factor than theirs is removed', async () => {
   writeFileSync(join(folder, 'password'), 'the harbour at night\n', { mode: 0o600 })
   const recovered = await type(1, block('flotilla cluster recover-admin'))

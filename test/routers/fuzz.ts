@@ -92,7 +92,7 @@ function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } 
     new ConnectionDuty(),
     certificateDuty({
       ...{ proposer, log, anchorsPem: () => '' },
-      issuer: { router: () => Promise.reject(new Problem('COULD_NOT_PROCESS_CSR')) },
+      certifier: { extend: () => Promise.reject(new Problem('COULD_NOT_PROCESS_CSR')) },
     }),
   ]) {
     channels.add(duty)

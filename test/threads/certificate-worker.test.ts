@@ -6,6 +6,7 @@ import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { CertificateWorker } from '../../src/threads/certificate-worker.ts'
+import type { RouterHostRules } from '../../src/ports/certificate-issuer.ts'
 import type { AuthorityKey, CertificateWorkerLimits } from '../../src/threads/certificate-worker.ts'
 import { networkAuthorities } from '../support/authorities.ts'
 import { DAY_MS, requestPem } from '../pki/support/fixtures.ts'
@@ -48,6 +49,9 @@ afterEach(async () => {
 })
 
 const order = { identityId: 'id-1', requestPem: requestPem() }
+const naming: RouterHostRules = {
+  ...{ at: 'enrollment', allowed: [], reserved: [], withheld: [], currentPem: null },
+}
 
 test('certificates of every kind are issued in another thread', async () => {
   const issuer = start()
@@ -62,10 +66,10 @@ test('certificates of every kind are issued in another thread', async () => {
   expect(session.subject).toBe('CN=id-1')
   expect(session.notAfterMs - session.notBeforeMs).toBe(DAY_MS / 2 + 60_000)
   const clientRequestPem = requestPem({ subject: encodeCommonName('r1') })
-  const router = { routerId: 'r1', clientRequestPem, serverRequestPem: requestPem() }
-  const { client, serverPem } = await issuer.router(router, 'a')
+  const router = { routerId: 'r1', clientRequestPem, serverRequestPem: requestPem(), naming }
+  const { client, server } = await issuer.router(router, 'a')
   expect(client.subject).toBe('CN=r1')
-  expect(parseCertificates(serverPem)[0].commonName).toBe('somebody')
+  expect(parseCertificates(server.chainPem)[0].commonName).toBe('r1')
 })
 
 test('a request that is no good is refused with a sentence, and the next one is served', async () => {
@@ -75,7 +79,10 @@ test('a request that is no good is refused with a sentence, and the next one is 
     issuer.identity({ ...order, requestPem: 'x' }, 'a'),
     issuer.identity({ ...order, identityId: 'a/b' }, 'a'),
     issuer.router(
-      { routerId: 'r1', clientRequestPem: order.requestPem, serverRequestPem: order.requestPem },
+      {
+        ...{ routerId: 'r1', naming },
+        ...{ clientRequestPem: order.requestPem, serverRequestPem: order.requestPem },
+      },
       'a',
     ),
     issuer.extend({ ...order, currentPem: 'x' }, 'a'),

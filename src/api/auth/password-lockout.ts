@@ -7,6 +7,7 @@ import { authPolicyOf, isLockedOut } from '../../fsm/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
 import type { ApiParts } from '../parts.ts'
+import { judgedNowMs } from './judged-now.ts'
 
 type LockoutParts = Pick<ApiParts, 'state' | 'proposer' | 'clock'>
 type Credential = Pick<Authenticator, 'id' | 'identityId'>
@@ -30,10 +31,10 @@ export class PasswordLockout {
     const rules = this.#rulesOf(credential)
     if (rules === undefined) return false
     if (rules.maxAttempts <= 0) return true
-    const { state, clock } = this.#parts
+    const { state } = this.#parts
     const known = state.get<PasswordAttempts>('passwordAttempts', credential.id)
     // What is known to be locked costs no entry, or whoever knows a name could fill the log.
-    if (isLockedOut(known, rules, clock.nowMs())) return false
+    if (isLockedOut(known, rules, judgedNowMs(this.#parts))) return false
     return this.#propose(credential, address, false)
   }
 

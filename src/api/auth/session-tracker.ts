@@ -14,6 +14,7 @@ import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
+import { judgedNowMs } from './judged-now.ts'
 
 export type SessionFinding = Caller | 'unknown' | 'expired' | 'refused'
 type KeeperParts = Pick<
@@ -80,7 +81,7 @@ export class SessionTracker {
     if (session === undefined) return 'unknown'
     if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
     const identity = state.get<Identity>('identity', String(session['identityId']))
-    if (identity === undefined || isDisabled(identity, clock.nowMs())) return 'refused'
+    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#parts))) return 'refused'
     if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
     if (!isSignerHonoured(state, session as ApiSession)) return 'refused'
     return callerIn(state, session, identity)

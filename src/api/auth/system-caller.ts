@@ -48,6 +48,7 @@ function requireNoSession({ permission }: Pick<Operation, 'permission'>): void {
 export const socketOnly: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',
   clusterRecoverAdmin: 'it sets the password of an administrator without any credential',
+  clusterResetLogTime: 'it moves the time by which everything ends',
   clusterRestoreBegin: 'it replaces every record of the network',
   clusterRestoreChunk: 'it replaces every record of the network',
   clusterRestoreEnd: 'it replaces every record of the network',

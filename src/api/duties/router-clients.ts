@@ -16,6 +16,7 @@ import type {
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { serviceSessionIn } from '../session-token.ts'
+import { judgedNowMs } from '../auth/judged-now.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */
 const followed = [
@@ -153,7 +154,7 @@ export class ApiRouterClients implements RouterClients {
     const session = state.get<ApiSession>('apiSession', id)
     const identity = state.get<Identity>('identity', session?.identityId ?? '')
     if (session === undefined || identity === undefined) return null
-    if (isDisabled(identity, this.#parts.clock.nowMs())) return null
+    if (isDisabled(identity, judgedNowMs(this.#parts))) return null
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
     const lacks = pendingFactors(state, identity, session)

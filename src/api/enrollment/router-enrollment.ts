@@ -4,6 +4,7 @@ import type { Router } from '../../entities/router.ts'
 import { digestOf } from '../../fsm/commands/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
+import type { RouterCertificatePair, RouterCertifier } from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
 import type { RequestContext } from '../call.ts'
@@ -12,6 +13,7 @@ import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
+import { RouterNamingRules } from './router-naming-rules.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
 
 export interface RouterRequests {
@@ -26,9 +28,11 @@ export interface RouterRequests {
 export class RouterEnrollment {
   readonly #parts: ApiParts
   readonly #services: Pick<ApiServices, 'writer'>
+  readonly #certifier: RouterCertifier
 
   constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
     this.#parts = parts
+    this.#certifier = new RouterNamingRules(parts)
     this.#services = services
   }
 
@@ -52,7 +56,7 @@ export class RouterEnrollment {
   ): Promise<Reply> {
     const enrollment = await outstanding(this.#parts, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
-    const issued = await this.#issue(call, routerId, requests)
+    const issued = await this.#issue(call, routerId, requests, 'enroll')
     const message = create(EnrollSchema, {
       enrollmentId: enrollment.id,
       token: enrollment.token,
@@ -63,8 +67,8 @@ export class RouterEnrollment {
     const payload = toBinary(EnrollSchema, message)
     const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
     await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], { actor })
-    const { client, serverPem } = issued
-    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
+    const { client, server } = issued
+    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
   }
 
   /** A router that lost the answer asks with the same keys, and is given the same certificates. */
@@ -78,7 +82,7 @@ export class RouterEnrollment {
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known as Router
     if (certPem === null || serverCertPem === null) throw tokenUsed()
-    const { client } = await this.#issue(call, id, requests)
+    const { client } = await this.#issue(call, id, requests, 'extend')
     const [leaf] = parseCertificates(certPem)
     const print = Buffer.from(leaf.publicKeySha256).toString('hex')
     if (client.publicKeyPrint !== print) throw tokenUsed()
@@ -99,7 +103,7 @@ export class RouterEnrollment {
     ] as const) {
       if (request === undefined || request === '') throw fieldProblem(name, `${name} is required`)
     }
-    const issued = await this.#issue(call, router.id, requests)
+    const issued = await this.#issue(call, router.id, requests, 'extend')
     const message = create(RouterExtendSchema, {
       routerId: router.id,
       fingerprint: chain[0].sha1,
@@ -109,31 +113,29 @@ export class RouterEnrollment {
     const shown = { routerId: router.id }
     const actor = enrollmentActor(shown, { method: 'extend', address: call.address })
     await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload, [], { actor })
-    const { client, serverPem } = issued
-    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: serverPem })
+    const { client, server } = issued
+    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
   }
 
   async #issue(
     call: RequestContext,
     routerId: string,
     { client, server }: RouterRequests,
-  ): ReturnType<ApiParts['issuer']['router']> {
+    by: keyof RouterCertifier,
+  ): Promise<RouterCertificatePair> {
     if (server === undefined || server === '') {
       throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'serverCertCsr is required' })
     }
     if (client === undefined || client === '') {
       throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'certCsr is required' })
     }
-    const asked = { routerId, clientRequestPem: client, serverRequestPem: server }
-    const issued = await this.#parts.issuer.router(asked, call.address)
+    const issued = await this.#certifier[by](routerId, { client, server }, call.address)
     answerThisCallAlone(call)
     return issued
   }
 }
 
-function commandOf({
-  client,
-  serverPem,
-}: Awaited<ReturnType<ApiParts['issuer']['router']>>): object {
-  return { client: networkCertificate(client), serverPem }
+function commandOf({ client, server }: RouterCertificatePair): object {
+  const { chainPem: serverPem, hosts: serverNames } = server
+  return { client: networkCertificate(client), serverPem, serverNames }
 }

@@ -13,6 +13,7 @@ import { pkiOperations } from './cluster/pki.ts'
 import { adminRecoveryOperations } from './cluster/recover-admin.ts'
 import { clusterStatusOperations } from './cluster/status.ts'
 import { clusterOperations } from './cluster/cluster.ts'
+import { logTimeOperations } from './cluster/log-time.ts'
 import { memberOperations } from './cluster/cluster-members.ts'
 import { controllerSettingOperations } from './host/controller-settings.ts'
 import { controllerOperations } from './cluster/controllers.ts'
@@ -84,6 +85,7 @@ export function allOperations(parts: ApiParts, services: ApiServices): readonly 
     ...clusterStatusOperations(parts),
     ...memberOperations(parts),
     ...upgradeOperations(parts),
+    ...logTimeOperations(parts),
     ...debugOperations(parts, services),
     ...backupOperations(parts),
     ...restoreOperations(parts),

@@ -12,7 +12,7 @@ import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import { onlyCertificate } from './certificates.ts'
+import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
 type Services = Pick<ApiServices, 'passwords'>
@@ -57,6 +57,7 @@ function checkCreate(body: JsonObject): void {
  */
 async function certificateFields(parts: ApiParts, certPem: string): Promise<JsonObject> {
   const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
+  checkKeyStrength(certificate, 'certPem')
   const issuer = await latest(parts, () => issuerOf(parts, certificate) ?? undefined)
   if (issuer === undefined) {
     const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'

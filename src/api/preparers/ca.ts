@@ -6,6 +6,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
+import { checkKeyStrength } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
 /**
@@ -23,6 +24,7 @@ export const prepareCa: Preparer = (_call, mode, body) => {
 function newCa(prepared: WritePlan): WritePlan {
   const certificate = firstCertificate(String(prepared.fields['certPem']))
   if (!certificate.isAuthority) throw new Problem('CERTIFICATE_IS_NOT_CA')
+  checkKeyStrength(certificate, 'certPem')
   const made: JsonObject = {
     certPem: certificate.pem,
     fingerprint: certificate.sha1,

@@ -1,5 +1,6 @@
 import type { ProblemCode } from '../../lib/problems.ts'
-import { Problem } from '../../lib/problems.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../../pki/asn1/key-info.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
@@ -10,6 +11,18 @@ export function onlyCertificate(pem: string, code: ProblemCode): Certificate {
   const [block] = blocks
   if (block?.label !== 'CERTIFICATE' || blocks.length > 1) throw new Problem(code)
   return readDer(block.der, code)
+}
+
+/**
+ * Nothing that chains to a certificate with a weak key is ever taken, so it is refused when it
+ * comes, with the field that it came in.
+ * @throws {Problem}
+ */
+export function checkKeyStrength({ contents }: Certificate, field: string): void {
+  const key = keyInfoOf(contents.spki)
+  if (isAllowedKey(key)) return
+  const found = key.kind === 'rsa' ? `; this one is RSA of ${key.bits} bits` : ''
+  throw fieldProblem(field, `${field} must have a key of ${KEYS_ALLOWED}${found}`)
 }
 
 /** @throws {Problem} with the code given, when the bytes are no certificate. */

@@ -8,7 +8,7 @@ import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
-import { onlyCertificate } from './certificates.ts'
+import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
 /** What is known of a certificate, and of none. */
@@ -44,10 +44,9 @@ function kidOf(kid: Json | undefined): string | null {
 }
 
 function certificateFields(certPem: string) {
-  const { pem, commonName, sha1, notBeforeMs, notAfterMs } = onlyCertificate(
-    certPem,
-    'INVALID_CERT_PEM',
-  )
+  const certificate = onlyCertificate(certPem, 'INVALID_CERT_PEM')
+  checkKeyStrength(certificate, 'certPem')
+  const { pem, commonName, sha1, notBeforeMs, notAfterMs } = certificate
   const fields = {
     commonName: commonName ?? '',
     fingerprint: sha1,

@@ -5,6 +5,7 @@ import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { latest } from '../consistency.ts'
+import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'
 import { enrollmentStep } from './enrollment.ts'
 import type { NewEnrollment } from './enrollment.ts'
@@ -20,7 +21,7 @@ export function identityPreparer(parts: ApiParts): Preparer {
     const prepared = normalise(identity, mode, body)
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared
-    const expiresAtMs = parts.clock.nowMs() + parts.limits.identityEnrollmentMs
+    const expiresAtMs = judgedNowMs(parts) + parts.limits.identityEnrollmentMs
     const step = await enrollmentStep(parts, {
       ...asked,
       of: 'identityId',

@@ -2,6 +2,7 @@ import { edgeRouter } from '../../entities/edge-router.ts'
 import { fabricRouter } from '../../entities/fabric-router.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
+import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'
 import { enrollmentStep } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
@@ -45,7 +46,7 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
 }
 
 export function enrollmentOf(
-  parts: Pick<ApiParts, 'bindings' | 'jwt' | 'cluster' | 'clock' | 'limits'>,
+  parts: Pick<ApiParts, 'bindings' | 'jwt' | 'cluster' | 'clock' | 'limits' | 'state'>,
   of: 'edgeRouterId' | 'transitRouterId',
   subjectId: string,
 ): ReturnType<typeof enrollmentStep> {
@@ -53,6 +54,6 @@ export function enrollmentOf(
     method: of === 'edgeRouterId' ? 'erott' : 'trott',
     of,
     subjectId,
-    expiresAtMs: parts.clock.nowMs() + parts.limits.routerEnrollmentMs,
+    expiresAtMs: judgedNowMs(parts) + parts.limits.routerEnrollmentMs,
   })
 }

@@ -81,3 +81,18 @@ async function leaderOf(ask: AskCluster): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null
 }
+
+/** Brings log time back to the clocks of a majority; on the host of a controller alone. */
+export async function resetLogTimeAt(options: ClusterOptions): Promise<void> {
+  const reset = (await connectTo(options)('reset-log-time', {})) as {
+    readonly aheadMs: number
+    readonly logTime: string
+  }
+  if (options.json === true) printJson(reset)
+  else if (reset.aheadMs === 0) {
+    printLine('no change needed: log time is not ahead of the clocks of a majority')
+  } else {
+    const seconds = (reset.aheadMs / 1000).toFixed(1)
+    printLine(`brought log time back by ${seconds} s, to ${reset.logTime}`)
+  }
+}

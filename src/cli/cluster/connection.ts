@@ -38,6 +38,7 @@ export type ClusterVerb =
   | 'list-tickets'
   | 'revoke-ticket'
   | 'recover-admin'
+  | 'reset-log-time'
   | 'log-level'
   | 'set-log-level'
 
@@ -70,6 +71,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'list-tickets': ['GET', 'list-tickets'],
   'revoke-ticket': ['POST', 'revoke-ticket'],
   'recover-admin': ['POST', 'recover-admin'],
+  'reset-log-time': ['POST', 'reset-log-time'],
   'log-level': ['GET', '/fabric/v1/log-level'],
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }

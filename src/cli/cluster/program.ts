@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
 import { withConnection } from './connection-options.ts'
-import { listMembers, showStatus, transferLeadership } from './commands.ts'
+import { listMembers, resetLogTimeAt, showStatus, transferLeadership } from './commands.ts'
 import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
@@ -38,6 +38,7 @@ A new cluster, each line on the host of its controller:
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
+  addLogTimeReset(cluster)
   addSnapshots(cluster, withLayout)
 }
 
@@ -223,6 +224,26 @@ Examples (the first on each surviving host, the others on the host with the long
       const { recoverCluster } = await import('./recover.ts')
       await recoverCluster(config, options)
     })
+}
+
+function addLogTimeReset(cluster: Command): void {
+  cluster
+    .command('reset-log-time')
+    .description('bring log time back after the clocks of a majority ran ahead')
+    .requiredOption('--config <file>', 'configuration of a controller on this host')
+    .option('--json')
+    .addHelpText(
+      'after',
+      `
+Use it for the alarm LOG_TIME_AHEAD, once the clocks are right. Log time goes back to what the clocks of a majority have
+reached; sessions, pauses, locks and enrollments that were stored meanwhile move with it. In the five minutes after it,
+writes whose request id was made before it are refused. Needs a quorum and the user that runs the controller; the audit
+log records it.
+
+Examples:
+  flotilla cluster reset-log-time --config /etc/flotilla/config.yml`,
+    )
+    .action(resetLogTimeAt)
 }
 
 function addAdminRecovery(cluster: Command): void {

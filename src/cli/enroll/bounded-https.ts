@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { connect } from 'node:tls'
 import type { TLSSocket } from 'node:tls'
 
-import { parseCertificate } from '../../pki/certificate.ts'
+import { faultOfController, parseCertificate } from '../../pki/certificate.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
@@ -58,7 +58,10 @@ export async function askBounded(options: BoundedRequest): Promise<BoundedAnswer
     await once(opened, 'secureConnect')
     const shown = opened.getPeerX509Certificate()
     if (shown === undefined) throw new Error('presented no certificate')
-    await judge(parseCertificate(Uint8Array.from(shown.raw)))
+    const leaf = parseCertificate(Uint8Array.from(shown.raw))
+    const fault = faultOfController(leaf)
+    if (fault !== null) throw new Error(fault)
+    await judge(leaf)
     isSent = true
     return await exchange(opened, new URL(origin).host, options)
   } catch (error) {

@@ -42,7 +42,7 @@ export function readEnrollmentToken(text: string): EnrollmentToken {
     subject: textIn(claims, 'sub'),
     method: textIn(claims, 'em'),
     secret: textIn(claims, 'jti'),
-    expiresAtMs: typeof claims['exp'] === 'number' ? claims['exp'] * 1000 : null,
+    expiresAtMs: Number.isFinite(claims['exp']) ? Number(claims['exp']) * 1000 : null,
     keyId,
   }
 }

@@ -6,6 +6,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { isoTime } from '../../pki/certificate.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { pemOf } from '../../pki/identity-files.ts'
+import { hostKey, hostKeysOf } from '../../pki/router-names.ts'
 import { generateRouterKeyPem } from '../../pki/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/router-key-algorithms.ts'
 import { configuredEndpoints } from '../../router/config/relations.ts'
@@ -86,7 +87,7 @@ class RouterEnrollmentRun {
     this.#write(files, { key: key.privateKeyPem, client, server: own, caPem: server.caPem })
     this.#writeEndpoints(token, server)
     rmSync(key.path, { force: true })
-    this.#tell(token, client)
+    this.#tell(token, client, this.#leftOut(own))
   }
 
   #files(): IdentityFiles {
@@ -152,13 +153,26 @@ class RouterEnrollmentRun {
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }
 
-  #tell(token: EnrollmentToken, [leaf]: CertificateChain): void {
+  /** Hosts of `csr.sans` that the server certificate does not name: clients cannot use them. */
+  #leftOut([{ names }]: CertificateChain): string[] {
+    const { dns = [], ip = [] } = this.#config.csr?.sans ?? {}
+    const named = new Set(hostKeysOf(names))
+    return [...dns, ...ip].filter((host) => !named.has(hostKey(host)))
+  }
+
+  #tell(token: EnrollmentToken, [leaf]: CertificateChain, namesLeftOut: readonly string[]): void {
+    if (namesLeftOut.length > 0) {
+      process.stderr.write(
+        `flotilla: warning: the server certificate does not name ${namesLeftOut.join(', ')}, which another router has; have an administrator add it to allowedNames of this router and enroll again, or take it out of csr.sans\n`,
+      )
+    }
     const { cert } = this.#files()
     const enrolled = {
       routerId: token.subject,
       controller: token.origin,
       notAfter: isoTime(leaf.notAfterMs),
       cert,
+      namesLeftOut,
     }
     if (this.#options.json === true) printJson(enrolled)
     else printLine(`enrolled router ${token.subject}: ${cert}`)

@@ -5,6 +5,8 @@ import type { Agent } from 'node:https'
 import { checkServerIdentity } from 'node:tls'
 import type { PeerCertificate } from 'node:tls'
 
+import { faultOfController, parseCertificate } from '../../pki/certificate.ts'
+
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
 export interface JsonAnswer {
@@ -50,7 +52,10 @@ export interface JsonRequest {
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
   /** Keeps connections for several requests; without it each has one of its own. */
   readonly agent?: Agent
-  /** Judges who has answered, after its chain; the default is the host name of the URL. */
+  /**
+   * Judges who has answered, after its chain; the default is that it has the host name of the URL
+   * and is not another part of the network than a controller.
+   */
   readonly checkServer?: (host: string, certificate: PeerCertificate) => Error | undefined
   readonly timeoutMs: number
   /** Beyond: the answer is given up. */
@@ -82,7 +87,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
           ? {}
           : { cert: options.client.certificatePem, key: options.client.privateKeyPem }),
         minVersion: 'TLSv1.2',
-        checkServerIdentity: options.checkServer ?? checkServerIdentity,
+        checkServerIdentity: options.checkServer ?? checkController,
         headers: {
           accept: 'application/json',
           ...(payload === null
@@ -128,6 +133,17 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
     asked.on('close', () => clearTimeout(deadline))
     asked.end(payload ?? undefined)
   })
+}
+
+function checkController(host: string, certificate: PeerCertificate): Error | undefined {
+  const fault = checkServerIdentity(host, certificate)
+  if (fault !== undefined) return fault
+  try {
+    const reason = faultOfController(parseCertificate(Uint8Array.from(certificate.raw)))
+    return reason === null ? undefined : new Error(reason)
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
 }
 
 function parsed(text: string): unknown {

@@ -11,7 +11,7 @@ import { AddressBook } from '../transport/addresses.ts'
 
 /** The core as the log and the state left it. */
 export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): Core {
-  const { selfId, storeId, applied, appliedTimeMs, core } = options
+  const { selfId, storeId, applied, appliedTimeMs, appliedSetbackMs = 0, core } = options
   const { restored, clock } = parts
   return Core.restore({
     id: selfId,
@@ -21,7 +21,7 @@ export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): C
     random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
     log: restored,
     applied,
-    appliedTimeMs,
+    ...{ appliedTimeMs, appliedSetbackMs },
     configuration: fromBinary(ConfigurationSchema, configurationAtStart(options, restored)),
   })
 }

@@ -237,7 +237,7 @@ export class ConsensusThread {
         this.#forwarding.readFromMain(command.id)
         break
       case 'progress':
-        this.#node.applied(command.applied, command.timeMs)
+        this.#node.applied(command.applied, command.timeMs, command.setbackMs)
         break
       case 'compact':
         this.#node.compact(command.position)

@@ -4,6 +4,7 @@ import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { NodeId, Position } from '../../raft/types.ts'
 import { toleranceNow } from './failure-tolerance.ts'
+import { quorumClockMs } from './quorum-clock.ts'
 
 /** Log time is never stamped further ahead of the median clock than this. */
 const CLOCK_SKEW_MS_MAX = 2000
@@ -12,6 +13,8 @@ const CLOCK_SKEW_MS_MAX = 2000
  * nothing.
  */
 const HOLDS_MS = 5000
+/** Log time that is further ahead of a quorum's clocks was stamped while those were wrong. */
+const LOG_TIME_AHEAD_MS_MAX = 10_000
 /**
  * A clock is well again this far below the bound, or one that is about 2 s off would raise an alarm
  * again and again.
@@ -50,9 +53,10 @@ export class AlarmWatch {
   look(
     record: ConfigurationRecord,
     members: readonly MemberView[],
-    freeBytes: number | null,
+    { freeBytes, logTimeMs }: { readonly freeBytes: number | null; readonly logTimeMs: number },
   ): void {
     this.#lookAtClocks(members)
+    this.#lookAtLogTime(record, members, logTimeMs)
     this.#lookAtTolerance(record, members)
     if (freeBytes !== null && freeBytes < this.#lowSpaceBytes) {
       this.#alarms.raise('LOW_SPACE', { freeBytes })
@@ -86,6 +90,21 @@ export class AlarmWatch {
       }
     }
     this.#forgetClocks(new Set(members.map(({ id }) => id)))
+  }
+
+  /** As long as too few clocks are known, it stays as it was. */
+  #lookAtLogTime(
+    record: ConfigurationRecord,
+    members: readonly MemberView[],
+    logTimeMs: number,
+  ): void {
+    const clockMs = quorumClockMs(record, members, this.#clock.nowMs())
+    if (clockMs === null) return
+    const aheadMs = logTimeMs - clockMs
+    const isMet = aheadMs > LOG_TIME_AHEAD_MS_MAX
+    const isGone = aheadMs <= CLOCK_SKEW_MS_MAX
+    if (!this.#isOn('log time', { isMet, isGone })) this.#alarms.clear('LOG_TIME_AHEAD')
+    else if (!isGone) this.#alarms.raise('LOG_TIME_AHEAD', { aheadMs })
   }
 
   /** Those who are members no longer. */

@@ -11,7 +11,7 @@ import type { StateMachine } from '../../fsm/machine.ts'
 import { assert } from '../../lib/assert.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
-import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
 import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
@@ -135,7 +135,7 @@ export class RouterService {
   }
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
-  serve(clients: RouterClients, issuer: CertificateIssuer): void {
+  serve(clients: RouterClients, certifier: RouterCertifier): void {
     const { authorities, config, clusterNode, machine, log } = this.#parts
     if (config.routers.bind === null) return
     const channels = this.#channels
@@ -148,7 +148,7 @@ export class RouterService {
     )
     channels.add(new TerminatorDuty({ clients, log, proposer: clusterNode }))
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateDuty({ issuer, log, proposer: clusterNode, anchorsPem }))
+    channels.add(certificateDuty({ certifier, log, proposer: clusterNode, anchorsPem }))
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },

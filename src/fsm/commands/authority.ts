@@ -1,6 +1,7 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
+import { isSameJson } from '../../lib/canonical-json.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
@@ -67,12 +68,14 @@ const shownFor: ReadonlyMap<number, ShownId> = new Map([
 ])
 
 /**
- * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them.
+ * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them,
+ * and by log time everything ends that has an end.
  */
 const systemAlone: ReadonlySet<number> = new Set([
   CommandKind.RESTORE_BEGIN,
   CommandKind.RESTORE_CHUNK,
   CommandKind.RESTORE_END,
+  CommandKind.LOG_TIME_RESET,
 ])
 
 function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {
@@ -132,6 +135,7 @@ export function isPrivileged(identity: JsonObject | undefined): boolean {
 const untouchable = 'only an administrator may touch an administrator'
 const beyond = 'only an administrator may touch an identity that holds permissions you lack'
 const unsettable = 'only an administrator may set isAdmin or permissions'
+const unnameable = 'only an administrator may set allowedNames'
 
 /** Why a caller may not act on an identity; null when it may, and when there is none. */
 export function identityGuard(
@@ -186,12 +190,19 @@ export function writeGuard(
 ): Refusal | null {
   if (authority === 'full') return null
   if (kind === 'identity' && setsRights(mode, fields)) return refused('UNAUTHORIZED', unsettable)
+  if (changesNames(before, fields)) return refused('UNAUTHORIZED', unnameable)
   for (const record of before === undefined ? [fields] : [before, fields]) {
     const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
     const reason = identityId === undefined ? null : reachReason(state, identityId, held)
     if (reason !== null) return refused('UNAUTHORIZED', reason)
   }
   return null
+}
+
+/** Names that a router is allowed may be those of a controller, so that it could pass for one. */
+function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
+  const { allowedNames: names } = fields
+  return names !== undefined && !isSameJson(names, before?.['allowedNames'] ?? [])
 }
 
 /** A replacement says both, whatever it says. */

@@ -179,7 +179,7 @@ function enrollRouter(
 function certify(
   state: State,
   router: Router,
-  { client, serverPem }: RouterCertificates,
+  { client, serverPem, serverNames }: RouterCertificates,
   context: CommandContext,
   also: Readonly<Record<string, Json>>,
 ): Outcome {
@@ -192,6 +192,7 @@ function certify(
   if (owner !== undefined && owner !== id) return refused('CERT_IN_USE')
   const fields = {
     ...{ fingerprint, certPem: client.pem, serverCertPem: serverPem, isVerified: true },
+    certificateNames: serverNames,
     // What was to take the place of the one before is nobody's.
     ...noNext,
   }
@@ -224,7 +225,7 @@ export function beginRouterExtension(
 ): Outcome {
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = routerInForce(state, routerId, fingerprint, context)
-  const { client, serverPem } = certificates ?? { client: undefined, serverPem: '' }
+  const { client, serverPem = '', serverNames = [] } = certificates ?? {}
   if (router === undefined) return refused('UNAUTHORIZED')
   const nextFingerprint = client?.fingerprint ?? ''
   if (client === undefined || nextFingerprint === '' || serverPem === '') {
@@ -232,7 +233,10 @@ export function beginRouterExtension(
   }
   const { indexes } = state.table('router')
   if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
-  const fields = { nextFingerprint, nextCertPem: client.pem, nextServerCertPem: serverPem }
+  const fields = {
+    ...{ nextFingerprint, nextCertPem: client.pem, nextServerCertPem: serverPem },
+    nextCertificateNames: serverNames,
+  }
   context.touched.push({
     ...{ action: 'patch', entity: 'router', id: routerId, fields: Object.keys(fields) },
   })
@@ -249,7 +253,7 @@ export function verifyRouterExtension(
   const router = state.get<Router>('router', routerId)
   const isOwn = router !== undefined && context.routerId === routerId
   if (!isOwn || !router.isVerified || router.disabled) return refused('UNAUTHORIZED')
-  const { nextCertPem, nextServerCertPem, nextFingerprint } = router
+  const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
     // Said again, as after a lost answer.
     return router.fingerprint === fingerprint ? done(routerId) : refused('CERT_FAILED_VALIDATION')
@@ -258,6 +262,7 @@ export function verifyRouterExtension(
   if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
   const fields = {
     ...{ fingerprint, certPem: nextCertPem, serverCertPem: nextServerCertPem, enrolledBy: null },
+    certificateNames: nextCertificateNames,
     ...noNext,
   }
   context.touched.push({
@@ -267,7 +272,10 @@ export function verifyRouterExtension(
   return done(routerId)
 }
 
-const noNext = { nextCertPem: null, nextServerCertPem: null, nextFingerprint: null } as const
+const noNext = {
+  ...{ nextCertPem: null, nextServerCertPem: null, nextFingerprint: null },
+  nextCertificateNames: [],
+} as const
 
 /** The router that acts, when the certificate it showed is the one in force. */
 function routerInForce(

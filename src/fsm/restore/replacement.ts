@@ -7,13 +7,14 @@ import type { ShapedRecord } from './record-blocks.ts'
 
 /**
  * Kinds that a restore leaves as they are: who the controllers are and what they share, what was
- * revoked, and the last integrity run. To take any of them back in time would let in again what has
- * been shut out.
+ * revoked, how log time follows from the log, and the last integrity run. To take any of them back
+ * in time would let in again what has been shut out.
  */
 const keptKinds: ReadonlySet<string> = new Set([
   'admission',
   'integrityRun',
   'joinTicket',
+  'logTimeReset',
   'revocation',
   'sharedSecret',
 ])

@@ -7,7 +7,7 @@ import { helloAccepted, helloRefused } from '../../channel/hello.ts'
 import type { ChannelLimits } from '../../channel/limits.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/names.ts'
-import { parseCertificate } from '../../pki/certificate.ts'
+import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../config/value-types.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -166,7 +166,7 @@ export class LinkAcceptor {
     if (shown === undefined) return 'no certificate was presented'
     const leaf = parseCertificate(Uint8Array.from(shown.raw))
     const self = identity().id
-    if (leaf.commonName !== routerId) return 'the certificate belongs to another router'
+    if (leafRouterId(leaf) !== routerId) return 'the certificate belongs to another router'
     if (dialedId !== null && dialedId !== self) return 'another router was dialed'
     if (routerId === self) return 'a router has no link to itself'
     if (await isVerified(routerId, leaf.sha1)) return null

@@ -10,7 +10,7 @@ import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/names.ts'
 import type { Random } from '../../lib/random.ts'
-import { parseCertificate } from '../../pki/certificate.ts'
+import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../config/table.ts'
 import { parseAddress } from '../config/value-types.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
@@ -274,14 +274,12 @@ function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean
   return own.some((group) => others.includes(group))
 }
 
-/**
- * A router is known by the common name of its certificates. Null when nothing speaks against it.
- */
+/** Null when nothing speaks against it. */
 function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
   const shown = socket.getPeerX509Certificate()
   if (shown === undefined) return 'it presented no certificate'
-  const { commonName } = parseCertificate(Uint8Array.from(shown.raw))
-  return commonName === peerId ? null : 'its certificate belongs to another router'
+  const leaf = parseCertificate(Uint8Array.from(shown.raw))
+  return leafRouterId(leaf) === peerId ? null : 'its certificate belongs to another router'
 }
 
 function limitsOf(config: RouterConfig['link']): ChannelLimits {

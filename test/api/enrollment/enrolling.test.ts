@@ -321,7 +321,7 @@ describe('routers', () => {
     const path = `${ENROLL}?method=${method}&token=${token}`
     const { cert = '', serverCert = '', ca } = dataOf(await listener.call({ path, body }))
     expect(parseCertificates(cert)[0].commonName).toBe(id)
-    expect(parseCertificates(serverCert)[0].commonName).toBe('gate.test')
+    expect(parseCertificates(serverCert)[0].commonName).toBe(id)
     expect(ca).toContain('BEGIN CERTIFICATE')
     expect(dataOf(await listener.call({ path, body }))).toMatchObject({ cert, serverCert })
     expect(await shown(caller, `${management}/${kind}/${id}`)).toMatchObject({

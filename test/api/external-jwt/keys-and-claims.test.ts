@@ -66,6 +66,22 @@ describe('a key of a provider', () => {
     const { certificatePem } = await newCa('provider', Date.now())
     const der = certificatePem.replace(/-----[^-]+-----|\s/g, '')
     expect(keyOfJwk({ kty: 'EC', kid: 'x', x5c: [der] })).not.toBe(null)
+    expect(algorithms({ kid: 'x', x5c: [der] }), 'that alone').toEqual(['ES256'])
+    expect(keyOfJwk({ kty: 'oct', kid: 'x', x5c: [der] })).toBe(null)
+  })
+
+  test('may leave out what it is for, or say it in the ways that providers do', () => {
+    for (const rest of [
+      { alg: '', use: '', key_ops: null },
+      { alg: null, use: null, key_ops: [] },
+      { key_ops: ['verify'] },
+      { key_ops: ['sign'] },
+    ]) {
+      expect(algorithms({ ...rsa, ...rest })).toEqual(algorithms(rsa))
+    }
+    for (const rest of [{ key_ops: 'verify' }, { key_ops: ['encrypt', 'wrapKey'] }, { use: 'x' }]) {
+      expect(keyOfJwk({ ...rsa, ...rest } as Json)).toBe(null)
+    }
   })
 })
 

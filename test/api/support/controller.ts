@@ -87,6 +87,7 @@ export class LocalCluster implements Proposer, ClusterView {
   }
   readonly #machine: StateMachine
   readonly #clock: ManualClock
+  #stampMs = 0
   hasLeader = true
   /** Who leads; null: this one. */
   leader: string | null = null
@@ -94,6 +95,10 @@ export class LocalCluster implements Proposer, ClusterView {
   losesAnswers = false
   contactMs = 0
   readRounds = 0
+  /** So much are the clocks of the members ahead of that of this controller, which stamps by them. */
+  aheadMs = 0
+  /** What a majority's clocks have reached; undefined: what that of this controller has. */
+  clockMs: number | null | undefined = undefined
   proposals: ProposalInput[] = []
   /** Told of what is proposed here, and of what is refused before. */
   audit: AuditTrail | null = null
@@ -132,7 +137,10 @@ export class LocalCluster implements Proposer, ClusterView {
 
   #apply(data: Uint8Array, trail: AuditTrail | null): Applied {
     const index = this.#machine.appliedIndex + 1
-    const timeMs = this.#clock.nowMs()
+    // Stamps never run back, and follow where log time was brought back.
+    const { setbackMs } = this.#machine
+    this.#stampMs = Math.max(this.#stampMs, this.#clock.nowMs() + this.aheadMs + setbackMs)
+    const timeMs = this.#stampMs
     const entry: Entry = { index, term: 1, timeMs, type: 'command', data }
     this.entries.push(entry)
     const { outcome, audit } = this.#machine.apply(entry)
@@ -188,6 +196,10 @@ export class LocalCluster implements Proposer, ClusterView {
 
   leaderId(): string | null {
     return this.hasLeader ? (this.leader ?? this.selfId) : null
+  }
+
+  quorumClockMs(): number | null {
+    return this.clockMs === undefined ? this.#clock.nowMs() : this.clockMs
   }
 
   leaderContactMs(): number {

@@ -8,6 +8,7 @@ import type {
   ExtensionOrder,
   IdentityOrder,
   IssuedCertificate,
+  RouterCertificatePair,
   RouterOrder,
   SessionOrder,
 } from '../../../src/ports/certificate-issuer.ts'
@@ -45,11 +46,9 @@ export class InlineIssuer implements CertificateIssuer {
     return (await this.#issue({ kind: 'session', ...order }))[0]
   }
 
-  async router(
-    order: RouterOrder,
-  ): Promise<{ readonly client: IssuedCertificate; readonly serverPem: string }> {
+  async router(order: RouterOrder): Promise<RouterCertificatePair> {
     const [client, server] = await this.#issue({ kind: 'router', ...order })
-    return { client, serverPem: present(server, 'a router has two certificates').chainPem }
+    return { client, server: present(server, 'a router has two certificates') }
   }
 
   close(): Promise<void> {

@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
 import { readEndpoints } from '../../../src/router/controllers/endpoints-file.ts'
+import { raiseLevel } from '../../api/support/raise-level.ts'
 import { EnrollingController } from '../enroll/support.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
@@ -77,11 +78,12 @@ describe('router enroll', () => {
     checkKeyMatches(client, file('r.key'))
     checkKeyMatches(server, file('r.key'))
     expect(client.commonName).toBe(id)
-    expect([client.dnsNames, client.uris]).toEqual([[], []])
+    const spiffeId = `spiffe://test.internal/router/${id}`
+    expect([client.dnsNames, client.uris]).toEqual([[], [spiffeId]])
     expect(server).toMatchObject({
       dnsNames: ['r.test'],
       ipAddresses: ['127.0.0.1'],
-      uris: ['urn:r'],
+      uris: [spiffeId, 'urn:r'],
       emails: ['r@r.test'],
     })
     expect(server.native.subject.split('\n')).toEqual(['C=NO', 'O=Anvil', `CN=${id}`])
@@ -193,4 +195,18 @@ describe('router enroll', () => {
     refused(await enroll((await newToken()).jwt), sentence, 2)
     expect(written()).toEqual([])
   })
+})
+
+test('a name that another router has is not in the certificate, and the operator hears of it', async () => {
+  await raiseLevel(cluster.controller)
+  expect((await enroll((await newToken()).jwt)).stderr).toBe('')
+  rmSync(folder, { recursive: true })
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-router-'))
+  const { id, jwt } = await newToken()
+  const second = await enroll(jwt, '--json')
+  expect(second.code).toBe(0)
+  expect(second.stderr).toMatch(/does not name r\.test, which another router has; .*allowedNames/)
+  expect(JSON.parse(second.stdout)).toMatchObject({ routerId: id, namesLeftOut: ['r.test'] })
+  const [server] = parseCertificates(file('r.server.cert'))
+  expect([server.dnsNames, server.ipAddresses]).toEqual([[], ['127.0.0.1']])
 })

@@ -168,6 +168,8 @@ export class TokenJudge {
         currentDate: new Date(nowMs),
       })
       const { iat, exp = 0 } = payload
+      // JSON has numbers that no date is: 1e400 is read as Infinity, and would never come.
+      if (exp > EXPIRY_SECONDS_MAX) return 'invalid'
       if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) return 'invalid'
       const claims = payload as JsonObject
       const claim = textClaim(claims, signer.claimsProperty)
@@ -223,3 +225,5 @@ export class TokenJudge {
 }
 
 const CERTIFICATES_MAX = 64
+/** The end of the year 9999, the last that RFC 3339 can write. */
+const EXPIRY_SECONDS_MAX = 253_402_300_799

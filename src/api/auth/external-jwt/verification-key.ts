@@ -70,23 +70,34 @@ export function keyOfJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null
   const { kid, use, key_ops: operations, alg } = jwk
   if (typeof kid !== 'string' || kid === '') return null
-  if (use !== undefined && use !== 'sig') return null
-  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) {
-    return null
-  }
+  if (!isUnset(use) && use !== 'sig') return null
+  if (!isUnset(operations) && !isForSignatures(operations)) return null
   const key = publicKeyOf(jwk)
   if (key === null) return null
   const fitting = algorithmsOf(key)
-  const algorithms =
-    alg === undefined ? fitting : new Set([...fitting].filter((one) => one === alg))
+  const algorithms = isUnset(alg) ? fitting : new Set([...fitting].filter((one) => one === alg))
   if (algorithms.size === 0) return null
   return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }
 }
 
+/** Programs that write all members of a key leave those that say nothing null or empty. */
+function isUnset(value: Json | undefined): boolean {
+  return value === undefined || value === null || value === ''
+}
+
+/** RFC 7517, 4.3; some providers publish the operations of the private half. */
+function isForSignatures(operations: Json | undefined): boolean {
+  if (!Array.isArray(operations)) return false
+  const names = operations as readonly Json[]
+  return names.length === 0 || names.includes('verify') || names.includes('sign')
+}
+
 function publicKeyOf(jwk: JsonObject): KeyObject | null {
   const { kty, x5c } = jwk
-  if (kty !== 'RSA' && kty !== 'EC') return null
   const [first] = Array.isArray(x5c) ? (x5c as readonly unknown[]) : []
+  // A certificate says by itself of which kind its key is.
+  const isKnown = kty === 'RSA' || kty === 'EC' || (isUnset(kty) && typeof first === 'string')
+  if (!isKnown) return null
   try {
     if (typeof first === 'string')
       return new X509Certificate(Buffer.from(first, 'base64')).publicKey

@@ -10,6 +10,7 @@ import { holderOf } from '../client-certificate.ts'
 import type { CertificateHolder } from '../client-certificate.ts'
 import { SessionOpener } from '../open-session.ts'
 import type { LogInBody } from '../open-session.ts'
+import { judgedNowMs } from '../judged-now.ts'
 
 /** Log-in by the client certificate of the connection. */
 export class CertificateLogIn {
@@ -48,8 +49,8 @@ export class CertificateLogIn {
   }
 
   #mayLogIn({ identity, leafTime }: CertificateHolder): boolean {
-    const { state, clock } = this.#parts
-    if (isDisabled(identity, clock.nowMs())) return false
+    const { state } = this.#parts
+    if (isDisabled(identity, judgedNowMs(this.#parts))) return false
     const rules = authPolicyOf(state, identity)?.primary.cert
     if (rules?.allowed !== true) return false
     // One whose time has not begun was made for later, whatever is allowed of one whose time is

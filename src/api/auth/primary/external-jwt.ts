@@ -15,6 +15,7 @@ import type { VerifiedToken } from '../external-jwt/token-judge.ts'
 import { readToken } from '../external-jwt/token-text.ts'
 import { SessionOpener } from '../open-session.ts'
 import type { LogInBody, Proof } from '../open-session.ts'
+import { judgedNowMs } from '../judged-now.ts'
 
 type Fault = TokenChallenge['error']
 
@@ -82,13 +83,13 @@ export class ExternalJwtLogIn {
 
   /** The identity that may log in by this token, or null. */
   #holderOf({ signerId, claim }: VerifiedToken): string | null {
-    const { state, clock } = this.#parts
+    const { state } = this.#parts
     const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
     if (signer === undefined) return null
     const identity = signer.useExternalId
       ? (state.find('identity', 'externalId', claim) as Identity | undefined)
       : state.get<Identity>('identity', claim)
-    if (identity === undefined || isDisabled(identity, clock.nowMs())) return null
+    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#parts))) return null
     return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
   }
 

@@ -11,6 +11,7 @@ import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
 import { SessionOpener } from '../open-session.ts'
 import type { LogInBody, Proof } from '../open-session.ts'
+import { judgedNowMs } from '../judged-now.ts'
 
 export interface PasswordBody extends LogInBody {
   readonly password?: string
@@ -72,10 +73,10 @@ export class PasswordLogIn {
 
   /** The identity that may log in by this password, or null. */
   #holderOf({ method, identityId }: Authenticator): string | null {
-    const { state, clock } = this.#parts
+    const { state } = this.#parts
     if (method !== 'updb') return null
     const identity = state.get<Identity>('identity', identityId)
-    if (identity === undefined || isDisabled(identity, clock.nowMs())) return null
+    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#parts))) return null
     return authPolicyOf(state, identity)?.primary.updb.allowed === true ? identity.id : null
   }
 }

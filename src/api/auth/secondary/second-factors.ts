@@ -20,6 +20,7 @@ import type { ApiParts } from '../../parts.ts'
 import { judged } from '../../records/writes.ts'
 import type { Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
+import { judgedNowMs } from '../judged-now.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -136,10 +137,10 @@ export class SecondFactors {
    * no entry.
    */
   async #reserve(identityId: string, address: string): Promise<void> {
-    const { proposer, state, clock } = this.#parts
+    const { proposer, state } = this.#parts
     const pauseMs = (): number => {
       const attempts = state.get<MfaAttempts>('mfaAttempts', identityId)
-      return mfaPausedUntilMs(attempts) - clock.nowMs()
+      return mfaPausedUntilMs(attempts) - judgedNowMs(this.#parts)
     }
     if (pauseMs() > 0) throw tooMany(pauseMs())
     const { outcome } = await proposer.propose({

@@ -32,6 +32,20 @@ const alarm = {
   additionalProperties: false,
 } as const
 
+/** What came of bringing log time back. */
+export const logTimeResult: NamedSchema = {
+  name: 'clusterLogTimeReset',
+  schema: {
+    type: 'object',
+    properties: {
+      aheadMs: { ...integer, description: 'how far it was brought back; 0: it was not ahead' },
+      logTime: { ...text, format: 'date-time', description: 'log time from there on' },
+    },
+    required: ['aheadMs', 'logTime'],
+    additionalProperties: false,
+  },
+}
+
 /** The cluster as one controller sees it (src/ports/cluster-status.ts). */
 export const clusterStatus: NamedSchema = {
   name: 'clusterStatus',

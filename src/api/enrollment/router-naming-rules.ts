@@ -1,0 +1,122 @@
+import type { Router } from '../../entities/router.ts'
+import { Problem } from '../../lib/problems.ts'
+import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
+import { hostKey, hostKeysOf, isLoopback } from '../../pki/router-names.ts'
+import type {
+  CertificateIssuer,
+  RouterCertificatePair,
+  RouterCertifier,
+  RouterHostRules,
+  RouterRequestPair,
+} from '../../ports/certificate-issuer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ApiLogger } from '../parts.ts'
+
+export interface RouterCertifierParts {
+  readonly issuer: Pick<CertificateIssuer, 'router'>
+  readonly state: Pick<StateView, 'get' | 'find' | 'findAll'>
+  readonly cluster: Pick<ClusterView, 'members'>
+  readonly logger: Pick<ApiLogger, 'warn'>
+}
+
+/**
+ * The one place that says what hosts the certificate of a router names, whichever way it asks. A
+ * client verifies controllers and routers by the same authority, so the names keep them apart.
+ */
+export class RouterNamingRules implements RouterCertifier {
+  readonly #parts: RouterCertifierParts
+  /** Hosts by the PEM of a controller's certificate, of the current members. */
+  #hostsByPem: ReadonlyMap<string, readonly string[]> = new Map()
+
+  constructor(parts: RouterCertifierParts) {
+    this.#parts = parts
+  }
+
+  async enroll(
+    routerId: string,
+    requests: RouterRequestPair,
+    caller: string,
+  ): Promise<RouterCertificatePair> {
+    const rules = this.#rulesOf(routerId, 'enrollment')
+    const issued = await this.#issue(routerId, requests, rules, caller)
+    const withheld = issued.server.hosts.filter((host) => this.#isOfOther(host, routerId, rules))
+    if (withheld.length === 0) return issued
+    this.#parts.logger.warn(
+      { routerId, withheld },
+      'names of other routers were left out of a router certificate; an administrator can add them to allowedNames of the router',
+    )
+    return await this.#issue(routerId, requests, { ...rules, withheld }, caller)
+  }
+
+  async extend(
+    routerId: string,
+    requests: RouterRequestPair,
+    caller: string,
+  ): Promise<RouterCertificatePair> {
+    return await this.#issue(routerId, requests, this.#rulesOf(routerId, 'extension'), caller)
+  }
+
+  #issue(
+    routerId: string,
+    { client, server }: RouterRequestPair,
+    naming: RouterHostRules,
+    caller: string,
+  ): Promise<RouterCertificatePair> {
+    const order = { routerId, clientRequestPem: client, serverRequestPem: server, naming }
+    return this.#parts.issuer.router(order, caller)
+  }
+
+  #rulesOf(routerId: string, at: RouterHostRules['at']): RouterHostRules {
+    const router = this.#parts.state.get<Router>('router', routerId)
+    if (router === undefined) throw new Problem('NOT_FOUND')
+    const { allowedNames: allowed, serverCertPem } = router
+    const currentPem = at === 'extension' ? serverCertPem : null
+    return { at, allowed, reserved: this.#controllerHosts(), withheld: [], currentPem }
+  }
+
+  /** Whether another router has the host in its certificate, as its name or as its id. */
+  #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
+    // The loopback is that of each host, so that routers may share its names.
+    if (isLoopback(host) || allowed.some((one) => hostKey(one) === host)) return false
+    const { state } = this.#parts
+    const holders = [
+      ...state.findAll('router', 'certificateNames', host),
+      state.find('router', 'name', host),
+      state.get('router', host),
+    ]
+    return holders.some((router) => router !== undefined && router.id !== routerId)
+  }
+
+  /** What members are reached under, and what their certificates name. */
+  #controllerHosts(): string[] {
+    const members = this.#parts.cluster.members()
+    const known = this.#hostsByPem
+    this.#hostsByPem = new Map(
+      members.map(({ certificatePem: pem }) => [pem, known.get(pem) ?? hostsIn(pem)]),
+    )
+    const hosts = members.flatMap((member) => [
+      member.id,
+      ...hostIn(`tls://${member.address}`),
+      ...hostIn((member.routerAddress ?? '').replace(/^tls:/, 'tls://')),
+      ...member.apiAddresses.flatMap(({ url }) => hostIn(url)),
+      ...(this.#hostsByPem.get(member.certificatePem) ?? []),
+    ])
+    return [...new Set(hosts)]
+  }
+}
+
+function hostIn(url: string): string[] {
+  const host = URL.parse(url)?.hostname ?? ''
+  return host === '' ? [] : [host]
+}
+
+function hostsIn(pem: string): readonly string[] {
+  try {
+    return hostKeysOf(parseCertificates(pem)[0].names)
+  } catch (error) {
+    // A member that has not been heard of yet has none.
+    if (error instanceof CertificateError) return []
+    throw error
+  }
+}

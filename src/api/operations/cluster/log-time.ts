@@ -1,0 +1,65 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, LogTimeResetSchema } from '../../../../proto/gen/command_pb.ts'
+import { shownTime } from '../../../lib/shown-time.ts'
+import { Problem } from '../../../lib/problems.ts'
+import { levelOfKind } from '../../../ports/feature-level.ts'
+import { detailAnswer } from '../../answers/envelope.ts'
+import type { Reply } from '../../answers/envelope.ts'
+import type { RequestContext } from '../../call.ts'
+import { reachLatest } from '../../consistency.ts'
+import type { Operation } from '../../operation.ts'
+import type { ApiParts } from '../../parts.ts'
+import { actorOf } from '../../records/writes.ts'
+import { logTimeResult } from '../../schemas/cluster/status.ts'
+
+const AHEAD_MS_ALLOWED = 2_000
+
+/** Brings log time back to the clocks of a majority. */
+export function logTimeOperations(parts: ApiParts): Operation[] {
+  return [
+    {
+      operationId: 'clusterResetLogTime',
+      summary: 'Bring log time back to the clocks of a majority (admin socket only)',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'POST',
+      path: '/cluster/reset-log-time',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'detail', schema: logTimeResult },
+      refusals: [401, 403, 409, 429, 503],
+      handle: (call) => reset(parts, call),
+    },
+  ]
+}
+
+async function reset(parts: ApiParts, call: RequestContext): Promise<Reply> {
+  const { cluster, state, limits, proposer } = parts
+  await reachLatest(cluster, state, limits.indexWaitMs)
+  const targetMs = cluster.quorumClockMs()
+  if (targetMs === null) {
+    throw new Problem('PEER_UNREACHABLE', {
+      detail: 'the clocks of a majority are not known here; retry when the members are connected',
+      retryAfterSeconds: 1,
+    })
+  }
+  // As far ahead as the stamps of a leader may be, it needs no remedy, which has a price.
+  if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
+  const kind = CommandKind.LOG_TIME_RESET
+  const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })
+  const { outcome } = await proposer.propose({
+    ...{ kind, level: levelOfKind(kind), actor: actorOf(call) },
+    payload: toBinary(LogTimeResetSchema, message),
+  })
+  if (!outcome.ok) {
+    const { code, detail } = outcome
+    throw new Problem(code, detail === null ? {} : { detail })
+  }
+  const aheadMs = Number(outcome.id)
+  return answered(aheadMs, aheadMs === 0 ? state.logTimeMs : targetMs)
+}
+
+function answered(aheadMs: number, logTimeMs: number): Reply {
+  return detailAnswer({ aheadMs, logTime: shownTime(logTimeMs) })
+}

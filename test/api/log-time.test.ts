@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+
+import type { Identity } from '../../src/entities/identity.ts'
+import { CallerOf, fabric, management } from './support/caller.ts'
+import type { Reply } from './support/caller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { newIdentity, shown } from './support/network.ts'
+import { raiseLevel } from './support/raise-level.ts'
+
+// Goal: a jump of the clocks of a majority shuts nobody out, and an operator undoes it.
+
+const HOUR_MS = 60 * 60_000
+const JUMP_MS = 48 * HOUR_MS
+const { controller, root } = await controllerForFile()
+const operator = new CallerOf(controller)
+operator.isAtSocket = true
+const resetLogTime = (by: CallerOf): Promise<Reply> =>
+  by.call('POST', `${fabric}/cluster/reset-log-time`)
+
+test('log time that is not ahead stays as it is, and needs no entry', async () => {
+  await raiseLevel(controller)
+  const before = controller.machine.appliedIndex
+  const reply = await resetLogTime(operator)
+  expect(reply.status, reply.text).toBe(200)
+  expect(reply.body.data).toMatchObject({ aheadMs: 0 })
+  expect(controller.machine.appliedIndex).toBe(before)
+})
+
+test('while the clocks of a majority are unknown it is refused', async () => {
+  controller.cluster.clockMs = null
+  expect((await resetLogTime(operator)).body.error?.code).toBe('PEER_UNREACHABLE')
+  controller.cluster.clockMs = undefined
+})
+
+test('after a jump people enroll, and what is disabled meanwhile ends by the time it began by', async () => {
+  controller.cluster.aheadMs = JUMP_MS
+  const id = await newIdentity(root, 'late')
+  const disable = `${management}/identities/${id}/disable`
+  expect((await root.call('POST', disable, { durationMinutes: 5 })).status).toBe(200)
+  controller.cluster.aheadMs = 0
+  const enrolled = await newIdentity(root, 'enrolled', { enrollment: { ott: true } })
+  const { enrollment } = await shown(root, `${management}/identities/${enrolled}`)
+  const { ott } = enrollment as { readonly ott: { readonly expiresAt: string } }
+  expect(Date.parse(ott.expiresAt)).toBeGreaterThan(controller.machine.logTimeMs)
+  expect((await root.call('POST', `${management}/edge-routers`, { name: 'edge' })).status).toBe(201)
+})
+
+test('log time is brought back at the host of a controller alone, and the audit says so', async () => {
+  const aheadMs = controller.machine.logTimeMs - controller.clock.nowMs()
+  expect(aheadMs).toBe(JUMP_MS)
+  expect((await resetLogTime(root)).body.error?.code).toBe('ADMIN_SOCKET_ONLY')
+  const reply = await resetLogTime(operator)
+  expect(reply.body.data).toEqual({
+    aheadMs,
+    logTime: new Date(controller.clock.nowMs()).toISOString(),
+  })
+  expect(controller.machine.logTimeMs).toBe(controller.clock.nowMs())
+  const [late] = controller.machine.list('identity', { filter: 'name = "late"' }).records
+  expect((late as Identity).disabledUntil).toBe(controller.clock.nowMs() + 5 * 60_000)
+  const filter = encodeURIComponent('action = "log-time-reset"')
+  const rows = (await root.get(`${fabric}/audit?filter=${filter}`)).body.data
+  expect(rows).toMatchObject([{ actor: { name: 'uid:1000 (op)' }, outcome: 'done' }])
+})

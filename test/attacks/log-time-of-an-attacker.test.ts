@@ -1,0 +1,58 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import {
+  CommandKind,
+  LogTimeResetSchema,
+  RequestIdSchema,
+  SessionActorSchema,
+} from '../../proto/gen/command_pb.ts'
+import { requestAheadMsMax } from '../../src/fsm/dedupe.ts'
+import { newUuidv7 } from '../../src/lib/uuid.ts'
+import type { Actor } from '../../src/ports/actor.ts'
+import type { AppliedEntry } from '../../src/ports/machine.ts'
+import { service } from '../fsm/support/log.ts'
+import type { LogWriter } from '../fsm/support/log.ts'
+import { restorableState } from '../fsm/support/restoring.ts'
+
+// The attack: everything ends by log time, and there is a command that moves it. Who has the session of an administrator moves it
+// back, so that what has ended goes on, or forward, so that all ends; and who kept a request of before has it done once more.
+
+const HOUR_MS = 60 * 60_000
+
+function moved(log: LogWriter, targetMs: number, actor?: Actor): AppliedEntry {
+  const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })
+  const input = { level: 2, ...(actor === undefined ? {} : { actor }) }
+  return log.command(CommandKind.LOG_TIME_RESET, toBinary(LogTimeResetSchema, message), input)
+}
+
+test('a session of an administrator does not move it', () => {
+  const { state, log } = restorableState()
+  log.logIn('stolen')
+  const nowMs = state.logTimeMs
+  const admin = { identityId: 'admin', sessionId: 'stolen', permission: 'admin' }
+  const actor = { case: 'session', value: create(SessionActorSchema, admin) } as Actor
+  expect(moved(log, nowMs - HOUR_MS, actor).outcome).toMatchObject({ code: 'UNAUTHORIZED' })
+  expect(state.logTimeMs).toBe(nowMs)
+})
+
+test('nobody moves it forward', () => {
+  const { state, log } = restorableState()
+  const nowMs = state.logTimeMs
+  moved(log, nowMs + HOUR_MS)
+  expect(state.logTimeMs).toBe(nowMs)
+})
+
+test('a request that was done before it ran ahead is not done once more when it is back', () => {
+  const { state, log } = restorableState()
+  const nowMs = state.logTimeMs
+  const id = newUuidv7(nowMs + requestAheadMsMax)
+  const request = create(RequestIdSchema, { caller: 'admin', id, bodyHash: Uint8Array.of(1) })
+  expect(log.create('service', 'one', service('one'), { request }).ok).toBe(true)
+  log.delete('service', 'one')
+  log.timeMs += 48 * HOUR_MS
+  log.create('service', 'other', service('other'))
+  moved(log, nowMs)
+  expect(log.create('service', 'one', service('one'), { request }).ok).toBe(false)
+  expect(state.get('service', 'one')).toBeUndefined()
+})

@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { askBounded } from '../../src/cli/enroll/bounded-https.ts'
+import { askJson } from '../../src/cli/terminal/https-json.ts'
+import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
+import { networkAuthorities } from '../support/authorities.ts'
+import type { TestAuthorities } from '../support/authorities.ts'
+
+// The attack: a router has a server certificate for the names of the loopback, of the authority that a person trusts for
+// controllers. On the host of that person it stands where a controller was, and is sent a password or a token.
+
+const DOMAIN = 'test.internal'
+let authorities: TestAuthorities
+beforeAll(async () => {
+  authorities = await networkAuthorities(Date.now())
+})
+
+function leafOf(uris: readonly string[]): Promise<CertifiedKey> {
+  return issueLeaf({
+    issuer: authorities.issuing,
+    commonName: 'somebody',
+    uris,
+    hosts: ['localhost', '127.0.0.1'],
+    usages: ['server'],
+    validity: validityFrom(Date.now(), 60_000),
+  })
+}
+
+const releases: (() => void)[] = []
+afterAll(() => {
+  for (const release of releases) release()
+})
+
+/** Somebody at a port of this host, and what has been sent there. */
+async function standingThere(
+  uris: readonly string[],
+): Promise<{ url: string; sent: () => string }> {
+  const { certificatePem: cert, privateKeyPem: key } = await leafOf(uris)
+  let text = ''
+  const server = createServer({ cert, key }, (socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1')
+      const body = '{"data":{}}'
+      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    })
+  })
+  server.on('tlsClientError', () => undefined)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  releases.push(() => server.close())
+  const { port } = server.address() as AddressInfo
+  return { url: `https://127.0.0.1:${port}`, sent: () => text }
+}
+
+const posing = [
+  [routerSpiffeId(DOMAIN, 'router2')],
+  [identitySpiffeId(DOMAIN, 'controller')],
+  [controllerSpiffeId(DOMAIN, 'ctrl1'), routerSpiffeId(DOMAIN, 'router2')],
+]
+
+test('a log-in is sent to a controller, and not to a router in its place', async () => {
+  const caPem = (): string => authorities.anchorsPem()
+  const ask = (url: string) =>
+    askJson({
+      ...{ url, method: 'POST', caPem: caPem(), timeoutMs: 10_000 },
+      body: { password: 'secret' },
+    })
+  for (const uris of posing) {
+    const attacker = await standingThere(uris)
+    await expect(ask(attacker.url)).rejects.toThrow('which is not a controller')
+    expect(attacker.sent()).toBe('')
+  }
+  const controller = await standingThere([controllerSpiffeId(DOMAIN, 'ctrl1')])
+  expect((await ask(controller.url)).status).toBe(200)
+})
+
+test('nor is a request for a certificate', async () => {
+  const ask = (origin: string) =>
+    askBounded({
+      ...{ origin, path: '/', method: 'POST', body: 'token', judge: () => undefined },
+      ...{ caPem: authorities.anchorsPem(), timeoutMs: 10_000 },
+    })
+  for (const uris of posing) {
+    const attacker = await standingThere(uris)
+    await expect(ask(attacker.url)).rejects.toThrow('which is not a controller')
+    expect(attacker.sent()).toBe('')
+  }
+  const controller = await standingThere([controllerSpiffeId(DOMAIN, 'ctrl1')])
+  expect((await ask(controller.url)).status).toBe(200)
+})

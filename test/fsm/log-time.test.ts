@@ -1,0 +1,144 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { CommandKind, LogTimeResetSchema, SessionActorSchema } from '../../proto/gen/command_pb.ts'
+import type { RequestId } from '../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../src/entities/api-session.ts'
+import type { Identity } from '../../src/entities/identity.ts'
+import { requestAheadMsMax } from '../../src/fsm/dedupe.ts'
+import { isDisabled } from '../../src/lib/is-disabled.ts'
+import { newUuidv7 } from '../../src/lib/uuid.ts'
+import type { Actor } from '../../src/ports/actor.ts'
+import type { Outcome } from '../../src/ports/proposer.ts'
+import type { State } from '../../src/fsm/state.ts'
+import { formedState, identity, policy, service, startMs } from './support/log.ts'
+import type { LogWriter } from './support/log.ts'
+import { restorableState } from './support/restoring.ts'
+
+const MINUTE_MS = 60_000
+const JUMP_MS = 2 * 24 * 60 * MINUTE_MS
+const kind = CommandKind.LOG_TIME_RESET
+
+function payloadOf(targetMs: number): Uint8Array {
+  return toBinary(LogTimeResetSchema, create(LogTimeResetSchema, { targetMs: BigInt(targetMs) }))
+}
+
+function reset(log: LogWriter, targetMs: number): Outcome | null {
+  return log.command(kind, payloadOf(targetMs), { level: 2 }).outcome
+}
+
+function request(id: Uint8Array): RequestId {
+  return { caller: 'admin', id, bodyHash: Uint8Array.of(1) } as RequestId
+}
+
+function session(state: State): ApiSession {
+  const found = state.get<ApiSession>('apiSession', 's1')
+  if (found === undefined) throw new Error('there is no session')
+  return found
+}
+
+test('log time goes back to the target, and goes on from there with the stamps', () => {
+  const { state, log } = restorableState()
+  log.timeMs += JUMP_MS
+  log.create('service', 'one', service('one'))
+  expect(state.logTimeMs).toBe(startMs + JUMP_MS)
+  const targetMs = startMs + MINUTE_MS
+  expect(reset(log, targetMs)).toMatchObject({ ok: true, id: String(JUMP_MS - MINUTE_MS) })
+  expect(state.logTimeMs).toBe(targetMs)
+  log.timeMs += 1000
+  log.create('service', 'two', service('two'))
+  expect(state.logTimeMs).toBe(targetMs + 1000)
+  expect(state.get('service', 'two')?.createdAt).toBe(targetMs + 1000)
+  expect(reset(log, targetMs + 1000), 'asked for twice').toMatchObject({ ok: true, id: '0' })
+  expect(reset(log, targetMs + JUMP_MS), 'never forward').toMatchObject({ ok: true, id: '0' })
+  expect(state.logTimeMs).toBe(targetMs + 1000)
+  log.timeMs += JUMP_MS
+  log.create('service', 'three', service('three'))
+  reset(log, targetMs + 2000)
+  log.timeMs += 500
+  log.create('service', 'four', service('four'))
+  expect(state.logTimeMs, 'a second time').toBe(targetMs + 2500)
+})
+
+test('what was stored by the wrong time lasts as long as it was to', () => {
+  const { state, log } = restorableState()
+  log.create('identity', 'ann', identity('ann', ['staff']))
+  log.create('identity', 'bob', identity('bob'))
+  log.create('service', 'wiki', service('wiki', ['shared']))
+  log.timeMs += MINUTE_MS
+  const early = { token: 'early', jwt: 'j.w.t', expiresAt: log.timeMs + 60 * MINUTE_MS }
+  log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e1', {
+    ...{ method: 'ott', identityId: 'ann', ...early },
+  })
+  log.timeMs += JUMP_MS
+  const late = { token: 'late', jwt: 'j.w.t', expiresAt: log.timeMs + 60 * MINUTE_MS }
+  log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e2', {
+    ...{ method: 'ott', identityId: 'bob', ...late },
+  })
+  log.logIn('s1')
+  log.disable('ann', 10)
+  log.create('servicePolicy', 'p1', policy('p1', ['#staff'], ['#shared']))
+  const targetMs = startMs + 3 * MINUTE_MS
+  reset(log, targetMs)
+  expect(session(state)).toMatchObject({ createdAt: targetMs, lastActivityAt: targetMs })
+  expect(state.get('enrollment', 'e1')?.['expiresAt']).toBe(early.expiresAt)
+  expect(state.get('enrollment', 'e2')).toMatchObject({
+    createdAt: targetMs,
+    expiresAt: targetMs + 60 * MINUTE_MS,
+  })
+  const ann = state.get<Identity>('identity', 'ann')
+  expect(ann).toMatchObject({ disabledAt: targetMs, disabledUntil: targetMs + 10 * MINUTE_MS })
+  expect(ann !== undefined && isDisabled(ann, targetMs + 10 * MINUTE_MS)).toBe(false)
+  // What follows the views of clients goes on, too.
+  log.timeMs += 1000
+  log.patch('servicePolicy', 'p1', { serviceRoles: [] })
+  expect(log.touch('s1', targetMs + 1000).ok).toBe(true)
+  expect(session(state).lastActivityAt).toBe(targetMs + 1000)
+})
+
+test('a request that was forgotten as log time ran ahead does not take effect twice', () => {
+  const { state, log } = restorableState()
+  log.timeMs += MINUTE_MS
+  // The clock of its maker is ahead as far as is allowed.
+  const early = request(newUuidv7(log.timeMs + requestAheadMsMax))
+  expect(log.create('service', 'one', service('one'), { request: early }).ok).toBe(true)
+  log.delete('service', 'one')
+  log.timeMs += JUMP_MS
+  const late = request(newUuidv7(log.timeMs))
+  expect(log.create('service', 'two', service('two'), { request: late }).ok).toBe(true)
+  log.delete('service', 'two')
+  const targetMs = startMs + MINUTE_MS
+  reset(log, targetMs)
+  for (const [name, id] of [
+    ['one', early],
+    ['two', late],
+  ] as const) {
+    const again = log.create('service', name, service(name), { request: id })
+    expect(again, name).toMatchObject({ ok: false })
+    expect(state.get('service', name), name).toBeUndefined()
+  }
+  const floorMs = targetMs + requestAheadMsMax + 1
+  log.timeMs += requestAheadMsMax
+  const fresh = request(newUuidv7(floorMs))
+  expect(log.create('service', 'three', service('three'), { request: fresh }).ok).toBe(true)
+  // What is remembered from now on is forgotten in its time.
+  log.timeMs += 60 * MINUTE_MS
+  log.create('service', 'four', service('four'))
+  expect(state.requests.size).toBe(0)
+})
+
+test('is brought back by the host of a controller alone, and by no release before', () => {
+  const { state, log } = restorableState()
+  log.logIn('s1')
+  log.timeMs += JUMP_MS
+  const admin = { identityId: 'admin', sessionId: 's1', address: '', permission: 'admin' }
+  const actor = { case: 'session', value: create(SessionActorSchema, admin) } as Actor
+  const refused = log.command(kind, payloadOf(startMs), { level: 2, actor })
+  expect(refused.outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(reset(log, 0)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
+  expect(state.logTimeMs).toBe(startMs + JUMP_MS)
+  const old = formedState()
+  old.log.timeMs += JUMP_MS
+  expect(reset(old.log, startMs)).toMatchObject({ ok: false, code: 'FEATURE_LEVEL_NOT_RAISED' })
+  expect(old.state.logTimeMs).toBe(startMs + JUMP_MS)
+})
