@@ -403,6 +403,9 @@ test('role attributes are listed with filter, sort and paging, and with who uses
   const paged = await list(`?filter=${filter}&limit=1&offset=1`)
   expect(paged.data).toEqual(['theta'])
   expect(paged.meta?.pagination).toEqual({ limit: 1, offset: 1, totalCount: 3 })
+  const asked = await list('?limit=100&offset=0&sort=name%20asc')
+  expect(asked.data, 'as the console of the family asks').toEqual(all)
+  expect((await list('?sort=id%20desc')).data).toEqual([...all].reverse())
   for (const bad of ['name = "x"', 'id = ']) {
     const reply = await root.get(
       `${management}/service-role-attributes?filter=${encodeURIComponent(bad)}`,
@@ -410,6 +413,8 @@ test('role attributes are listed with filter, sort and paging, and with who uses
     expect(reply.body.error?.code).toBe('INVALID_FILTER')
   }
   for (const kind of ['identity', 'edge-router', 'posture-check']) {
+    const sorted = `${management}/${kind}-role-attributes?limit=100&offset=0&sort=name%20asc`
+    expect((await root.get(sorted)).status).toBe(200)
     expect((await root.get(`${management}/${kind}-role-attributes`)).status).toBe(200)
     expect((await alice.get(`${management}/${kind}-role-attributes`)).status).toBe(401)
   }
