@@ -94,7 +94,8 @@ function versionOf({ bindings, version: info }: ApiParts): Record<string, unknow
     const urls = bindings[name]
     if (urls === undefined) continue
     const path = bindingPaths[name]
-    apiVersions[name] = { v1: { path, apiBaseUrls: urls.map((url) => url + path) } }
+    const apiBaseUrls = urls.map((url) => url + path)
+    apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
   }
   // Older clients look for the client API under this name.
   if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
