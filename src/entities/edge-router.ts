@@ -9,7 +9,10 @@ import {
   routerFields,
   routerSymbols,
   uniqueFingerprint,
-  versionInfo,
+  capabilities,
+  capabilitiesMask,
+  version,
+  versionInfoOrEmpty,
 } from './router-fields.ts'
 import { text } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'
@@ -31,14 +34,17 @@ export const edgeRouter = defineEntity({
     /** It hosts and dials services as an identity of its own. */
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes(),
-    appData: map({ shown: 'whenSet' }),
+    appData: map(),
     hostname: computed({ from: 'routerStatus', shows: 'hostname' }, text),
     supportedProtocols: computed(
       { from: 'routerStatus', shows: 'supportedProtocols' },
       { type: 'object', additionalProperties: text },
     ),
     syncStatus: computed({ from: 'routerStatus', shows: 'syncStatus' }, text),
-    versionInfo,
+    capabilities,
+    capabilitiesMask,
+    version,
+    versionInfo: versionInfoOrEmpty,
   },
   indexes: ['roleAttributes'],
   symbols: [

@@ -29,7 +29,11 @@ export const externalJwtSigner = defineEntity({
     enrollNameClaimsSelector: text({ otherwise: '/sub' }),
     enrollAttributeClaimsSelector: text({ shown: 'whenSet' }),
     commonName: text(derived),
-    fingerprint: text({ ...derived, unique: 'fingerprint must be unique' }),
+    fingerprint: text({
+      ...derived,
+      unique: 'fingerprint must be unique',
+      shownAs: { from: 'fieldUnlessEmpty', field: 'fingerprint' },
+    }),
     notBefore: timestamp(derived),
     notAfter: timestamp(derived),
   },

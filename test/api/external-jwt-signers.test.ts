@@ -52,11 +52,11 @@ describe('an external JWT signer', () => {
       enrollAuthPolicyId: 'default',
       scopes: [],
       clientId: '',
-      externalAuthUrl: '',
+      externalAuthUrl: null,
       kid: '',
       certPem: null,
       jwksEndpoint,
-      fingerprint: '',
+      fingerprint: null,
       notBefore: null,
       notAfter: null,
     })
@@ -78,7 +78,7 @@ describe('an external JWT signer', () => {
     expect((await root.call('PATCH', `${signers}/${id}`, back)).status).toBe(200)
     expect(await shown(id)).toMatchObject({
       certPem: null,
-      fingerprint: '',
+      fingerprint: null,
       kid: '',
       commonName: '',
     })
@@ -104,7 +104,7 @@ describe('an external JWT signer', () => {
     expect(reply.status, reply.text).toBe(200)
     expect(await shown(id)).toMatchObject({
       certPem: null,
-      fingerprint: '',
+      fingerprint: null,
       scopes: [],
       clientId: '',
       notAfter: null,

@@ -57,6 +57,8 @@ test('a public operation looks at no token, not even a bad one', async () => {
 test('capabilities, protocols and specs are told to anybody', async () => {
   const capabilities = await anonymous.get(`${client}/enumerated-capabilities`)
   expect(capabilities.body.data).toEqual(['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR'])
+  const ofRouters = await anonymous.get(`${management}/enumerated-router-capabilities`)
+  expect(ofRouters.body.data).toContain('MULTI_CHANNEL')
   const protocols = await anonymous.get(`${client}/protocols`)
   expect(protocols.body.data).toEqual({ https: { address: 'localhost:1280' } })
   const specs = await anonymous.get(`${management}/specs`)

@@ -111,7 +111,7 @@ function ownEdgeRouters(
     records,
     show: (record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
-        ...['_links', 'appData', 'createdAt', 'id', 'tags', 'updatedAt'],
+        ...['_links', 'createdAt', 'id', 'tags', 'updatedAt'],
       ]),
     pagination: wholeOf(records),
     filterableFields: [],
@@ -126,7 +126,7 @@ async function edgeRoutersOfService(parts: ApiParts, call: RequestContext): Prom
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
     const routers = routersFirst(state, asked(parts, call, between.commonRouters), identity.id)
-    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail, ['appData'])) })
+    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
   const token = call.headers[SESSION_TOKEN]
   if (token !== undefined) await checkSessionToken(parts, call, token, session.id)
