@@ -166,7 +166,7 @@ test('a session is refused in the order of the checks, and told its routers once
     serviceId: wiki,
     identityId: 'alice-id',
     service: { id: wiki, name: 'wiki' },
-    edgeRouters: [{ name: 'edge', urls: {}, isOnline: false }],
+    edgeRouters: [{ name: 'edge', urls: {}, isOnline: false, appData: {} }],
   })
   expect(decodeProtectedHeader(session.token).alg).toBe('ES256')
   expect(decodeJwt(session.token)).toMatchObject({
@@ -354,6 +354,13 @@ test('a change that is refused marks nobody', async () => {
 
 test('the routers of a caller are those that are enrolled; an administrator sees all of these', async () => {
   const url = `${client}/current-identity/edge-routers`
+  const none = (await alice.get(url)).body
+  expect(none.data).toEqual([])
+  expect(none.meta?.pagination, 'the whole list, without a limit').toEqual({
+    limit: Number.MAX_SAFE_INTEGER,
+    offset: 0,
+    totalCount: 0,
+  })
   const own = await router('own', ['own'])
   const other = await router('other')
   const listed = await root.get(`${management}/edge-router-policies?filter=limit%20none`)

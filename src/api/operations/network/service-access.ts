@@ -106,14 +106,14 @@ function ownEdgeRouters(
   const found = isAdmin
     ? state.list('edgeRouter', query)
     : state.subList('identity', identity.id, 'edge-routers', query)
-  const records = found?.records ?? []
+  const { records, ...pagination } = found ?? { ...wholeOf([]), records: [] }
   return lists.answer(call, {
     records,
     show: (record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
         ...['_links', 'createdAt', 'id', 'tags', 'updatedAt'],
       ]),
-    pagination: wholeOf(records),
+    pagination,
     filterableFields: [],
   })
 }
