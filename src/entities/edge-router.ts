@@ -6,12 +6,12 @@ import {
   connectedSymbol,
   enrolledFields,
   outstandingEnrollment,
+  shownVersion,
   routerFields,
   routerSymbols,
   uniqueFingerprint,
   capabilities,
   capabilitiesMask,
-  version,
   versionInfoOrEmpty,
 } from './router-fields.ts'
 import { text } from './shapes.ts'
@@ -43,7 +43,7 @@ export const edgeRouter = defineEntity({
     syncStatus: computed({ from: 'routerStatus', shows: 'syncStatus' }, text),
     capabilities,
     capabilitiesMask,
-    version,
+    version: shownVersion,
     versionInfo: versionInfoOrEmpty,
   },
   indexes: ['roleAttributes'],

@@ -59,7 +59,7 @@ export const versionInfoOrEmpty = computed(
   { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
   program,
 )
-export const version = computed({ from: 'routerStatus', shows: 'version' }, text, {
+export const shownVersion = computed({ from: 'routerStatus', shows: 'version' }, text, {
   shown: 'whenSet',
 })
 /** By their names, as far as clients make use of them. */

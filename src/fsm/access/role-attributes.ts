@@ -6,14 +6,14 @@ import type { ListQuery, RoleAttributeUsage, RoleAttributes } from '../../ports/
 import { lanesOf } from '../digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
-import { parseSort } from '../query/parser.ts'
 import { scopeOf } from '../roles.ts'
 import type { IdScope } from '../sorted-ids.ts'
 import { Table } from '../table.ts'
 import type { State } from '../state.ts'
 
 /**
- * What the lists are filtered by: the attribute is the `id` of its row. Rows are stored nowhere.
+ * What the lists are filtered and sorted by: the attribute is the `id` of its row, and its `name`,
+ * by which the console of the API family has every list sorted. Rows are stored nowhere.
  */
 const rows = defineEntity({
   name: 'roleAttribute',
@@ -24,7 +24,9 @@ const rows = defineEntity({
 })
 const shownSymbols: Entity = {
   ...rows,
-  symbols: rows.symbols.filter(({ name }) => name === 'id'),
+  symbols: rows.symbols.flatMap((symbol) =>
+    symbol.name === 'id' ? [symbol, { ...symbol, name: 'name' }] : [],
+  ),
 }
 const lister = new Lister(noLinks)
 /** Rows of one answer take part in no digest. */
@@ -39,22 +41,9 @@ function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes 
     const record: EntityRecord = { id, createdAt: 0, updatedAt: 0, revision: 0 }
     table.change(id, { record, lanes: noLanes })
   }
-  const asked = { ...query, sort: knownSort(query.sort), limit: query.limit ?? -1 }
+  const asked = { ...query, limit: query.limit ?? -1 }
   const { records, limit, offset, totalCount } = lister.list(table, asked, null)
   return { attributes: records.map(({ id }) => id), limit, offset, totalCount }
-}
-
-/**
- * Only the attribute itself orders the rows: other names are passed over, as in the whole API
- * family, whose console asks for every list by name.
- */
-function knownSort(sort = ''): string {
-  try {
-    return parseSort(sort).every(({ name }) => name === 'id') ? sort : ''
-  } catch {
-    // No sort at all: the list refuses it.
-    return sort
-  }
 }
 
 /** Ids of the kind that have the attribute. */
