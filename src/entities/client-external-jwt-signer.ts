@@ -9,7 +9,10 @@ export const publicSignerFields = {
   name: nameText(),
   audience: text(),
   clientId: text(),
-  externalAuthUrl: text({ charactersMax: urlCharactersMax }),
+  externalAuthUrl: text({
+    charactersMax: urlCharactersMax,
+    shownAs: { from: 'fieldUnlessEmpty', field: 'externalAuthUrl' },
+  }),
   scopes: texts(),
   targetToken: choice(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
   enrollToCertEnabled: boolean({ shown: 'whenSet' }),

@@ -21,6 +21,7 @@ export const clientTerminator = defineEntity({
   },
   symbols: [
     'instanceId',
+    { name: 'identity', field: 'instanceId' },
     { name: 'service', field: 'serviceId' },
     { name: 'router', field: 'routerId' },
   ],

@@ -6,10 +6,13 @@ import {
   connectedSymbol,
   enrolledFields,
   outstandingEnrollment,
+  shownVersion,
   routerFields,
   routerSymbols,
   uniqueFingerprint,
-  versionInfo,
+  capabilities,
+  capabilitiesMask,
+  versionInfoOrEmpty,
 } from './router-fields.ts'
 import { text } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'
@@ -31,14 +34,17 @@ export const edgeRouter = defineEntity({
     /** It hosts and dials services as an identity of its own. */
     isTunnelerEnabled: boolean(),
     roleAttributes: attributes(),
-    appData: map({ shown: 'whenSet' }),
+    appData: map(),
     hostname: computed({ from: 'routerStatus', shows: 'hostname' }, text),
     supportedProtocols: computed(
       { from: 'routerStatus', shows: 'supportedProtocols' },
       { type: 'object', additionalProperties: text },
     ),
     syncStatus: computed({ from: 'routerStatus', shows: 'syncStatus' }, text),
-    versionInfo,
+    capabilities,
+    capabilitiesMask,
+    version: shownVersion,
+    versionInfo: versionInfoOrEmpty,
   },
   indexes: ['roleAttributes'],
   symbols: [

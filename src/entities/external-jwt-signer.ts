@@ -30,7 +30,8 @@ export const externalJwtSigner = defineEntity({
     enrollAttributeClaimsSelector: text({ shown: 'whenSet' }),
     commonName: text(derived),
     fingerprint: text({
-      ...{ ...derived, unique: 'fingerprint must be unique' },
+      ...derived,
+      unique: 'fingerprint must be unique',
       shownAs: { from: 'fieldUnlessEmpty', field: 'fingerprint' },
     }),
     notBefore: timestamp(derived),

@@ -34,10 +34,7 @@ export const fabricRouter = defineEntity({
     ...routerFields,
     cost: integer({ required: true, maximum: routerCostMax }),
     noTraversal: boolean({ required: true }),
-    fingerprint: optionalText({
-      ...uniqueFingerprint,
-      shownAs: { from: 'field', field: 'fingerprint', otherwise: '' },
-    }),
+    fingerprint: optionalText(uniqueFingerprint),
     connected: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
     listenerAddresses: notBuiltYetField([], { type: 'array', items: { type: 'object' } }),
     versionInfo,

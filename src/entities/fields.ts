@@ -72,7 +72,7 @@ export type ComputedSource =
   | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
   /** The stored field under another name; `otherwise` in place of null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
-  /** The stored object or text; null in place of one without members, and of an empty text. */
+  /** The stored object or text; null in place of an empty one. */
   | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the value beside it. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
@@ -112,7 +112,11 @@ export type RouterFact =
   | 'hostname'
   | 'supportedProtocols'
   | 'syncStatus'
+  | 'version'
   | 'versionInfo'
+  | 'versionInfoOrEmpty'
+  | 'capabilities'
+  | 'capabilitiesMask'
 
 /**
  * In which details a field is shown. `whenSet`: left out when null, empty or false. A condition:

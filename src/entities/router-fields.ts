@@ -64,12 +64,29 @@ export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
   }
 }
 
-/** Of its program, while it is connected. */
-export const versionInfo = computed(
-  { from: 'routerStatus', shows: 'versionInfo' },
-  { type: 'object', additionalProperties: text },
-  { shown: 'whenSet' },
+const program = { type: 'object', additionalProperties: text } as const
+/** Clients of the API family look for its members also where the router has never come. */
+export const versionInfoOrEmpty = computed(
+  { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
+  program,
 )
+export const shownVersion = computed({ from: 'routerStatus', shows: 'version' }, text, {
+  shown: 'whenSet',
+})
+/** By their names, as far as clients make use of them. */
+export const capabilities = computed(
+  { from: 'routerStatus', shows: 'capabilities' },
+  { type: 'array', items: text },
+)
+export const capabilitiesMask = computed(
+  { from: 'routerStatus', shows: 'capabilitiesMask' },
+  { type: 'integer' },
+)
+
+/** Of its program, while it is connected. */
+export const versionInfo = computed({ from: 'routerStatus', shows: 'versionInfo' }, program, {
+  shown: 'whenSet',
+})
 
 /** Of the certificate that it enrolled with; null before. */
 export const uniqueFingerprint = {
@@ -85,10 +102,7 @@ export const transitFields = {
   ...routerFields,
   ...enrolledFields,
   ...outstandingEnrollment('transitRouterId'),
-  fingerprint: optionalText({
-    ...uniqueFingerprint,
-    shownAs: { from: 'field', field: 'fingerprint', otherwise: '' },
-  }),
+  fingerprint: optionalText(uniqueFingerprint),
   isVerified: boolean({
     settable: 'proposer',
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },

@@ -42,6 +42,8 @@ export function terminatorSymbols<S extends string, R extends string>(service: S
     'binding',
     'address',
     'instanceId',
+    // As bodies name it, and rows show it.
+    { name: 'identity', field: 'instanceId' },
     'hostId',
     'sourceCtrl',
     { name: 'service', field: 'serviceId' },

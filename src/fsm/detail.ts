@@ -204,8 +204,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'fieldUnlessEmpty':
       return (record) => {
         const value = record[source.field] ?? null
-        const isEmpty = isObject(value) ? Object.keys(value).length === 0 : value === ''
-        return isEmpty ? null : value
+        return isEmpty(value) ? null : value
       }
     case 'anyFlag':
       return (record) =>
@@ -291,8 +290,12 @@ function compile(entity: Entity): Shown[] {
 }
 
 function isUnset(value: Json): boolean {
-  if (value === null || value === '' || value === false) return true
-  return typeof value === 'object' && !Array.isArray(value) && Object.keys(value).length === 0
+  return value === false || isEmpty(value)
+}
+
+/** Null, a text without characters, or an object without members. */
+function isEmpty(value: Json): boolean {
+  return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
 
 /** The detail of a record as the responses of every operation show it. */

@@ -8,28 +8,39 @@ export interface SeededConfigType {
   readonly schema: JsonObject
 }
 
-// Schemas are those of the public API family: clients of it read the data that fits them.
+// Schemas are those of the public API family, in its own shape: its console builds forms from where
+// `definitions`, `$ref` and `allOf` stand, and fills in an empty list that may then not be saved
+// where it finds `type: array` in place of them.
 
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
-const int16 = { type: 'integer', minimum: 0, maximum: 65_535 } as const
-const count32 = { type: 'integer', minimum: 0, maximum: 2_147_483_647 } as const
 const transport = { type: 'string', enum: ['tcp', 'udp'] } as const
-/** Unanchored, as clients know it. */
-const duration = { type: 'string', pattern: '[0-9]+(h|m|s|ms)' } as const
 /** As Go writes spans of time: `1h30m`, `1.5s`. */
-const goDuration = {
-  type: 'string',
-  pattern: '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$',
-} as const
+const goDuration = '^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$'
 
-function closed(properties: JsonObject, rest: JsonObject = {}): JsonObject {
-  return { type: 'object', additionalProperties: false, properties, ...rest }
+function integer(minimum: number, maximum: number): JsonObject {
+  return { type: 'integer', minimum, maximum }
+}
+
+function atLeast(minimum: number): JsonObject {
+  return { type: 'integer', minimum }
+}
+
+function defined(name: string): JsonObject {
+  return { $ref: `#/definitions/${name}` }
+}
+
+function listOf(items: JsonObject): JsonObject {
+  return { type: 'array', items }
 }
 
 /** At least one, each once. */
-function some(items: JsonObject): JsonObject {
-  return { type: 'array', items, minItems: 1, uniqueItems: true }
+function setOf(name: string): JsonObject {
+  return { allOf: [defined('inhabitedSet'), { items: defined(name) }] }
+}
+
+function closed(properties: JsonObject, rest: JsonObject = {}): JsonObject {
+  return { type: 'object', additionalProperties: false, properties, ...rest }
 }
 
 function rootSchema(id: string, schema: JsonObject): JsonObject {
@@ -40,51 +51,87 @@ const edge = 'http://edge.openziti.org/schemas/'
 const netfoundry = 'https://netfoundry.io/schemas/'
 const hostSchemas = 'http://ziti-edge.netfoundry.io/schemas/'
 
+const int16 = integer(0, 65_535)
 /** Host names, addresses, CIDRs and `*.` wildcards: the format is a word to readers, not a rule. */
 const address = { type: 'string', format: 'idn-hostname', not: { pattern: '^$' } } as const
-const addresses = some(address)
-const portRange = closed({ low: int16, high: int16 }, { required: ['low', 'high'] })
-const portRanges = some(portRange)
 
-const action = closed(
-  {
-    trigger: { type: 'string', enum: ['fail', 'pass', 'change'] },
-    action: {
-      type: 'string',
-      pattern: '(mark (un)?healthy|increase cost [0-9]+|decrease cost [0-9]+|send event)',
+const healthCheckDefinitions = {
+  /** Unanchored, as clients know it. */
+  duration: { type: 'string', pattern: '[0-9]+(h|m|s|ms)' },
+  method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
+  action: closed(
+    {
+      trigger: { type: 'string', enum: ['fail', 'pass', 'change'] },
+      action: {
+        type: 'string',
+        pattern: '(mark (un)?healthy|increase cost [0-9]+|decrease cost [0-9]+|send event)',
+      },
+      consecutiveEvents: int16,
+      duration: defined('duration'),
     },
-    consecutiveEvents: int16,
-    duration,
-  },
-  { required: ['trigger', 'action'] },
-)
-const actions = { type: 'array', items: action, minItems: 1, maxItems: 20 } as const
+    { required: ['trigger', 'action'] },
+  ),
+  actionList: { ...listOf(defined('action')), minItems: 1, maxItems: 20 },
+  portCheck: closed(
+    {
+      interval: defined('duration'),
+      timeout: defined('duration'),
+      address: text,
+      actions: defined('actionList'),
+    },
+    { required: ['interval', 'timeout', 'address'] },
+  ),
+  httpCheck: closed(
+    {
+      url: text,
+      method: defined('method'),
+      body: text,
+      interval: defined('duration'),
+      timeout: defined('duration'),
+      expectStatus: integer(100, 599),
+      expectInBody: text,
+      actions: defined('actionList'),
+    },
+    { required: ['interval', 'timeout', 'url'] },
+  ),
+  portCheckList: listOf(defined('portCheck')),
+  httpCheckList: listOf(defined('httpCheck')),
+} as const
 
 const healthChecks = {
-  portChecks: {
-    type: 'array',
-    items: closed(
-      { interval: duration, timeout: duration, address: text, actions },
-      { required: ['interval', 'timeout', 'address'] },
-    ),
+  portChecks: defined('portCheckList'),
+  httpChecks: defined('httpCheckList'),
+} as const
+
+const tunnelDefinitions = {
+  dialAddress: address,
+  listenAddress: address,
+  inhabitedSet: { type: 'array', minItems: 1, uniqueItems: true },
+  portNumber: int16,
+  portRange: closed(
+    { low: defined('portNumber'), high: defined('portNumber') },
+    { required: ['low', 'high'] },
+  ),
+  protocolName: transport,
+  timeoutSeconds: integer(0, 2_147_483_647),
+  proxyType: { type: 'string', enum: ['http'] },
+  proxyConfiguration: {
+    type: 'object',
+    properties: { type: defined('proxyType'), address: text },
+    required: ['type', 'address'],
   },
-  httpChecks: {
-    type: 'array',
-    items: closed(
-      {
-        url: text,
-        method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
-        body: text,
-        interval: duration,
-        timeout: duration,
-        expectStatus: { type: 'integer', minimum: 100, maximum: 599 },
-        expectInBody: text,
-        actions,
-      },
-      { required: ['url', 'interval', 'timeout'] },
-    ),
+  ipv4AddressTranslation: translationOf('ipv4', 32),
+  ipv6AddressTranslation: translationOf('ipv6', 128),
+  /** One of `from` and `to` at the least tells which of the two it is; without, it is both. */
+  addressTranslation: {
+    oneOf: [defined('ipv4AddressTranslation'), defined('ipv6AddressTranslation')],
   },
 } as const
+
+function translationOf(format: 'ipv4' | 'ipv6', bits: number): JsonObject {
+  const ip = { type: 'string', format }
+  return closed({ from: ip, to: ip, prefixLength: integer(0, bits) })
+}
 
 const tunnelerClient = closed({ hostname: text, port: int16 }, { required: ['hostname', 'port'] })
 
@@ -95,50 +142,33 @@ const tunnelerServer = closed(
     protocol: { type: ['string', 'null'], enum: ['tcp', 'udp'] },
     ...healthChecks,
   },
-  { required: ['hostname', 'port'] },
+  { definitions: healthCheckDefinitions, required: ['hostname', 'port'] },
 )
 
 const intercept = closed(
   {
-    protocols: some(transport),
-    addresses,
-    portRanges,
-    dialOptions: closed({ identity: text, connectTimeoutSeconds: count32 }),
+    protocols: setOf('protocolName'),
+    addresses: setOf('listenAddress'),
+    portRanges: setOf('portRange'),
+    dialOptions: closed({
+      identity: text,
+      connectTimeoutSeconds: defined('timeoutSeconds'),
+    }),
     sourceIp: text,
-    allowedSourceAddresses: addresses,
+    allowedSourceAddresses: setOf('listenAddress'),
   },
-  { required: ['protocols', 'addresses', 'portRanges'] },
+  { definitions: tunnelDefinitions, required: ['protocols', 'addresses', 'portRanges'] },
 )
 
-const translation = {
-  type: 'object',
-  oneOf: [translationOf('ipv4', 32), translationOf('ipv6', 128)],
-} as const
-
-/** One of `from` and `to` at the least tells which family it is of. */
-function translationOf(format: 'ipv4' | 'ipv6', bits: number): JsonObject {
-  const ip = { type: 'string', format }
-  return closed(
-    { from: ip, to: ip, prefixLength: { type: 'integer', minimum: 0, maximum: bits } },
-    { anyOf: [{ required: ['from'] }, { required: ['to'] }] },
-  )
-}
-
 const listenOptions = closed({
-  connectTimeoutSeconds: count32,
-  connectTimeout: duration,
-  maxConnections: { type: 'integer', minimum: 1 },
+  connectTimeoutSeconds: { ...defined('timeoutSeconds'), deprecated: true },
+  connectTimeout: defined('duration'),
+  maxConnections: atLeast(1),
   identity: text,
   bindUsingEdgeIdentity: flag,
   cost: int16,
   precedence: { type: 'string', enum: ['default', 'required', 'failed'] },
 })
-
-const proxy = {
-  type: 'object',
-  properties: { type: { type: 'string', enum: ['http'] }, address: text },
-  required: ['type', 'address'],
-} as const
 
 /** `forward…: true` needs the list of what may come through; else the plain field is needed. */
 function forwarded(forward: string, allowed: string, plain: string): JsonObject {
@@ -152,19 +182,19 @@ function forwarded(forward: string, allowed: string, plain: string): JsonObject 
 const onlyTrue = { type: 'boolean', enum: [true] } as const
 
 const terminator = {
-  protocol: transport,
+  protocol: defined('protocolName'),
   forwardProtocol: onlyTrue,
-  allowedProtocols: some(transport),
-  address: text,
+  allowedProtocols: setOf('protocolName'),
+  address: defined('dialAddress'),
   forwardAddress: onlyTrue,
-  allowedAddresses: addresses,
-  forwardAddressTranslations: { type: 'array', items: translation },
-  port: int16,
+  allowedAddresses: setOf('listenAddress'),
+  forwardAddressTranslations: setOf('addressTranslation'),
+  port: defined('portNumber'),
   forwardPort: onlyTrue,
-  allowedPortRanges: portRanges,
-  allowedSourceAddresses: addresses,
+  allowedPortRanges: setOf('portRange'),
+  allowedSourceAddresses: setOf('listenAddress'),
   listenOptions,
-  proxy,
+  proxy: defined('proxyConfiguration'),
   ...healthChecks,
 } as const
 
@@ -175,79 +205,85 @@ const host = closed(terminator, {
     forwarded('forwardPort', 'allowedPortRanges', 'port'),
   ],
 })
+const hostDefinitions = { ...healthCheckDefinitions, ...tunnelDefinitions }
+const terminatorList = { ...listOf(defined('terminator')), minItems: 1 }
 
 const hosts = closed(
-  { terminators: { type: 'array', items: host, minItems: 1 } },
-  { required: ['terminators'] },
+  { terminators: defined('terminatorList') },
+  {
+    definitions: { ...hostDefinitions, terminator: host, terminatorList },
+    required: ['terminators'],
+  },
 )
 
-const interfaces = closed(
-  { interfaces: { type: 'array', items: text } },
-  { required: ['interfaces'] },
-)
+const interfaces = closed({ interfaces: listOf(text) }, { required: ['interfaces'] })
 
 const proxied = closed(
   {
     port: { type: 'number', minimum: 1, maximum: 65_535 },
-    protocols: { type: 'array', items: transport, minItems: 1 },
+    protocols: { ...listOf(defined('protocol')), minItems: 1 },
     binding: text,
   },
-  { required: ['port', 'protocols'] },
+  { definitions: { protocol: transport }, required: ['port', 'protocols'] },
 )
 
 const binding = { type: 'string', minLength: 1, default: 'transport' } as const
-const groups = { anyOf: [text, { type: 'array', items: text }] } as const
-const linkOptions = closed({
-  outQueueSize: { type: 'integer', minimum: 0 },
-  maxQueuedConnects: { type: 'integer', minimum: 0, maximum: 5000 },
-  maxOutstandingConnects: { type: 'integer', minimum: 1, maximum: 1000 },
-  connectTimeout: goDuration,
-  writeTimeout: goDuration,
-})
-const backoff = closed({
-  retryBackoffFactor: { type: 'number', minimum: 1, maximum: 100 },
-  minRetryInterval: goDuration,
-  maxRetryInterval: goDuration,
-})
 
-const routerLink = closed({
-  listeners: {
-    type: 'array',
-    items: closed(
-      {
-        bind: { type: 'string', minLength: 1 },
-        binding,
-        advertise: text,
-        bindInterface: text,
-        groups,
-        options: linkOptions,
-      },
-      { required: ['bind'] },
-    ),
-  },
-  dialers: {
-    type: 'array',
-    items: closed({
-      binding,
-      maxDefaultConnections: { type: 'integer', minimum: 1, maximum: 100 },
-      maxAckConnections: { type: 'integer', minimum: 0, maximum: 100 },
-      startupDelay: goDuration,
-      bindInterface: text,
-      groups,
-      healthyDialBackoff: backoff,
-      unhealthyDialBackoff: backoff,
-      options: linkOptions,
-    }),
-  },
-  heartbeats: closed({
-    sendInterval: goDuration,
-    checkInterval: goDuration,
-    closeUnresponsiveTimeout: goDuration,
+const routerLinkDefinitions = {
+  duration: { type: 'string', pattern: goDuration },
+  groups: { oneOf: [text, listOf(text)] },
+  channelOptions: closed({
+    outQueueSize: atLeast(0),
+    maxQueuedConnects: integer(0, 5000),
+    maxOutstandingConnects: integer(1, 1000),
+    connectTimeout: defined('duration'),
+    writeTimeout: defined('duration'),
   }),
-  payloadSenderQueueSize: { type: 'integer', minimum: 1 },
-  ackSenderQueueSize: { type: 'integer', minimum: 1 },
-  gcMode: { type: 'string', enum: ['preserve', 'orphaned', 'changed'], default: 'preserve' },
-})
+  backoff: closed({
+    retryBackoffFactor: { type: 'number', minimum: 1, maximum: 100 },
+    minRetryInterval: defined('duration'),
+    maxRetryInterval: defined('duration'),
+  }),
+  listener: closed(
+    {
+      bind: { type: 'string', minLength: 1 },
+      binding,
+      advertise: text,
+      bindInterface: text,
+      groups: defined('groups'),
+      options: defined('channelOptions'),
+    },
+    { required: ['bind'] },
+  ),
+  dialer: closed({
+    binding,
+    maxDefaultConnections: integer(1, 100),
+    maxAckConnections: integer(0, 100),
+    startupDelay: defined('duration'),
+    bindInterface: text,
+    groups: defined('groups'),
+    healthyDialBackoff: defined('backoff'),
+    unhealthyDialBackoff: defined('backoff'),
+    options: defined('channelOptions'),
+  }),
+  heartbeats: closed({
+    sendInterval: defined('duration'),
+    checkInterval: defined('duration'),
+    closeUnresponsiveTimeout: defined('duration'),
+  }),
+} as const
+
+const routerLink = closed(
+  {
+    listeners: listOf(defined('listener')),
+    dialers: listOf(defined('dialer')),
+    heartbeats: defined('heartbeats'),
+    payloadSenderQueueSize: atLeast(1),
+    ackSenderQueueSize: atLeast(1),
+    gcMode: { type: 'string', enum: ['preserve', 'orphaned', 'changed'], default: 'preserve' },
+  },
+  { definitions: routerLinkDefinitions },
+)
 
 export const seededConfigTypes: readonly SeededConfigType[] = [
   {
@@ -272,7 +308,10 @@ export const seededConfigTypes: readonly SeededConfigType[] = [
     id: 'NH5p4FpGR',
     name: 'host.v1',
     target: 'service',
-    schema: rootSchema(`${hostSchemas}host.v1.schema.json`, host),
+    schema: rootSchema(`${hostSchemas}host.v1.schema.json`, {
+      ...host,
+      definitions: hostDefinitions,
+    }),
   },
   {
     id: 'host.v2',

@@ -38,6 +38,11 @@ export const problems = {
     message:
       'The supplied request contains an invalid document or no valid accept content were available, see cause',
   },
+  INVALID_FIELD: {
+    http: 400,
+    retry: 'never',
+    message: 'The field contains an invalid value',
+  },
   NOT_ACCEPTABLE: {
     http: 406,
     retry: 'never',

@@ -57,8 +57,10 @@ export interface ClusterStatus {
 
 export interface ListedMember {
   readonly id: string
-  /** host:port of the mesh. */
+  /** Where its APIs are, or where controllers reach it, as consoles of the API family read it. */
   readonly address: string
+  /** host:port of the mesh; controllers of 0.1.0 gave it as the address. */
+  readonly ctrlAddress?: string
   readonly voter: boolean
   readonly leader: boolean
   readonly connected: boolean

@@ -5,6 +5,8 @@ export interface RouterStatus {
   /** Protocol to `protocol://host:port`, where clients reach it. */
   readonly protocols: Readonly<Record<string, string>>
   readonly version: RouterVersion
+  /** Bits of the mask in its hello. */
+  readonly capabilities: readonly number[]
 }
 
 export interface RouterVersion {

@@ -1,9 +1,15 @@
 import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
+import { readMask } from '../channel/headers.ts'
 import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
-import { readClientHello, routerMessage, serverHello } from './messages.ts'
+import {
+  readClientHello,
+  routerCapabilitiesHeader,
+  routerMessage,
+  serverHello,
+} from './messages.ts'
 import type { ControllerAddress } from './messages.ts'
 
 /**
@@ -70,9 +76,15 @@ export class RouterConnection {
 
   /** The router is admitted and its hello answered. */
   start(): void {
-    const { onStatus, router, version } = this.#parts
-    onStatus({ hostname: '', protocols: {}, version })
+    const { onStatus, router } = this.#parts
+    onStatus({ hostname: '', protocols: {}, ...this.#known() })
     if (router.isEdge) void this.#greet()
+  }
+
+  /** What its hello said of its program. */
+  #known(): Pick<RouterStatus, 'version' | 'capabilities'> {
+    const capabilities = [...readMask(this.hello.headers, routerCapabilitiesHeader)]
+    return { version: this.version, capabilities }
   }
 
   onMessage(message: ChannelMessage): void {
@@ -109,12 +121,12 @@ export class RouterConnection {
    * shows no address.
    */
   async #greet(): Promise<void> {
-    const { channel, ownVersion, onStatus, version } = this.#parts
+    const { channel, ownVersion, onStatus } = this.#parts
     try {
       const { contentType, body } = await channel.request(serverHello(ownVersion))
       if (contentType !== routerMessage.clientHello) return
       const said = readClientHello(body)
-      if (!channel.isClosed) onStatus({ ...said, version })
+      if (!channel.isClosed) onStatus({ ...said, ...this.#known() })
     } catch {
       // The channel is closed, the time is over, or the reply is none.
     }

@@ -11,6 +11,7 @@ export const routerLimits = {
   routerHandshakeTimeoutMs: 5000,
   /** Protocols of one router that are shown. */
   routerProtocolsMax: 16,
+  routerCapabilitiesMax: 64,
   /** Characters of each text that a router says of itself; the rest is cut off. */
   routerTextCharactersMax: 255,
   /**

@@ -10,6 +10,9 @@ import type { Outgoing } from '../channel/channel.ts'
 import { flagValue } from '../channel/headers.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 
+/** Of a hello: the mask of what the router can do. */
+export const routerCapabilitiesHeader = 1002
+
 /** Content types between controller and router. */
 export const routerMessage = {
   ping: 1,

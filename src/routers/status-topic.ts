@@ -6,19 +6,26 @@ import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
 
-const { routerProtocolsMax, routerTextCharactersMax } = routerLimits
+const { routerCapabilitiesMax, routerProtocolsMax, routerTextCharactersMax } = routerLimits
 
 function messageOf(status: RouterStatus): RouterStatusMessage {
-  return create(RouterStatusSchema, bounded(status))
+  const { capabilities, ...rest } = bounded(status)
+  return create(RouterStatusSchema, { ...rest, capabilities: [...capabilities] })
 }
 
-function statusOf({ hostname, protocols, version }: RouterStatusMessage): RouterStatus {
+function statusOf({
+  hostname,
+  protocols,
+  version,
+  capabilities,
+}: RouterStatusMessage): RouterStatus {
   const { version: of = '', revision = '', buildDate = '', os = '', arch = '' } = version ?? {}
-  return bounded({ hostname, protocols, version: { version: of, revision, buildDate, os, arch } })
+  const known = { version: of, revision, buildDate, os, arch }
+  return bounded({ hostname, protocols, version: known, capabilities })
 }
 
 /** A router says these of itself, and a peer repeats them: neither decides how long they are. */
-function bounded({ hostname, protocols, version }: RouterStatus): RouterStatus {
+function bounded({ hostname, protocols, version, capabilities }: RouterStatus): RouterStatus {
   const text = (value: string): string => value.slice(0, routerTextCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
   return {
@@ -31,6 +38,7 @@ function bounded({ hostname, protocols, version }: RouterStatus): RouterStatus {
       os: text(version.os),
       arch: text(version.arch),
     },
+    capabilities: capabilities.slice(0, routerCapabilitiesMax),
   }
 }
 

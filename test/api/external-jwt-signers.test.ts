@@ -53,7 +53,7 @@ describe('an external JWT signer', () => {
       enrollAuthPolicyId: 'default',
       scopes: [],
       clientId: '',
-      externalAuthUrl: '',
+      externalAuthUrl: null,
       kid: '',
       certPem: null,
       jwksEndpoint,
@@ -147,6 +147,13 @@ describe('an external JWT signer', () => {
     const reply = await create({ jwksEndpoint, [field]: value })
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
+  })
+
+  test('is refused for a jwksEndpoint that could not be asked with the code of the family', async () => {
+    for (const address of ['file:///etc/passwd', 'http://169.254.169.254/latest/meta-data/']) {
+      const reply = await create({ jwksEndpoint: address })
+      expect(reply.body.error?.code, address).toBe('INVALID_FIELD')
+    }
   })
 
   test('shares issuer, kid and fingerprint with no other, at create and at patch', async () => {

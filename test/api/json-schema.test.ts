@@ -94,6 +94,22 @@ describe('the config types that a cluster begins with', () => {
     },
   )
 
+  test.each(['host.v1', 'intercept.v1'])(
+    'have lists in the shape that the console of the family builds its forms by: %s',
+    (name) => {
+      const { properties, definitions } = schemaOf(name) as Readonly<Record<string, JsonObject>>
+      const lists = Object.values(properties ?? {}).filter((one) => 'allOf' in (one as JsonObject))
+      expect(lists.length).toBeGreaterThan(3)
+      for (const list of lists as unknown as { readonly allOf: readonly JsonObject[] }[]) {
+        const [whole, items] = list.allOf
+        expect(whole).toEqual({ $ref: '#/definitions/inhabitedSet' })
+        expect(items).toHaveProperty('items')
+      }
+      expect(definitions?.['inhabitedSet']).toMatchObject({ type: 'array', minItems: 1 })
+      for (const one of Object.values(properties ?? {})) expect(one).not.toHaveProperty('minItems')
+    },
+  )
+
   test.each([
     ['ziti-tunneler-client.v1', { hostname: 'h', port: 80 }],
     ['ziti-tunneler-server.v1', { hostname: 'h', port: 80, protocol: 'udp' }],
@@ -152,6 +168,7 @@ describe('the config types that a cluster begins with', () => {
     ['host.v1', { protocol: 'tcp', address: 'localhost' }],
     ['host.v1', { ...plainHost, forwardPort: false }],
     ['host.v1', { protocol: 'tcp', address: 'a', forwardPort: true }],
+    ['host.v1', { ...plainHost, forwardAddressTranslations: [] }],
     ['host.v1', { ...plainHost, forwardAddressTranslations: [{}] }],
     ['host.v1', { ...plainHost, forwardAddressTranslations: [{ prefixLength: 8 }] }],
     ['host.v1', { ...plainHost, proxy: { type: 'socks', address: 'a' } }],

@@ -17,12 +17,14 @@ test('a member is made a voter or a learner by its address or id, as clients of 
   const asked = [
     { address: 'tls:localhost:1481', isVoter: true },
     { address: 'ctrl2', isVoter: false },
+    { address: 'https://localhost:1281' },
   ]
   for (const body of asked)
     expect((await root.call('POST', at('add-member'), body)).status).toBe(200)
   expect(controller.members.changes).toEqual([
     { change: { verb: 'promote', id: 'ctrl2' }, confirmation: null },
     { change: { verb: 'demote', id: 'ctrl2' }, confirmation: null },
+    { change: { verb: 'promote', id: 'ctrl2' }, confirmation: null },
   ])
 })
 

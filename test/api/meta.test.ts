@@ -8,6 +8,10 @@ const { controller, root, sessionOf } = await controllerForFile()
 const alice = sessionOf('alice-id')
 const anonymous = new CallerOf(controller)
 
+const apiVersion = (path: string): object => ({
+  v1: { path, apiBaseUrls: [`https://localhost:1280${path}`], version: 'v1' },
+})
+
 test('the version is told to anybody, at every base and alias, with the addresses clients look for', async () => {
   const paths = [client, management, fabric].flatMap((base) => [
     base,
@@ -26,15 +30,11 @@ test('the version is told to anybody, at every base and alias, with the addresse
     expect(reply.status, path).toBe(200)
     expect(reply.body.data).toEqual({
       apiVersions: {
-        edge: { v1: { path: client, apiBaseUrls: [`https://localhost:1280${client}`] } },
-        'edge-client': { v1: { path: client, apiBaseUrls: [`https://localhost:1280${client}`] } },
-        'edge-management': {
-          v1: { path: management, apiBaseUrls: [`https://localhost:1280${management}`] },
-        },
-        fabric: { v1: { path: fabric, apiBaseUrls: [`https://localhost:1280${fabric}`] } },
-        'health-checks': {
-          v1: { path: '/health-checks', apiBaseUrls: ['https://localhost:1280/health-checks'] },
-        },
+        edge: apiVersion(client),
+        'edge-client': apiVersion(client),
+        'edge-management': apiVersion(management),
+        fabric: apiVersion(fabric),
+        'health-checks': apiVersion('/health-checks'),
       },
       buildDate: '2026-01-02T03:04:05.000Z',
       capabilities: [],
@@ -57,6 +57,8 @@ test('a public operation looks at no token, not even a bad one', async () => {
 test('capabilities, protocols and specs are told to anybody', async () => {
   const capabilities = await anonymous.get(`${client}/enumerated-capabilities`)
   expect(capabilities.body.data).toEqual(['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR'])
+  const ofRouters = await anonymous.get(`${management}/enumerated-router-capabilities`)
+  expect(ofRouters.body.data).toContain('MULTI_CHANNEL')
   const protocols = await anonymous.get(`${client}/protocols`)
   expect(protocols.body.data).toEqual({ https: { address: 'localhost:1280' } })
   const specs = await anonymous.get(`${management}/specs`)
@@ -135,7 +137,8 @@ test('the members of the cluster are listed without an envelope, and leadership 
     data: [
       {
         id: 'ctrl1',
-        address: 'localhost:1480',
+        address: 'https://localhost:1280',
+        ctrlAddress: 'localhost:1480',
         voter: true,
         leader: true,
         connected: true,
@@ -145,7 +148,8 @@ test('the members of the cluster are listed without an envelope, and leadership 
       },
       {
         id: 'ctrl2',
-        address: 'localhost:1481',
+        address: 'https://localhost:1281',
+        ctrlAddress: 'localhost:1481',
         voter: true,
         leader: false,
         connected: false,

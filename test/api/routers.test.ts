@@ -98,6 +98,10 @@ describe('a new edge router', () => {
       hostname: '',
       supportedProtocols: {},
       syncStatus: 'SYNC_UNKNOWN',
+      appData: {},
+      capabilities: [],
+      capabilitiesMask: 0,
+      versionInfo: { arch: '', buildDate: '', os: '', revision: '', version: '' },
     })
   })
 
@@ -118,7 +122,7 @@ describe('a new edge router', () => {
     expect(cleared.status).toBe(200)
     const detail = await shown(root, url)
     expect(detail).not.toHaveProperty('ctrlChanListeners')
-    expect(detail).not.toHaveProperty('appData')
+    expect(detail).toHaveProperty('appData', {})
     expect(detail).toMatchObject({ cost: 65_535, noTraversal: true })
   })
 
@@ -297,7 +301,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
         _links: { self: { href: `./${path}/${id}` } },
         isVerified: false,
         isOnline: false,
-        fingerprint: '',
+        fingerprint: null,
         unverifiedCertPem: null,
         unverifiedFingerprint: null,
         interfaces: [],
@@ -400,7 +404,7 @@ describe('the fabric API', () => {
     expect((await root.call('PUT', `${routers}/core.9`, { ...body, cost: 2 })).status).toBe(200)
     expect(await shown(root, `${routers}/core.9`)).toMatchObject({ cost: 2, fingerprint: '0909' })
     await root.call('PATCH', `${routers}/core.9`, { fingerprint: '' })
-    expect(await shown(root, `${routers}/core.9`)).toMatchObject({ cost: 2, fingerprint: '' })
+    expect(await shown(root, `${routers}/core.9`)).toMatchObject({ cost: 2, fingerprint: null })
     expect((await root.call('DELETE', `${routers}/core.9`)).status).toBe(200)
     expect((await root.get(`${routers}/core.9`)).status).toBe(404)
   })

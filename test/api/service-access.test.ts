@@ -166,7 +166,7 @@ test('a session is refused in the order of the checks, and told its routers once
     serviceId: wiki,
     identityId: 'alice-id',
     service: { id: wiki, name: 'wiki' },
-    edgeRouters: [{ name: 'edge', urls: {}, isOnline: false }],
+    edgeRouters: [{ name: 'edge', urls: {}, isOnline: false, appData: {} }],
   })
   expect(decodeProtectedHeader(session.token).alg).toBe('ES256')
   expect(decodeJwt(session.token)).toMatchObject({
@@ -354,6 +354,13 @@ test('a change that is refused marks nobody', async () => {
 
 test('the routers of a caller are those that are enrolled; an administrator sees all of these', async () => {
   const url = `${client}/current-identity/edge-routers`
+  const none = (await alice.get(url)).body
+  expect(none.data).toEqual([])
+  expect(none.meta?.pagination, 'the whole list, without a limit').toEqual({
+    limit: Number.MAX_SAFE_INTEGER,
+    offset: 0,
+    totalCount: 0,
+  })
   const own = await router('own', ['own'])
   const other = await router('other')
   const listed = await root.get(`${management}/edge-router-policies?filter=limit%20none`)
@@ -403,13 +410,19 @@ test('role attributes are listed with filter, sort and paging, and with who uses
   const paged = await list(`?filter=${filter}&limit=1&offset=1`)
   expect(paged.data).toEqual(['theta'])
   expect(paged.meta?.pagination).toEqual({ limit: 1, offset: 1, totalCount: 3 })
-  for (const bad of ['name = "x"', 'id = ']) {
+  const asked = await list('?limit=100&offset=0&sort=name%20asc')
+  expect(asked.data, 'as the console of the family asks').toEqual(all)
+  expect((await list('?sort=id%20desc')).data).toEqual([...all].reverse())
+  expect((await list('?sort=name%20desc')).data).toEqual([...all].reverse())
+  for (const bad of ['title = "x"', 'id = ']) {
     const reply = await root.get(
       `${management}/service-role-attributes?filter=${encodeURIComponent(bad)}`,
     )
     expect(reply.body.error?.code).toBe('INVALID_FILTER')
   }
   for (const kind of ['identity', 'edge-router', 'posture-check']) {
+    const sorted = `${management}/${kind}-role-attributes?limit=100&offset=0&sort=name%20asc`
+    expect((await root.get(sorted)).status).toBe(200)
     expect((await root.get(`${management}/${kind}-role-attributes`)).status).toBe(200)
     expect((await alice.get(`${management}/${kind}-role-attributes`)).status).toBe(401)
   }

@@ -115,7 +115,11 @@ describe('a terminator', () => {
   test('is found by its service and its router', async () => {
     const id = await hosted({ identity: 'host-1' })
     await made(root, `${management}/routers`, { name: `empty ${serial}` })
-    for (const filter of [`service="${service}"`, `router="${router}" and instanceId="host-1"`]) {
+    for (const filter of [
+      `service="${service}"`,
+      `router="${router}" and instanceId="host-1"`,
+      `service="${service}" and identity="host-1"`,
+    ]) {
       const rows = await listed(root, `${terminators}?filter=${encodeURIComponent(filter)}`)
       expect(rows.map((row) => row['id'])).toEqual([id])
     }

@@ -1,5 +1,7 @@
+import { fromBinary } from '@bufbuild/protobuf'
 import { afterAll, expect, test } from 'vitest'
 
+import { ValidationStartSchema } from '../../proto/gen/management_pb.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { newIdentity, newService } from '../api/support/network.ts'
 import { eventually } from '../support/eventually.ts'
@@ -55,6 +57,20 @@ test('what is no request is answered, or ends the socket', async () => {
     const one = opened(root.token ?? '')
     one.frame(first, Buffer.from('text'))
     await eventually(() => expect(one.isClosed).toBe(true))
+  }
+})
+
+test('a validation is refused in the form that the CLI of the family waits for', async () => {
+  for (const kind of [10_100, 10_103, 10_118]) {
+    const one = opened(root.token ?? '')
+    one.ask('', kind)
+    await eventually(() => expect(one.messages).toHaveLength(1))
+    const [answer] = one.messages
+    expect(answer?.contentType).toBe(kind + 1)
+    const { success, message } = fromBinary(ValidationStartSchema, answer?.body ?? new Uint8Array())
+    expect(success).toBe(false)
+    expect(message).toContain('not offered')
+    one.socket.destroy()
   }
 })
 

@@ -6,7 +6,7 @@ import { boundConnections } from '../../src/api/transport/connections.ts'
 import { listenerTls } from '../../src/api/transport/tls.ts'
 import { FrameDecoder } from '../../src/channel/frame.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { textValue } from '../../src/channel/headers.ts'
+import { maskValue, textValue } from '../../src/channel/headers.ts'
 import { gateOf } from '../../src/controller/service/routers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
@@ -121,7 +121,10 @@ async function dial(
     socket.on('close', () => resolve(null))
     socket.on('error', () => resolve(null))
   })
-  const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
+  const headers = new Map([
+    [4, textValue('v2.0.3|r|d|linux|amd64')],
+    [1002, maskValue([1, 2, 6, 20, 62])],
+  ])
   socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: textValue(id) }))
   return { socket, answer: await answer }
 }
@@ -149,7 +152,12 @@ describe('an enrolled router', () => {
       os: 'linux',
       arch: 'amd64',
     }
-    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({ isOnline: true, versionInfo })
+    expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({
+      ...{ isOnline: true, version: 'v2.0.3', versionInfo },
+      capabilities: ['MULTI_CHANNEL', 'CONNECT_V2', 'BIND_SUCCESS'],
+      // Beyond bit 52 a number of JSON is not exact.
+      capabilitiesMask: 2 + 4 + 64 + 2 ** 20,
+    })
     expect(await shown(root, `${management}/routers/${id}`)).toMatchObject({ isOnline: true })
     expect(await shown(root, `${fabric}/routers/${id}`)).toMatchObject({ connected: true })
     await made(root, edgeRouters, { name: 'another' })

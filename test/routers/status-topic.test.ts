@@ -10,14 +10,23 @@ import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 
 const version = { version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' }
-const statusOf = (hostname: string): RouterStatus => ({ hostname, protocols: {}, version })
+const statusOf = (hostname: string): RouterStatus => ({
+  hostname,
+  protocols: {},
+  version,
+  capabilities: [1, 62],
+})
 
 /** A topic whose other controllers are the test. */
 function heard() {
   const topic = new LocalTopic<RouterStatusMessage>('ctrl2')
   const board = new RouterStatusTopic('ctrl2', topic)
   const say = (owner: string, routerId: string, status: RouterStatus | undefined): void => {
-    topic.hear(owner, routerId, status === undefined ? status : create(RouterStatusSchema, status))
+    const message =
+      status === undefined
+        ? status
+        : create(RouterStatusSchema, { ...status, capabilities: [...status.capabilities] })
+    topic.hear(owner, routerId, message)
   }
   return { board, say, own: topic.own }
 }
@@ -50,7 +59,8 @@ test('what a router says of itself is bounded on its way to the others, and once
   const { encode, decode } = softTopics.routers
   const long = 'x'.repeat(10_000)
   const protocols = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`p${at}`, long]))
-  const status = { hostname: long, protocols, version: { ...version, os: long } }
+  const capabilities = Array.from({ length: 99 }, (_, bit) => bit)
+  const status = { hostname: long, protocols, version: { ...version, os: long }, capabilities }
   board.publish('er1', status)
   const [published] = own.values()
   if (published === undefined) throw new Error('nothing was published')
@@ -63,4 +73,5 @@ test('what a router says of itself is bounded on its way to the others, and once
   expect(shown?.hostname).toHaveLength(255)
   expect(Object.keys(shown?.protocols ?? {})).toHaveLength(16)
   expect(shown?.version.os).toHaveLength(255)
+  expect(shown?.capabilities).toHaveLength(64)
 })

@@ -17,6 +17,7 @@ import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { currentSessionView } from '../records/session-view.ts'
+import { factorHeaders } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import { callerIn } from './session-tracker.ts'
 
@@ -96,6 +97,7 @@ export class SessionOpener {
         ...(authenticator?.isExtendRequested === true
           ? { 'ziti-authenticator-extend-requested': 'true' }
           : {}),
+        ...factorHeaders(this.#parts, call, caller),
       },
     }
   }

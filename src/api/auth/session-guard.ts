@@ -1,12 +1,11 @@
 import { Problem } from '../../lib/problems.ts'
-import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
-import type { RequestContext, Caller, Challenge } from '../call.ts'
+import type { RequestContext, Challenge } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { mayCall } from './permissions.ts'
 import { tokenChallengeText } from './external-jwt/challenge.ts'
-import { signerAsked } from './external-jwt/token-factor.ts'
+import { factorChallenge } from './external-jwt/token-factor.ts'
 import type { TokenFactor } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionTracker } from './session-tracker.ts'
@@ -165,20 +164,8 @@ export class SessionGuard {
     call.caller = { ...caller, keyVersion: token.version }
     this.#sessions.use(found.session.id)
     if (mayCall(caller, permission, call)) return
-    this.#challengeFactor(call, caller)
+    call.challenge = factorChallenge(this.#parts, call, caller)
     throw new Problem('UNAUTHORIZED')
-  }
-
-  /** Tells a client which signer its request must bring a token of. */
-  #challengeFactor(call: RequestContext, caller: Caller): void {
-    const signerId = signerAsked(caller)
-    if (signerId === null) return
-    const signer = this.#parts.state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
-    call.challenge = {
-      realm: 'openziti-secondary-ext-jwt',
-      error: call.bearers().length === 0 ? 'missing' : 'invalid',
-      signers: signer === undefined ? [] : [signer],
-    }
   }
 }
 

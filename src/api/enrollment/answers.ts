@@ -5,6 +5,7 @@ import type { RequestContext } from '../call.ts'
 import { detailAnswer } from '../answers/envelope.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
+import { controllersForClients } from '../records/controller-view.ts'
 
 /** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
 export function authoritiesPem(parts: Pick<ApiParts, 'authorities'>): string {
@@ -14,12 +15,23 @@ export function authoritiesPem(parts: Pick<ApiParts, 'authorities'>): string {
     .concat('\n')
 }
 
-/** As clients of the API family read it; an identity has no server certificate. */
+/** As routers of the API family read it. */
 export function certificatesAnswer(
   parts: Pick<ApiParts, 'authorities'>,
-  { cert, serverCert = '' }: { readonly cert: string; readonly serverCert?: string },
+  { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
 ): Reply {
   return detailAnswer({ ca: authoritiesPem(parts), cert, serverCert })
+}
+
+/**
+ * What an identity is answered when it has enrolled. The controllers are part of it, as clients of
+ * the API family keep them beside the credential.
+ */
+export function enrolledAnswer(
+  parts: Pick<ApiParts, 'cluster'>,
+  data: Readonly<Record<string, string>> = {},
+): Reply {
+  return detailAnswer({ ...data, controllers: controllersForClients(parts.cluster) })
 }
 
 type CommandCertificate = Readonly<

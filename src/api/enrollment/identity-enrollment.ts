@@ -14,13 +14,13 @@ import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
 import type { RequestContext } from '../call.ts'
-import { emptyAnswer } from '../answers/envelope.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import {
-  certificatesAnswer,
   answerThisCallAlone,
+  authoritiesPem,
+  enrolledAnswer,
   networkCertificate,
   shownCertificate,
 } from './answers.ts'
@@ -70,7 +70,7 @@ export class IdentityEnrollment {
     answerThisCallAlone(call)
     const value = networkCertificate(issued)
     await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
-    return certificatesAnswer(this.#parts, { cert: issued.chainPem })
+    return this.#certificateAnswer(issued.chainPem)
   }
 
   async #ottAgain(call: RequestContext, token: string, csr: string | undefined): Promise<Reply> {
@@ -83,7 +83,7 @@ export class IdentityEnrollment {
     }
     const asked = await issuer.identity({ identityId, requestPem: csr }, call.address)
     if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
-    return certificatesAnswer(this.#parts, { cert: certPem })
+    return this.#certificateAnswer(certPem)
   }
 
   /**
@@ -113,7 +113,7 @@ export class IdentityEnrollment {
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = shownCertificate(chain[0], ca.id)
     await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
-    return emptyAnswer()
+    return enrolledAnswer(this.#parts)
   }
 
   #ottcaAgain(call: RequestContext, token: string): Reply {
@@ -121,7 +121,7 @@ export class IdentityEnrollment {
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const leaf = call.peerChain()?.[0]
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
-    return emptyAnswer()
+    return enrolledAnswer(this.#parts)
   }
 
   /** The user name stands in the enrollment; one that the body gives is passed over. */
@@ -147,7 +147,13 @@ export class IdentityEnrollment {
     call.isRepeatable = false
     const value = await this.#services.passwords.hash(call, password)
     await this.#enroll(call, enrollment, { case: 'passwordHash', value })
-    return emptyAnswer()
+    return enrolledAnswer(this.#parts, { username: enrollment.username ?? '' })
+  }
+
+  /** An identity has no server certificate; clients of the API family look for it all the same. */
+  #certificateAnswer(cert: string): Reply {
+    const ca = authoritiesPem(this.#parts)
+    return enrolledAnswer(this.#parts, { ca, cert, serverCert: '' })
   }
 
   #enrolledBy(token: string): Authenticator | undefined {

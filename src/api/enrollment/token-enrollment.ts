@@ -12,12 +12,16 @@ import { claimAt, textClaim } from '../auth/external-jwt/claims.ts'
 import type { VerifiedToken } from '../auth/external-jwt/token-judge.ts'
 import type { RequestContext } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
-import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { judged } from '../records/writes.ts'
-import { answerThisCallAlone, authoritiesPem, networkCertificate } from './answers.ts'
+import {
+  answerThisCallAlone,
+  authoritiesPem,
+  enrolledAnswer,
+  networkCertificate,
+} from './answers.ts'
 
 /** Room for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
@@ -86,7 +90,7 @@ export class TokenEnrollment {
 
   async #enrollToToken(call: RequestContext, holder: NewHolder): Promise<Reply> {
     await this.#write(call, holder, newShortId(), {})
-    return emptyAnswer()
+    return enrolledAnswer(this.#parts)
   }
 
   async #enrollToCertificate(
@@ -99,7 +103,10 @@ export class TokenEnrollment {
     answerThisCallAlone(call)
     const certificate = networkCertificate(issued)
     await this.#write(call, holder, identityId, { authenticatorId: newShortId(), certificate })
-    return detailAnswer({ ca: authoritiesPem(this.#parts), cert: issued.chainPem })
+    return enrolledAnswer(this.#parts, {
+      ca: authoritiesPem(this.#parts),
+      cert: issued.chainPem,
+    })
   }
 
   /** One entry: the identity with its credential, or nothing. */

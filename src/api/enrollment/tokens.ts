@@ -1,4 +1,6 @@
+import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Enrollment, EnrollmentMethod } from '../../entities/enrollment.ts'
+import { digestOf } from '../../fsm/commands/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
@@ -16,13 +18,8 @@ export async function outstanding(
   token: string | undefined,
   methods: readonly EnrollmentMethod[],
 ): Promise<Enrollment> {
-  if (token === undefined || token === '') throw fieldProblem('token', 'token is required')
-  if (token.length > TOKEN_CHARACTERS_MAX) throw new Problem('INVALID_ENROLLMENT_TOKEN')
-  const { state, clock } = parts
-  const found = await latest(
-    parts,
-    () => state.find('enrollment', 'token', token) as Enrollment | undefined,
-  )
+  const { clock } = parts
+  const found = await enrollmentOf(parts, token)
   if (found === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
   if (!methods.includes(found.method)) {
     throw new Problem('INVALID_ENROLL_METHOD', {
@@ -31,6 +28,36 @@ export async function outstanding(
   }
   if ((found.expiresAt ?? 0) <= clock.nowMs()) throw new Problem('ENROLLMENT_EXPIRED')
   return found
+}
+
+/**
+ * The method that a token was made for. One that has been used is taken for the method of what it
+ * led to, so that a lost answer is asked for again in the same words.
+ * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN.
+ */
+export async function methodOf(
+  parts: ApiParts,
+  token: string | undefined,
+): Promise<EnrollmentMethod> {
+  const found = await enrollmentOf(parts, token)
+  if (found !== undefined) return found.method
+  const { state } = parts
+  const digest = digestOf(token ?? '')
+  if (state.find('router', 'enrolledBy', digest) !== undefined) return 'erott'
+  const known = state.find('authenticator', 'enrolledBy', digest) as Authenticator | undefined
+  if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+  if (known.method === 'updb') return 'updb'
+  return known.caId === '' ? 'ott' : 'ottca'
+}
+
+async function enrollmentOf(
+  parts: ApiParts,
+  token: string | undefined,
+): Promise<Enrollment | undefined> {
+  if (token === undefined || token === '') throw fieldProblem('token', 'token is required')
+  if (token.length > TOKEN_CHARACTERS_MAX) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+  const { state } = parts
+  return latest(parts, () => state.find('enrollment', 'token', token) as Enrollment | undefined)
 }
 
 /** Whether a refusal says that the token was used, here or elsewhere, a moment or longer ago. */

@@ -1,6 +1,5 @@
 import { authPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
-import { openPrimary } from '../../entities/auth-policy-factors.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Normalised } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
@@ -35,11 +34,7 @@ function raised(primary: JsonObject): JsonObject {
   if (!isObject(updb)) return primary
   const numbers = Object.entries(minima).flatMap(([name, minimum]) => {
     const value = updb[name]
-    if (typeof value !== 'number') return []
-    // No length is no wish for the shortest one.
-    const isUnset = name === 'minPasswordLength' && value <= 0
-    const wanted = isUnset ? openPrimary.updb.minPasswordLength : value
-    return [[name, Math.max(wanted, minimum)] as const]
+    return typeof value === 'number' ? [[name, Math.max(value, minimum)] as const] : []
   })
   return { ...primary, updb: { ...updb, ...Object.fromEntries(numbers) } }
 }

@@ -3,13 +3,20 @@ import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
-import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { FieldFault } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../call.ts'
 import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
+
+/** Addresses, with what one is refused as that could never be asked: as in the API family. */
+const urls = [
+  ['externalAuthUrl', 'COULD_NOT_VALIDATE'],
+  ['jwksEndpoint', 'INVALID_FIELD'],
+] as const
 
 /** What is known of a certificate, and of none. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
@@ -18,8 +25,9 @@ const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAft
 export function externalJwtSignerPreparer(parts: ApiParts): Preparer {
   return async (call, mode, body) => {
     const prepared = normalise(externalJwtSigner, mode, body)
-    for (const name of ['externalAuthUrl', 'jwksEndpoint']) {
-      checkUrl(name, prepared.fields[name], parts.allowsReservedSignerHosts)
+    for (const [name, code] of urls) {
+      const fault = urlFault(name, prepared.fields[name], parts.allowsReservedSignerHosts)
+      if (fault !== null) throw new Problem(code, { fault })
     }
     const { certPem } = prepared.fields
     if (certPem === undefined) return prepared
@@ -82,16 +90,21 @@ async function knownKid(
  * An absolute http or https address without a user in it; nothing is asked for there before it is
  * used.
  */
-function checkUrl(field: string, value: Json | undefined, allowsReserved: boolean): void {
-  if (typeof value !== 'string' || value === '') return
+function urlFault(
+  field: string,
+  value: Json | undefined,
+  allowsReserved: boolean,
+): FieldFault | null {
+  if (typeof value !== 'string' || value === '') return null
   const url = URL.parse(value)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (!isWeb || url.username !== '' || url.password !== '') {
     // The value is not repeated: it may hold the credentials.
-    throw fieldProblem(field, `${field} must be an http or https URL without credentials`)
+    return { field, reason: `${field} must be an http or https URL without credentials` }
   }
   if (!allowsReserved && isReservedHost(url)) {
     const reason = `${field} must not lead to a loopback, link-local, unspecified or metadata address, unless the configuration allows it (api.reservedSignerHosts)`
-    throw fieldProblem(field, reason, value)
+    return { field, reason, value }
   }
+  return null
 }

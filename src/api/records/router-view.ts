@@ -14,6 +14,9 @@ const shared = [
   'noTraversal',
   'disabled',
   'supportedProtocols',
+  'appData',
+  'capabilities',
+  'version',
 ] as const
 
 /**

@@ -18,13 +18,15 @@ const routerProperties: JsonObject = {
   noTraversal: flag,
   disabled: flag,
   supportedProtocols: protocols,
+  appData: tags,
+  capabilities: { type: 'array', items: text },
 }
 const routerRequired = Object.keys(routerProperties)
 
 /** What a client is told of an edge router. */
 export const commonEdgeRouter: JsonObject = {
   type: 'object',
-  properties: { ...routerProperties, appData: tags },
+  properties: { ...routerProperties, version: text },
   required: routerRequired,
 }
 
@@ -44,7 +46,7 @@ export const currentIdentityEdgeRouter: NamedSchema = {
     properties: {
       ...routerProperties,
       _links: links,
-      appData: tags,
+      version: text,
       createdAt: dateTime,
       id: text,
       tags,

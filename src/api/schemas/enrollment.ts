@@ -1,5 +1,6 @@
 import { passwordSchema } from '../../entities/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
+import { controller } from './about.ts'
 import { baseProperties, baseRequired } from './envelope.ts'
 import { dateTime, links, text } from '../../entities/shapes.ts'
 
@@ -64,8 +65,31 @@ export const sessionCertificateCreate = body(
   ['csr'],
 )
 
-/** `cert` and `ca` are absent from an answer that gives no certificate. */
-export const enrollmentCerts = body('enrollmentCerts', { ca: text, cert: text, serverCert: text })
+const controllers = { type: 'array', items: controller.schema } as const
+/**
+ * `cert` and `ca` are absent from an answer that gives no certificate, and `controllers` from that
+ * of a router.
+ */
+export const enrollmentCerts = body('enrollmentCerts', {
+  ca: text,
+  cert: text,
+  serverCert: text,
+  controllers,
+})
+/** Of an identity that brought its credential along. */
+export const enrolled = body('enrollmentResponse', { controllers }, ['controllers'])
+export const enrolledUpdb = body('enrollmentResponseUpdb', { username: text, controllers }, [
+  'username',
+  'controllers',
+])
+/** Of the operation that knows the method by the token. */
+export const enrolledAnyhow = body('enrollResponse', {
+  ca: text,
+  cert: text,
+  serverCert: text,
+  username: text,
+  controllers,
+})
 export const identityExtensionCerts = body('identityExtendCerts', { ca: text, clientCert: text }, [
   'ca',
   'clientCert',

@@ -10,6 +10,7 @@ export const member: NamedSchema = {
     properties: {
       id: text,
       address: text,
+      ctrlAddress: text,
       voter: flag,
       leader: flag,
       connected: flag,
@@ -17,7 +18,16 @@ export const member: NamedSchema = {
       readOnly: flag,
       preferredLeader: flag,
     },
-    required: ['id', 'address', 'voter', 'leader', 'connected', 'version', 'readOnly'],
+    required: [
+      'id',
+      'address',
+      'ctrlAddress',
+      'voter',
+      'leader',
+      'connected',
+      'version',
+      'readOnly',
+    ],
   },
 }
 

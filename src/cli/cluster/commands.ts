@@ -47,7 +47,11 @@ async function watch(options: ClusterOptions): Promise<void> {
 
 /** Prints the members: who they are and where they are reached. */
 export async function listMembers(options: ClusterOptions): Promise<void> {
-  const members = (await connectTo(options)('list', {})) as readonly ListedMember[]
+  const listed = (await connectTo(options)('list', {})) as readonly ListedMember[]
+  const members = listed.map(({ ctrlAddress, ...member }) => ({
+    ...member,
+    address: ctrlAddress ?? member.address,
+  }))
   if (options.json === true) {
     printJson(members)
     return

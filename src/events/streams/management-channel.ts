@@ -1,10 +1,14 @@
 import type { Duplex } from 'node:stream'
 
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { ValidationStartSchema } from '../../../proto/gen/management_pb.ts'
 import { encodeFrame, FrameDecoder } from '../../channel/frame.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { EventFilter, EventPosition } from '../../ports/events.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
@@ -15,6 +19,23 @@ import { closeCode, WebSocket } from './web-socket.ts'
 /** Of the management protocol of the API family. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
 const EVENT_TYPE_HEADER = 10
+/**
+ * What `ziti fabric validate` asks for, with the type of the answer that it waits for: of
+ * terminators, links, terminators of SDKs, the data model, connections of identities, terminators
+ * of edge routers, circuits and dialers.
+ */
+const validationAnswers: ReadonlyMap<number, number> = notBuiltYet(
+  new Map([
+    [10_100, 10_101],
+    [10_103, 10_104],
+    [10_106, 10_107],
+    [10_109, 10_110],
+    [10_112, 10_113],
+    [10_115, 10_116],
+    [10_118, 10_119],
+    [10_122, 10_123],
+  ]),
+)
 const REQUEST_WAIT_MS = 10_000
 
 const frameLimits = {
@@ -84,9 +105,18 @@ export class ManagementChannel implements StreamOutput {
       this.#socket.close(closeCode.protocol, 'a message is not one frame of the channel')
     } else if (message.contentType === messages.streamEvents) this.#onRequest(message)
     else if (message.contentType === contentType.ping) this.#reply(message, true, 'ok')
+    else if (validationAnswers.has(message.contentType)) this.#refuseValidation(message)
     else if (!message.headers.has(headerKey.replyFor)) {
       this.#reply(message, false, `content type ${message.contentType} is not offered here`)
     }
+  }
+
+  /** In the form that its client reads: of another type it would tell its user nothing but that. */
+  #refuseValidation({ contentType: asked, sequence }: ChannelMessage): void {
+    const refusal = create(ValidationStartSchema, { message: 'validation is not offered here yet' })
+    const headers = new Map([[headerKey.replyFor, int32Value(sequence)]])
+    const body = toBinary(ValidationStartSchema, refusal)
+    this.#send(validationAnswers.get(asked) ?? contentType.result, headers, body)
   }
 
   #onRequest(message: ChannelMessage): void {

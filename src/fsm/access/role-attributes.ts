@@ -12,7 +12,8 @@ import { Table } from '../table.ts'
 import type { State } from '../state.ts'
 
 /**
- * What the lists are filtered by: the attribute is the `id` of its row. Rows are stored nowhere.
+ * What the lists are filtered and sorted by: the attribute is the `id` of its row, and its `name`,
+ * by which the console of the API family has every list sorted. Rows are stored nowhere.
  */
 const rows = defineEntity({
   name: 'roleAttribute',
@@ -23,7 +24,9 @@ const rows = defineEntity({
 })
 const shownSymbols: Entity = {
   ...rows,
-  symbols: rows.symbols.filter(({ name }) => name === 'id'),
+  symbols: rows.symbols.flatMap((symbol) =>
+    symbol.name === 'id' ? [symbol, { ...symbol, name: 'name' }] : [],
+  ),
 }
 const lister = new Lister(noLinks)
 /** Rows of one answer take part in no digest. */

@@ -3,6 +3,8 @@ import { FeatureLevelRaiseSchema } from '../../../proto/gen/command_pb.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
+import { carrySchemasOver } from '../superseded-schemas.ts'
+import type { CommandContext } from './context.ts'
 import { done } from './outcome.ts'
 
 /**
@@ -10,9 +12,15 @@ import { done } from './outcome.ts'
  * proposed the same raise.
  * @throws {FeatureLevelUnknown} when this version could not apply what may follow.
  */
-export function raiseFeatureLevel(state: State, payload: Uint8Array): Outcome {
+export function raiseFeatureLevel(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { level } = fromBinary(FeatureLevelRaiseSchema, payload)
   if (level > FEATURE_LEVEL) throw new FeatureLevelUnknown('the log from here on', level)
-  state.featureLevel = Math.max(state.featureLevel, level)
+  const before = state.featureLevel
+  state.featureLevel = Math.max(before, level)
+  carrySchemasOver(state, before, context)
   return done(String(state.featureLevel))
 }

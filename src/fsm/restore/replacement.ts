@@ -3,6 +3,7 @@ import { entities } from '../../entities/registry.ts'
 import type { SharedSecret } from '../../entities/shared-secret.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { State } from '../state.ts'
+import { withSchemaOfToday } from '../superseded-schemas.ts'
 import type { ShapedRecord } from './record-blocks.ts'
 
 /**
@@ -77,10 +78,20 @@ export function replacementOf(
 function adaptedTo(state: State, one: ShapedRecord, revision: number | null): ShapedRecord | null {
   // A token that was used, or taken back, since the backup must not let anybody in again.
   if (one.kind === 'enrollment' && state.get('enrollment', one.record.id) === undefined) return null
-  const spent = one.kind === 'mfa' ? spentSince(state, one.record as Mfa) : null
-  if (spent === null && revision === null) return one
+  const changed = changedByNow(state, one)
+  if (changed === null && revision === null) return one
   const moved = revision === null ? {} : { revision }
-  return state.shaped(one.kind, { ...one.record, ...spent, ...moved })
+  return state.shaped(one.kind, { ...one.record, ...changed, ...moved })
+}
+
+/** What of a record is not to be as it was; null: nothing. */
+function changedByNow(
+  state: State,
+  { kind, record }: ShapedRecord,
+): Readonly<Record<string, Json>> | null {
+  if (kind === 'mfa') return spentSince(state, record as Mfa)
+  const carried = kind === 'configType' ? withSchemaOfToday(record) : null
+  return carried === null ? null : { schema: carried.schema }
 }
 
 /**

@@ -13,11 +13,10 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
-import { routerMessage } from '../messages.ts'
+import { routerCapabilitiesHeader, routerMessage } from '../messages.ts'
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
-const capabilitiesHeader = 1002
 const listenersHeader = 1000
 /** Where routers before 2.0 have them; a newer one keeps the secret of its group there. */
 const olderListenersHeader = 10
@@ -132,7 +131,7 @@ function changesMessage(changes: PeerStateChange[]): Outgoing {
  * several things.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
-  const isNewer = readMask(headers, capabilitiesHeader).has(MULTI_CHANNEL)
+  const isNewer = readMask(headers, routerCapabilitiesHeader).has(MULTI_CHANNEL)
   const bytes = headers.get(isNewer ? listenersHeader : olderListenersHeader)
   if (bytes === undefined) return []
   try {

@@ -192,7 +192,8 @@ describe('updb', () => {
     expect(await listener.call({ path, body: { username: 'field-unit' } })).toMatchObject(
       refusal(400, 'COULD_NOT_VALIDATE'),
     )
-    expect(dataOf(await listener.call({ path, body }))).toEqual({})
+    const { username } = dataOf(await listener.call({ path, body }))
+    expect(username, 'the Go SDK logs in by this name').toBe('field-unit')
     const used = await listener.call({ path, body })
     expect(used).toMatchObject(refusal(404, 'INVALID_ENROLLMENT_TOKEN'))
     expect(used.body.error?.cause?.['message'] ?? used.body.error?.message).toContain('used')
@@ -205,9 +206,8 @@ describe('updb', () => {
   test('has a path of its own', async () => {
     const { token } = await newToken({ updb: 'field-unit-2' })
     const path = `${ENROLL}/updb?token=${token}`
-    expect(dataOf(await listener.call({ path, body: { password: 'a long enough one' } }))).toEqual(
-      {},
-    )
+    const body = { password: 'a long enough one' }
+    expect(dataOf(await listener.call({ path, body }))).toMatchObject({ username: 'field-unit-2' })
   })
 })
 
@@ -227,8 +227,10 @@ describe('ottca', () => {
       refusal(400, 'CERTIFICATE_FAILED_VALIDATION'),
     )
     const by = await clientKey(key, 'unit', now)
-    expect(dataOf(await listener.call({ path, headers, by }))).toEqual({})
-    expect(dataOf(await listener.call({ path, headers, by })), 'the answer was lost').toEqual({})
+    const enrolled = dataOf(await listener.call({ path, headers, by }))
+    expect(Object.keys(enrolled)).toEqual(['controllers'])
+    const again = await listener.call({ path, headers, by })
+    expect(dataOf(again), 'the answer was lost').toEqual(enrolled)
     expect(dataOf(await logIn(by))).toMatchObject({ identityId: id })
     expect(await logIn(foreign)).toMatchObject(refusal(401, 'INVALID_AUTH'))
   })
@@ -312,23 +314,27 @@ describe('routers', () => {
   test.each([
     ['edge-routers', 'erott'],
     ['transit-routers', 'trott'],
-  ] as const)('of %s enroll by %s, and are given the same again', async (kind, method) => {
-    const { id, token } = await newRouter(kind)
-    const body = {
-      certCsr: await csrOf(newKey(), id),
-      serverCertCsr: await csrOf(newKey(), 'gate.test'),
-    }
-    const path = `${ENROLL}?method=${method}&token=${token}`
-    const { cert = '', serverCert = '', ca } = dataOf(await listener.call({ path, body }))
-    expect(parseCertificates(cert)[0].commonName).toBe(id)
-    expect(parseCertificates(serverCert)[0].commonName).toBe(id)
-    expect(ca).toContain('BEGIN CERTIFICATE')
-    expect(dataOf(await listener.call({ path, body }))).toMatchObject({ cert, serverCert })
-    expect(await shown(caller, `${management}/${kind}/${id}`)).toMatchObject({
-      isVerified: true,
-      fingerprint: parseCertificates(cert)[0].sha1,
-    })
-  })
+    ['edge-routers', ''],
+  ] as const)(
+    'of %s enroll by the method "%s", and are given the same again',
+    async (kind, method) => {
+      const { id, token } = await newRouter(kind)
+      const body = {
+        certCsr: await csrOf(newKey(), id),
+        serverCertCsr: await csrOf(newKey(), 'gate.test'),
+      }
+      const path = `${ENROLL}?method=${method}&token=${token}`
+      const { cert = '', serverCert = '', ca } = dataOf(await listener.call({ path, body }))
+      expect(parseCertificates(cert)[0].commonName).toBe(id)
+      expect(parseCertificates(serverCert)[0].commonName).toBe(id)
+      expect(ca).toContain('BEGIN CERTIFICATE')
+      expect(dataOf(await listener.call({ path, body }))).toMatchObject({ cert, serverCert })
+      expect(await shown(caller, `${management}/${kind}/${id}`)).toMatchObject({
+        isVerified: true,
+        fingerprint: parseCertificates(cert)[0].sha1,
+      })
+    },
+  )
 
   test('are refused without both requests, and with a common name that is not their id', async () => {
     const { id, token } = await newRouter('edge-routers')
@@ -366,6 +372,53 @@ describe('routers', () => {
     const next = { certificatePem: extended['cert'] ?? '', privateKeyPem }
     dataOf(await listener.call({ path, body, by: next }))
   })
+})
+
+describe('a token without a method', () => {
+  test('is enrolled by the method that it was made for: updb, ottca and ott', async () => {
+    const password = 'a long enough one'
+    const named = await newToken({ updb: 'methodless' })
+    const byPassword = await listener.call({
+      path: `${ENROLL}?token=${named.token}`,
+      body: { password },
+    })
+    expect(dataOf(byPassword)).toMatchObject({ username: 'methodless' })
+    const { id: caId, key } = await verifiedCa('methodless')
+    const { token } = await newToken({ ottca: caId })
+    const by = await clientKey(key, 'unit', controller.clock.nowMs())
+    const byCertificate = { path: `${ENROLL}?token=${token}`, body: {}, by }
+    dataOf(await listener.call(byCertificate))
+    dataOf(await listener.call(byCertificate))
+    const keyed = await newToken({ ott: true })
+    const csr = await csrOf(newKey())
+    const asked = { path: `${ENROLL}?token=${keyed.token}`, body: { clientCsr: csr } }
+    const { cert } = dataOf(await listener.call(asked))
+    expect(dataOf(await listener.call(asked))['cert'], 'the answer was lost').toBe(cert)
+  })
+
+  test('is refused when it is unknown, used by a password, or absent', async () => {
+    const { token } = await newToken({ updb: 'methodless-2' })
+    const body = { password: 'a long enough one' }
+    dataOf(await listener.call({ path: `${ENROLL}?token=${token}`, body }))
+    for (const [query, status, code] of [
+      [`token=${token}`, 404, 'INVALID_ENROLLMENT_TOKEN'],
+      [`token=${randomUUID()}`, 404, 'INVALID_ENROLLMENT_TOKEN'],
+      ['', 400, 'COULD_NOT_VALIDATE'],
+    ] as const) {
+      const reply = await listener.call({ path: `${ENROLL}?${query}`, body })
+      expect(reply, query).toMatchObject(refusal(status, code))
+    }
+  })
+})
+
+test('an identity that has enrolled is given the controllers with what clients reach them at', async () => {
+  const { token } = await newToken({ ott: true })
+  const asked = await enroll(`token=${token}`, await csrOf(newKey()))
+  const { controllers } = dataOf(asked) as unknown as { controllers: Detail[] }
+  const listed = (await caller.get(`${client}/controllers`)).body.data
+  expect(controllers).toEqual(listed)
+  expect(controllers[0]).toHaveProperty(['apiAddresses', 'edge-client'])
+  expect(controllers[0], 'how controllers reach each other').not.toHaveProperty('ctrlAddress')
 })
 
 describe('who enrolls knows whom it speaks to', () => {

@@ -45,6 +45,20 @@ describe('a session whose policy asks for a token of a signer', () => {
     )
   })
 
+  test('is told so in successes too: at the log-in, and of the session itself', async () => {
+    const missing = `Bearer realm="openziti-secondary-ext-jwt" error="missing"`
+    const token = bearer(await provider.token('alice-id'))
+    const logIn = (headers: Record<string, string>): Promise<Reply> =>
+      new CallerOf(controller).call('POST', `${client}/authenticate?method=password`, user, headers)
+    const partial = await logIn({})
+    expect(partial.status).toBe(200)
+    expect(partial.headers['www-authenticate']).toContain(missing)
+    expect((await logIn(token)).headers).not.toHaveProperty('www-authenticate')
+    const alice = sessionOf('alice-id')
+    expect((await alice.get(session)).headers['www-authenticate']).toContain(missing)
+    expect((await alice.get(session, token)).headers).not.toHaveProperty('www-authenticate')
+  })
+
   test('writes with one, and apply lets it', async () => {
     const alice = sessionOf('alice-id')
     const body = { currentPassword: user.password, tags: { with: 'token' } }

@@ -26,7 +26,7 @@ function kindOf(collection: string): string {
 }
 
 const publicPaths =
-  /^\/(|version|enumerated-capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
+  /^\/(|version|enumerated-(router-)?capabilities|specs.*|network-jwts|openapi\.json|swagger\.json|protocols|\.well-known\/.*|authenticate|enroll(\/.*)?)$/
 /** Also while a second factor is missing. */
 const partialPaths =
   /^(\w+ \/current-api-session|post \/authenticate\/mfa|(get|post) \/current-identity\/mfa|post \/current-identity\/mfa\/verify|get \/current-identity\/mfa\/qr-code)$/

@@ -3,6 +3,8 @@ import type { Identity } from '../../../entities/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/external-tokens.ts'
 import type { RequestContext, Caller } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
+import { tokenChallengeText } from './challenge.ts'
+import type { TokenChallenge } from './challenge.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
 
 /**
@@ -70,8 +72,37 @@ export class TokenFactor {
   }
 }
 
+/** Tells a client which signer its requests must bring a token of; null: none. */
+export function factorChallenge(
+  { state }: Pick<ApiParts, 'state'>,
+  call: RequestContext,
+  caller: Pick<Caller, 'pendingFactors'>,
+): TokenChallenge | null {
+  const signerId = signerAsked(caller)
+  if (signerId === null) return null
+  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+  return {
+    realm: 'openziti-secondary-ext-jwt',
+    error: call.bearers().length === 0 ? 'missing' : 'invalid',
+    signers: signer === undefined ? [] : [signer],
+  }
+}
+
+/**
+ * Headers of an answer about a session that lacks such a token: it is a success, and clients of the
+ * API family learn by it all the same what is missing.
+ */
+export function factorHeaders(
+  parts: Pick<ApiParts, 'state'>,
+  call: RequestContext,
+  caller: Pick<Caller, 'pendingFactors'>,
+): Record<string, string> {
+  const challenge = factorChallenge(parts, call, caller)
+  return challenge === null ? {} : { 'www-authenticate': tokenChallengeText(challenge) }
+}
+
 /** The signer that a session lacks a token of. */
-export function signerAsked({ pendingFactors }: Pick<Caller, 'pendingFactors'>): string | null {
+function signerAsked({ pendingFactors }: Pick<Caller, 'pendingFactors'>): string | null {
   for (const factor of pendingFactors) if (factor.kind === 'extJwt') return factor.signerId
   return null
 }

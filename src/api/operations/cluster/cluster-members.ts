@@ -1,5 +1,5 @@
 import { fieldProblem } from '../../../lib/problems.ts'
-import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../../ports/membership.ts'
 import type { RequestContext } from '../../call.ts'
 import { answer, emptyAnswer } from '../../answers/envelope.ts'
@@ -171,14 +171,23 @@ function required(field: string, value: string | undefined): string {
   return value
 }
 
-/** Clients of the API family write an address as `tls:host:port`. */
+/**
+ * By its id, by where controllers reach it (`tls:host:port` in the API family), or by the address
+ * of its APIs, as the list of members shows it.
+ */
 function memberAt(cluster: ClusterView, text: string): string {
   const address = text.replace(/^tls:/, '')
-  const member = cluster.members().find((known) => known.address === address || known.id === text)
+  const member = cluster
+    .members()
+    .find((known) => known.address === address || known.id === text || isServedAt(known, text))
   if (member !== undefined) return member.id
   throw fieldProblem(
     'address',
     'no member has this address; a new controller joins with a ticket (flotilla cluster invite on a member, then flotilla cluster join on the new one)',
     text,
   )
+}
+
+function isServedAt({ apiAddresses }: MemberView, text: string): boolean {
+  return apiAddresses.some(({ url }) => URL.canParse(url) && new URL(url).origin === text)
 }

@@ -1,4 +1,5 @@
 import { fieldProblem } from '../../../lib/problems.ts'
+import type { MemberView } from '../../../ports/cluster-view.ts'
 import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -25,15 +26,16 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       handle: () => {
         const views = cluster.members()
         const preferred = preferredLeaders(views)
-        const data = views.map(({ id, address, voter, leader, connected, version, readOnly }) => ({
-          id,
-          address,
-          voter,
-          leader,
-          connected,
-          version,
-          readOnly,
-          preferredLeader: preferred.has(id),
+        const data = views.map((member) => ({
+          id: member.id,
+          address: addressForConsoles(member),
+          ctrlAddress: member.address,
+          voter: member.voter,
+          leader: member.leader,
+          connected: member.connected,
+          version: member.version,
+          readOnly: member.readOnly,
+          preferredLeader: preferred.has(member.id),
         }))
         return bareAnswer(JSON.stringify({ data }))
       },
@@ -59,4 +61,13 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
       },
     },
   ]
+}
+
+/**
+ * Where the management API of a member is. The console of the API family asks each member there
+ * before it uses more than one; of an address like `tls:host:port` it would drop the port.
+ */
+function addressForConsoles({ address, apiAddresses }: MemberView): string {
+  const found = apiAddresses.find(({ api, url }) => api === 'edge-management' && URL.canParse(url))
+  return found === undefined ? `tls:${address}` : new URL(found.url).origin
 }

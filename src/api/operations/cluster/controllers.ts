@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto'
 import { defineEntity } from '../../../entities/define.ts'
 import { boolean, nameText, text, timestamp } from '../../../entities/fields.ts'
 import { lanesOf } from '../../../fsm/digest.ts'
@@ -8,10 +7,11 @@ import { symbolNames } from '../../../fsm/query/symbols.ts'
 import { Table } from '../../../fsm/table.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import type { MemberView } from '../../../ports/cluster-view.ts'
-import { listAnswer, timeText } from '../../answers/envelope.ts'
-import type { ApiName, Operation } from '../../operation.ts'
+import { listAnswer } from '../../answers/envelope.ts'
+import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { preferredLeaders } from '../../duties/preferred-leader.ts'
+import { controllerView, fingerprintOf } from '../../records/controller-view.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { controller } from '../../schemas/about.ts'
 
@@ -70,7 +70,7 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
       const found = lister.list(table, listQueryOf(call), null)
       const details = found.records.flatMap(({ id }) => {
         const member = members.get(id)
-        return member === undefined ? [] : [viewOf(member, call.api, preferred.has(id))]
+        return member === undefined ? [] : [controllerView(member, call.api, preferred.has(id))]
       })
       const { limit, offset, totalCount } = found
       return listAnswer(details, { limit, offset, totalCount }, symbolNames(rows))
@@ -101,64 +101,3 @@ function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord 
     lastJoinedAt: member.startedAtMs,
   }
 }
-
-function viewOf(
-  member: MemberView,
-  api: ApiName,
-  isPreferredLeader: boolean,
-): Record<string, unknown> {
-  const startedAt = timeText(member.startedAtMs)
-  return {
-    _links: { self: { href: `./controllers/${member.id}` } },
-    apiAddresses: addressesOf(member, api),
-    certPem: member.certificatePem,
-    createdAt: startedAt,
-    ...(api === 'client' ? {} : { ctrlAddress: member.address }),
-    fingerprint: fingerprintOf(member.certificatePem),
-    id: member.id,
-    isOnline: member.connected,
-    isPreferredLeader,
-    lastJoinedAt: startedAt,
-    name: member.id,
-    tags: {},
-    updatedAt: startedAt,
-  }
-}
-
-const clientAddresses = new Set(['edge-client', 'edge-oidc'])
-
-function addressesOf(
-  member: MemberView,
-  api: ApiName,
-): Record<string, { url: string; version: string }[]> {
-  const addresses: Record<string, { url: string; version: string }[]> = {}
-  for (const { api: name, url, version } of member.apiAddresses) {
-    if (api === 'client' && !clientAddresses.has(name)) continue
-    const known = (addresses[name] ??= [])
-    known.push({ url, version })
-  }
-  return addresses
-}
-
-/** SHA-1 in hex, as this API family shows it: a name to look up by, nothing to trust. */
-function fingerprintOf(pem: string): string {
-  const known = fingerprints.get(pem)
-  if (known !== undefined) return known
-  if (fingerprints.size >= FINGERPRINTS_MAX) fingerprints.clear()
-  const made = computeFingerprint(pem)
-  fingerprints.set(pem, made)
-  return made
-}
-
-function computeFingerprint(pem: string): string {
-  try {
-    return new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
-  } catch {
-    // A member whose certificate is not known yet.
-    return ''
-  }
-}
-
-/** A pure function's results; parsing a certificate takes longer than the rest of the answer. */
-const fingerprints = new Map<string, string>()
-const FINGERPRINTS_MAX = 64

@@ -9,6 +9,7 @@ import { RouterEnrollment } from '../../enrollment/router-enrollment.ts'
 import { bareAnswer } from '../../answers/envelope.ts'
 import type { Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
+import { methodOf } from '../../enrollment/tokens.ts'
 import type { ApiParts } from '../../parts.ts'
 import { queryParametersNamed } from '../../answers/query-parameters.ts'
 import { nothing } from '../../schemas/envelope.ts'
@@ -16,6 +17,9 @@ import {
   caEnrollment,
   challenge,
   challengeSignature,
+  enrolled,
+  enrolledAnyhow,
+  enrolledUpdb,
   enrollmentCerts,
   genericEnroll,
   keySet,
@@ -54,7 +58,6 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
   } as const
   const token = queryParametersNamed(['token'])
   const certificates = { kind: 'detail', schema: enrollmentCerts } as const
-  const acknowledged = { kind: 'detail', schema: nothing } as const
   const refusals = [400, 404, 409, 429, 503]
   const routerOf = (call: RequestContext): Promise<Reply> => {
     const requests = {
@@ -88,10 +91,10 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       path: '/enroll',
       query: queryParametersNamed(['token', 'method']),
       body: { schema: genericEnroll, isRequired: false, textTypes: REQUEST_TYPES },
-      response: certificates,
+      response: { kind: 'detail', schema: enrolledAnyhow },
       refusals: [...refusals, 410],
-      handle: (call) => {
-        const method = call.first('method') ?? 'ott'
+      handle: async (call) => {
+        const method = call.first('method') ?? (await methodOf(parts, tokenIn(call)))
         const enroll = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
         if (enroll !== undefined) return enroll(call)
         throw new Problem('INVALID_ENROLL_METHOD', {
@@ -117,7 +120,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       path: '/enroll/ottca',
       query: token,
       body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
-      response: acknowledged,
+      response: { kind: 'detail', schema: enrolled },
       refusals,
       handle: ottca,
     },
@@ -127,7 +130,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       summary: 'Enroll a new identity with a certificate of a CA (ca)',
       path: '/enroll/ca',
       body: { schema: caEnrollment, isRequired: false },
-      response: acknowledged,
+      response: { kind: 'detail', schema: nothing },
       refusals,
       handle: ca,
     },
@@ -152,7 +155,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       path: '/enroll/updb',
       query: token.map((parameter) => ({ ...parameter, isRequired: true })),
       body: { schema: updbEnrollment, isRequired: true },
-      response: acknowledged,
+      response: { kind: 'detail', schema: enrolledUpdb },
       refusals,
       handle: updb,
     },

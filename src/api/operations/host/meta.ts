@@ -5,6 +5,7 @@ import type { Operation } from '../../operation.ts'
 import type { ApiParts, BindingName } from '../../parts.ts'
 import { basePaths } from '../../paths.ts'
 import { notBuiltYet } from '../../../lib/not-built-yet.ts'
+import { routerCapabilities } from '../../../lib/router-capabilities.ts'
 
 /** Every capability of the API family; those in force stand in the version answer. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
@@ -21,11 +22,8 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
 /** What needs no session and never changes while a controller runs: made once. */
 export function metaOperations(parts: ApiParts): Operation[] {
   const versionAnswer = detailAnswer(versionOf(parts))
-  const capabilities = listAnswer(
-    knownCapabilities,
-    { limit: knownCapabilities.length, offset: 0, totalCount: knownCapabilities.length },
-    [],
-  )
+  const capabilities = wholeAnswer(knownCapabilities)
+  const ofRouters = wholeAnswer(routerCapabilities)
   const common = {
     tag: 'informational',
     method: 'GET',
@@ -65,6 +63,16 @@ export function metaOperations(parts: ApiParts): Operation[] {
     },
     {
       ...common,
+      operationId: 'listEnumeratedRouterCapabilities',
+      summary: 'List the capabilities that an edge router may be shown with',
+      apis: ['client', 'management'],
+      path: '/enumerated-router-capabilities',
+      response: { kind: 'list', schema: capability },
+      refusals: [],
+      handle: () => ofRouters,
+    },
+    {
+      ...common,
       operationId: 'listProtocols',
       summary: 'Show the protocols and addresses of this controller',
       apis: ['client'],
@@ -74,6 +82,11 @@ export function metaOperations(parts: ApiParts): Operation[] {
       handle: protocolsAnswer(parts),
     },
   ]
+}
+
+function wholeAnswer(names: readonly string[]): Reply {
+  const { length } = names
+  return listAnswer([...names], { limit: length, offset: 0, totalCount: length }, [])
 }
 
 function protocolsAnswer(parts: ApiParts): () => Reply {
@@ -94,7 +107,8 @@ function versionOf({ bindings, version: info }: ApiParts): Record<string, unknow
     const urls = bindings[name]
     if (urls === undefined) continue
     const path = bindingPaths[name]
-    apiVersions[name] = { v1: { path, apiBaseUrls: urls.map((url) => url + path) } }
+    const apiBaseUrls = urls.map((url) => url + path)
+    apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
   }
   // Older clients look for the client API under this name.
   if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']

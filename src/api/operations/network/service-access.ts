@@ -106,14 +106,14 @@ function ownEdgeRouters(
   const found = isAdmin
     ? state.list('edgeRouter', query)
     : state.subList('identity', identity.id, 'edge-routers', query)
-  const records = found?.records ?? []
+  const { records, ...pagination } = found ?? { ...wholeOf([]), records: [] }
   return lists.answer(call, {
     records,
     show: (record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
-        ...['_links', 'appData', 'createdAt', 'id', 'tags', 'updatedAt'],
+        ...['_links', 'createdAt', 'id', 'tags', 'updatedAt'],
       ]),
-    pagination: wholeOf(records),
+    pagination,
     filterableFields: [],
   })
 }
@@ -126,7 +126,7 @@ async function edgeRoutersOfService(parts: ApiParts, call: RequestContext): Prom
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
     const routers = routersFirst(state, asked(parts, call, between.commonRouters), identity.id)
-    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail, ['appData'])) })
+    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
   const token = call.headers[SESSION_TOKEN]
   if (token !== undefined) await checkSessionToken(parts, call, token, session.id)

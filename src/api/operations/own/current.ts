@@ -3,6 +3,7 @@ import { CommandKind, SessionDeleteSchema } from '../../../../proto/gen/command_
 import { detailSchema } from '../../../entities/schema.ts'
 import { entityNamed } from '../../../entities/registry.ts'
 import { Problem } from '../../../lib/problems.ts'
+import { factorHeaders } from '../../auth/external-jwt/token-factor.ts'
 import type { RequestContext, Caller } from '../../call.ts'
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
@@ -32,7 +33,13 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
       path: '/current-api-session',
       response: { kind: 'detail', schema: currentSession },
       refusals: [401, 429, 503],
-      handle: (call) => detailAnswer(currentSessionView(parts, services, callerOf(call))),
+      handle: (call) => {
+        const caller = callerOf(call)
+        return {
+          ...detailAnswer(currentSessionView(parts, services, caller)),
+          headers: factorHeaders(parts, call, caller),
+        }
+      },
     },
     {
       ...common,

@@ -177,19 +177,19 @@ class Extension {
   }
 
   /**
-   * @throws {Problem} NOT_FOUND for those of others too, CAN_NOT_UPDATE_AUTHENTICATOR for a
-   * password.
+   * @throws {Problem} NOT_FOUND, UNAUTHORIZED for those of others, CAN_NOT_UPDATE_AUTHENTICATOR for
+   * a password.
    */
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
-    const own = await latest(this.#parts, () => {
-      const record = this.#parts.state.get<Authenticator>('authenticator', id)
-      return record?.identityId === callerId ? record : undefined
-    })
+    const own = await latest(this.#parts, () =>
+      this.#parts.state.get<Authenticator>('authenticator', id),
+    )
     if (own === undefined) {
       throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
     }
+    if (own.identityId !== callerId) throw new Problem('UNAUTHORIZED')
     if (own.method !== 'cert') throw notExtendable()
     return own
   }

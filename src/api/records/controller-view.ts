@@ -1,0 +1,76 @@
+import { X509Certificate } from 'node:crypto'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import { timeText } from '../answers/envelope.ts'
+import { preferredLeaders } from '../duties/preferred-leader.ts'
+import type { ApiName } from '../operation.ts'
+
+/** What an identity that has just enrolled is shown, so that it knows where to log in. */
+export function controllersForClients(
+  cluster: Pick<ClusterView, 'members'>,
+): readonly Record<string, unknown>[] {
+  const members = cluster.members()
+  const preferred = preferredLeaders(members)
+  return members.map((member) => controllerView(member, 'client', preferred.has(member.id)))
+}
+
+/** A controller of the cluster, as the API that is asked shows it. */
+export function controllerView(
+  member: MemberView,
+  api: ApiName,
+  isPreferredLeader: boolean,
+): Record<string, unknown> {
+  const startedAt = timeText(member.startedAtMs)
+  return {
+    _links: { self: { href: `./controllers/${member.id}` } },
+    apiAddresses: addressesOf(member, api),
+    certPem: member.certificatePem,
+    createdAt: startedAt,
+    ...(api === 'client' ? {} : { ctrlAddress: member.address }),
+    fingerprint: fingerprintOf(member.certificatePem),
+    id: member.id,
+    isOnline: member.connected,
+    isPreferredLeader,
+    lastJoinedAt: startedAt,
+    name: member.id,
+    tags: {},
+    updatedAt: startedAt,
+  }
+}
+
+const clientAddresses = new Set(['edge-client', 'edge-oidc'])
+
+function addressesOf(
+  member: MemberView,
+  api: ApiName,
+): Record<string, { url: string; version: string }[]> {
+  const addresses: Record<string, { url: string; version: string }[]> = {}
+  for (const { api: name, url, version } of member.apiAddresses) {
+    if (api === 'client' && !clientAddresses.has(name)) continue
+    const known = (addresses[name] ??= [])
+    known.push({ url, version })
+  }
+  return addresses
+}
+
+/** SHA-1 in hex, as this API family shows it: a name to look up by, nothing to trust. */
+export function fingerprintOf(pem: string): string {
+  const known = fingerprints.get(pem)
+  if (known !== undefined) return known
+  if (fingerprints.size >= FINGERPRINTS_MAX) fingerprints.clear()
+  const made = computeFingerprint(pem)
+  fingerprints.set(pem, made)
+  return made
+}
+
+function computeFingerprint(pem: string): string {
+  try {
+    return new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
+  } catch {
+    // A member whose certificate is not known yet.
+    return ''
+  }
+}
+
+/** A pure function's results; parsing a certificate takes longer than the rest of the answer. */
+const fingerprints = new Map<string, string>()
+const FINGERPRINTS_MAX = 64

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
+import type { ConfigType } from '../../src/entities/config-type.ts'
+import { seededConfigTypes } from '../../src/fsm/seed-config-types.ts'
+import type { State } from '../../src/fsm/state.ts'
+import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { formedState } from './support/log.ts'
+import type { LogWriter } from './support/log.ts'
+import { Restore, contentOf, restorableState } from './support/restoring.ts'
+
+// Goal: a cluster of release 0.1.0 gets the schemas of today by the entry that raises its level, on all controllers alike.
+// Method: the config types as that release left them behind.
+
+interface Listing {
+  readonly records: {
+    readonly configType: Readonly<Record<string, { readonly schema: JsonObject }>>
+  }
+}
+const { configType: released } = (
+  JSON.parse(
+    readFileSync(join(import.meta.dirname, '../releases/data-0.1.0.json'), 'utf8'),
+  ) as Listing
+).records
+
+const seeds = new Map(seededConfigTypes.map(({ id, schema }) => [id, schema]))
+
+function writeReleased(log: LogWriter): void {
+  for (const [id, { schema }] of Object.entries(released)) {
+    if (seeds.has(id)) log.patch('configType', id, { schema })
+  }
+}
+
+function raise(log: LogWriter): unknown {
+  const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level: 2 }))
+  return log.command(CommandKind.FEATURE_LEVEL_RAISE, payload).outcome
+}
+
+const schemaOf = (state: State, id: string): JsonObject | undefined =>
+  state.get<ConfigType>('configType', id)?.schema
+
+test('the schemas of release 0.1.0 stay below level 2, and are those of today from then on', () => {
+  const { state, log } = formedState()
+  writeReleased(log)
+  for (const id of seeds.keys()) expect(schemaOf(state, id), id).toEqual(released[id]?.schema)
+  expect(raise(log)).toMatchObject({ ok: true })
+  for (const [id, schema] of seeds) expect(schemaOf(state, id), id).toEqual(schema)
+  const host = state.get('configType', 'NH5p4FpGR')
+  expect(host?.revision, 'whoever read it before is told').toBe(state.position.index)
+  expect(host?.updatedAt).toBe(state.logTimeMs)
+  raise(log)
+  expect(state.get('configType', 'NH5p4FpGR')).toEqual(host)
+})
+
+test('a schema that somebody has changed, and a config type that is gone, stay as they are', () => {
+  const { state, log } = formedState()
+  writeReleased(log)
+  const schema = { ...released['NH5p4FpGR']?.schema, description: 'of our own' }
+  log.patch('configType', 'NH5p4FpGR', { schema })
+  log.delete('configType', 'proxy.v1')
+  raise(log)
+  expect(schemaOf(state, 'NH5p4FpGR')).toEqual(schema)
+  expect(schemaOf(state, 'proxy.v1')).toBeUndefined()
+  expect(schemaOf(state, 'g7cIWbcGg')).toEqual(seeds.get('g7cIWbcGg'))
+})
+
+test('a backup of release 0.1.0 brings no schema of that release back', () => {
+  const old = formedState()
+  writeReleased(old.log)
+  const { state, log } = restorableState()
+  const restore = new Restore(log, contentOf(old.state))
+  restore.stage()
+  expect(restore.end()).toMatchObject({ ok: true })
+  for (const [id, schema] of seeds) expect(schemaOf(state, id), id).toEqual(schema)
+})
