@@ -156,7 +156,15 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
 
 /** Kinds that are inner workings of the cluster, or hold nothing but secrets. */
 export const unpublishedRecords: readonly string[] = [
-  ...['accessMark', 'admission', 'integrityRun', 'joinTicket', 'logTimeReset', 'mfaAttempts', 'passwordAttempts'],
+  ...[
+    'accessMark',
+    'admission',
+    'integrityRun',
+    'joinTicket',
+    'logTimeReset',
+    'mfaAttempts',
+    'passwordAttempts',
+  ],
   'sharedSecret',
 ]
 

@@ -1,7 +1,12 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { CommandKind, LogTimeResetSchema, SessionActorSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  FeatureLevelRaiseSchema,
+  LogTimeResetSchema,
+  SessionActorSchema,
+} from '../../proto/gen/command_pb.ts'
 import type { RequestId } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/api-session.ts'
 import type { Identity } from '../../src/entities/identity.ts'
@@ -11,8 +16,9 @@ import { newUuidv7 } from '../../src/lib/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import type { State } from '../../src/fsm/state.ts'
-import { formedState, identity, policy, service, startMs } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, identity, LogWriter, policy, service, startMs } from './support/log.ts'
+import { StateMachine } from '../../src/fsm/machine.ts'
+import { ManualSchedule, TestStore } from './support/store.ts'
 import { restorableState } from './support/restoring.ts'
 
 const MINUTE_MS = 60_000
@@ -141,4 +147,23 @@ test('is brought back by the host of a controller alone, and by no release befor
   old.log.timeMs += JUMP_MS
   expect(reset(old.log, startMs)).toMatchObject({ ok: false, code: 'FEATURE_LEVEL_NOT_RAISED' })
   expect(old.state.logTimeMs).toBe(startMs + JUMP_MS)
+})
+
+test('a controller that starts again goes on by the same log time', async () => {
+  const store = new TestStore()
+  const schedule = new ManualSchedule()
+  const parts = { store, clock: { nowMs: () => startMs, monotonicMs: () => 0 } }
+  const machine = await StateMachine.open({ ...parts, schedule: schedule.schedule })
+  const log = new LogWriter((entry) => machine.apply(entry))
+  log.form()
+  const raise = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level: 2 }))
+  log.command(CommandKind.FEATURE_LEVEL_RAISE, raise)
+  log.timeMs += JUMP_MS
+  log.create('service', 'one', service('one'))
+  reset(log, startMs + MINUTE_MS)
+  await machine.snapshot()
+  const again = await StateMachine.open({ ...parts, schedule: schedule.schedule })
+  expect(again.digests()).toEqual(machine.digests())
+  expect([again.logTimeMs, again.setbackMs]).toEqual([startMs + MINUTE_MS, JUMP_MS - MINUTE_MS])
+  expect(again.logTimeMs + again.setbackMs, 'no stamp runs back').toBe(log.timeMs)
 })

@@ -15,7 +15,7 @@ const runTimeoutMs = 300_000
 
 /** What is run, one after another, until something fails. A deletion is to be noticed by the first of them. */
 const quickTests: Readonly<Record<string, readonly string[]>> = {
-  raft: ['scripts', 'paper', 'durability', 'quorum', 'owed'].map(
+  raft: ['scripts', 'paper', 'durability', 'quorum', 'owed', 'log-time'].map(
     (name) => `test/raft/${name}.test.ts`,
   ),
   store: ['recovery', 'level-state-store', 'memory-state-store', 'repair-log'].map(

@@ -18,6 +18,7 @@ import type { MemoryState } from '../../src/store/memory-state-store.ts'
 import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
 import type { Controller } from './controller.ts'
 import { harm, refusesForeign } from './damage.ts'
+import { bringLogTimeBack } from './log-time-resets.ts'
 import type { Operator } from './operator.ts'
 import type { BadInput, Event, Misfortune, Target } from './plan.ts'
 import type { Platter } from './platter.ts'
@@ -32,6 +33,8 @@ interface Backup {
 
 const BACKUP_MS = 700
 const OLD_MS = 2_500
+/** Until somebody looks after a clock that has jumped. */
+const OPERATOR_MS = 1_000
 const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
 
 /** Carries out what a plan has in store, each event with chances of its own. */
@@ -181,6 +184,7 @@ export class Misfortunes {
         if (controller === null) return
         this.#world.jumpClock(controller.id, what.byMs)
         this.#world.tally.note('clock jump')
+        if (what.byMs > 0) this.#bringLogTimeBack()
         return
       }
       case 'damage':
@@ -220,6 +224,8 @@ export class Misfortunes {
         this.#wipe(this.#at(what.target, chance), what.downMs, chance)
         return
       case 'restore':
+        // Where the level of both is in force.
+        if (this.#world.plan.seed % 4 === 0) this.#bringLogTimeBack()
         this.#world.restorers.begin(what, chance, (leader) => {
           this.#crash(leader, chance.integer(50, 1_500))
         })
@@ -326,6 +332,13 @@ export class Misfortunes {
     if (chance.next() < 0.5) network.slow(b, a, what.extraMs)
     loop.after(what.forMs, () => {
       network.mend()
+    })
+  }
+
+  #bringLogTimeBack(): void {
+    this.#world.loop.after(OPERATOR_MS, () => {
+      const [controller] = this.#world.running()
+      if (controller !== undefined) void bringLogTimeBack(this.#world, controller)
     })
   }
 

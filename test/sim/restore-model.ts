@@ -44,6 +44,11 @@ export class RestoreModel {
     return this.#step(fromBinary(CommandSchema, entry.data))
   }
 
+  /** What is staged is dropped with the time that it was staged by. */
+  onLogTimeReset(): void {
+    this.#drop()
+  }
+
   #step({ kind, payload }: Command): RestoreStep | null {
     switch (kind) {
       case CommandKind.RESTORE_BEGIN: {

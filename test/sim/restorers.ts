@@ -23,6 +23,7 @@ import { anySystem } from '../support/commands.ts'
 import type { Asker } from './asker.ts'
 import { REGISTERS } from './clients.ts'
 import type { Controller } from './controller.ts'
+import { hasBroughtBack } from './log-time-resets.ts'
 import type { Misfortune } from './plan.ts'
 import type { RecordsModel } from './records-model.ts'
 import { RestoreModel } from './restore-model.ts'
@@ -125,6 +126,7 @@ export class Restorers {
     this.#known = entry.index
     const { outcome } = applied
     const step = this.#model.onEntry(entry, outcome === null)
+    if (hasBroughtBack(entry, applied)) this.#model.onLogTimeReset()
     if (step === null && outcome?.ok === true) this.#noteOther(entry, outcome.id)
     if (step === null || outcome === null) return
     this.#steps.add(entry.index)

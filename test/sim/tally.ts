@@ -83,6 +83,7 @@ export const EVENT_KINDS = [
   'restore abandoned',
   'restore refused beside another',
   'leader killed while a restore was staged',
+  'log time brought back',
 ] as const
 
 export type FaultKind = (typeof FAULT_KINDS)[number]
