@@ -30,7 +30,8 @@ const publicPaths =
 /** Also while a second factor is missing. */
 const partialPaths =
   /^(\w+ \/current-api-session|post \/authenticate\/mfa|(get|post) \/current-identity\/mfa|post \/current-identity\/mfa\/verify|get \/current-identity\/mfa\/qr-code)$/
-const ownPaths = /^\/(current-.*|identity-types.*|posture-check-types.*)$/
+const ownPaths =
+  /^\/(current-.*|identity-types.*|posture-check-types.*|authenticators\/\{id\}\/extend-verify)$/
 const adminPaths = /^\/(summary|database\/.*)$/
 /** Below one record: what they list decides, not whose they are. */
 const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
