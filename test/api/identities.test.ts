@@ -258,7 +258,7 @@ describe('administrators', () => {
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)
     expect((await holder.get(identities)).status).toBe(200)
-    expect((await holder.get(`${management}/summary`)).status).toBe(401)
+    expect((await holder.get(`${management}/database/data-integrity-results`)).status).toBe(401)
   })
 })
 
