@@ -140,6 +140,8 @@ export interface Field {
   readonly zero: Json
   /** The feature level that added the field; below it, it is unset, and unknown in requests. */
   readonly since: number
+  /** The feature level from which on it can be written, where that is later than `since`. */
+  readonly writableSince: number
   readonly shown: Shown
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
@@ -175,6 +177,7 @@ interface Rules {
   readonly shown?: Shown
   readonly shownAs?: ComputedSource
   readonly since?: number
+  readonly writableSince?: number
 }
 
 function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): Field {
@@ -184,6 +187,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     isRequired: rules.required ?? false,
     zero,
     since: rules.since ?? 1,
+    writableSince: rules.writableSince ?? rules.since ?? 1,
     shown: rules.shown ?? 'always',
     schema,
     reference: null,

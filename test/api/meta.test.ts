@@ -100,7 +100,7 @@ test('the summary counts every store for any session, and those not kept here as
     authPolicies: 1,
     controllers: 2,
     identities: 3,
-    identityTypes: 2,
+    identityTypes: 5,
     services: 0,
     'routers.edge': 0,
   })

@@ -42,7 +42,7 @@ export interface ApiRequest {
   readonly isOnceOnly?: boolean
 }
 
-export interface Detachment {
+export interface ShownDetachment {
   readonly entity: string
   readonly ids: readonly string[]
   readonly totalCount: number
@@ -53,7 +53,7 @@ export interface ApiAnswer {
   readonly meta: {
     readonly ignoredFields?: readonly string[]
     /** Of a deletion: what named the record, and stays without it. */
-    readonly detachedFrom?: readonly Detachment[]
+    readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
   readonly headers: JsonAnswer['headers']

@@ -300,7 +300,7 @@ const examples: readonly Example[] = [
       permissions: [pick(turn, 'ops.read', 'service.read')],
       tags: tags(turn),
     }),
-    stored: { type: [] },
+    stored: { type: ['typeId'] },
   },
   check('OS', (turn) => ({
     operatingSystems: [{ type: pick(turn, 'Linux', 'macOS'), versions: [`>=1${turn}.0.0`] }],
