@@ -198,7 +198,11 @@ function addRecovery(cluster: Command): void {
   cluster
     .command('recover')
     .description('recover from one data folder after permanent loss of quorum')
-    .argument('[config]', 'configuration of the controller on this host, which must be stopped')
+    .argument('[config]', 'the same as --config')
+    .option(
+      '--config <file>',
+      'configuration of the controller on this host, which must be stopped',
+    )
     .option('--inspect', 'only print what the data folder holds; change nothing')
     .option('--survivor <file...>', 'output of --inspect -o json on other surviving hosts')
     .option(
@@ -215,8 +219,8 @@ generation. Members of the old generation are refused and stop; each can join ag
 folder. Refused while a majority is left, while another member answers, and if another survivor has more entries.
 
 Examples (the first on each surviving host, the others on the host with the longest log):
-  flotilla cluster recover /etc/flotilla/config.yml --inspect -o json > ctrl2.json
-  flotilla cluster recover /etc/flotilla/config.yml --survivor ctrl2.json
+  flotilla cluster recover --config /etc/flotilla/config.yml --inspect -o json > ctrl2.json
+  flotilla cluster recover --config /etc/flotilla/config.yml --survivor ctrl2.json
   flotilla controller run /etc/flotilla/config.yml`,
     )
     .action(async (config: string, options: RecoverOptions) => {

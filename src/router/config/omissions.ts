@@ -19,7 +19,7 @@ export function sectionsWithoutData(config: RouterConfig): readonly string[] {
     [dialers.length > 0, 'dialers', 'no service is reached'],
     [listeners.length > 0, 'listeners', 'nothing is listened on'],
     [forwarder !== null, 'forwarder', 'nothing is forwarded'],
-    [edge !== null, 'edge', 'listeners are reported to controllers, but no client is served'],
+    [edge !== null, 'edge', 'no listener is opened or reported to controllers, no client is served'],
     [link !== null, 'link', 'links are established and reported, but carry no data'],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]
