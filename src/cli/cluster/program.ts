@@ -8,6 +8,7 @@ import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
 import type { JoinOptions } from '../join/join.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
@@ -194,12 +195,16 @@ async function change(wanted: MembershipChange, options: ChangeOptions): Promise
   await changeMembers(wanted, options)
 }
 
+interface WithConfig {
+  readonly config?: string
+}
+
 function addRecovery(cluster: Command): void {
   cluster
     .command('recover')
     .description('recover from one data folder after permanent loss of quorum')
     .argument('[config]', 'the same as --config')
-    .option(
+    .requiredOption(
       '--config <file>',
       'configuration of the controller on this host, which must be stopped',
     )
@@ -223,7 +228,13 @@ Examples (the first on each surviving host, the others on the host with the long
   flotilla cluster recover --config /etc/flotilla/config.yml --survivor ctrl2.json
   flotilla controller run /etc/flotilla/config.yml`,
     )
-    .action(async (config: string, options: RecoverOptions) => {
+    .action(async (argument: string | undefined, options: RecoverOptions & WithConfig) => {
+      const config = argument ?? options.config
+      if (options.config !== undefined && options.config !== config) {
+        throw new CommandFailure(EXIT_USAGE, 'name one configuration: --config FILE')
+      }
+      if (config === undefined)
+        throw new CommandFailure(EXIT_USAGE, 'name a configuration: --config FILE')
       const { recoverCluster } = await import('./recover.ts')
       await recoverCluster(config, options)
     })
