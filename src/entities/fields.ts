@@ -88,6 +88,8 @@ export type ComputedSource =
     }
   /** True from the time in `since` on, through the time in `until` (for good when that is null). */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
+  /** How long wrong passwords keep that of an identity locked; null: it is not. */
+  | { readonly from: 'passwordLock' }
   /** Per value of `key`, the fields named, of the records of `of` that name this one by `by`. */
   | {
       readonly from: 'byKey'

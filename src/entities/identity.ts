@@ -17,7 +17,7 @@ import {
   texts,
   timestamp,
 } from './fields.ts'
-import { ownAuthenticators, ownEnrollments, wantedEnrollments } from './identity-credentials.ts'
+import { ownCredentials, wantedEnrollments } from './identity-credentials.ts'
 import { grantablePermissions } from '../lib/permissions.ts'
 import { nullableRefOf, refOf } from './refs.ts'
 import { applicationData, envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
@@ -55,10 +55,9 @@ export const identity = defineEntity({
     sdkInfo: object(sdkInfo, {}, { settable: 'never' }),
     type: refOf('identityType', 'typeId'),
     authPolicy: nullableRefOf('authPolicy', 'authPolicyId'),
-    authenticators: ownAuthenticators,
+    ...ownCredentials,
     disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
     hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
-    enrollment: ownEnrollments,
     isMfaEnabled: computed(
       { from: 'fieldOfNaming', of: 'mfa', by: 'identityId', field: 'isVerified', otherwise: false },
       flag,
