@@ -7,6 +7,7 @@ import { defaultLimits } from '../src/api/limits.ts'
 import { answerTimes } from '../src/api/operations/cluster/answer-times.ts'
 import { traceMsMax } from '../src/api/operations/network/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
+import { detachmentLimits } from '../src/api/records/detachments.ts'
 import { inspectionLimits } from '../src/api/schemas/inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
 import { channelLimits } from '../src/channel/limits.ts'
@@ -84,6 +85,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/api/auth/external-jwt/token-text.ts': tokenLimits,
   'src/api/refusal-quota.ts': refusalLimits,
+  'src/api/records/detachments.ts': detachmentLimits,
   'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/cluster/answer-times.ts': answerTimes,

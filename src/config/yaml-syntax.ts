@@ -28,6 +28,12 @@ export function syntaxFaults(
     .map(([line, problem]) => ({ line, problem: `invalid YAML: ${problem}` }))
 }
 
+/** The same of keys that are given twice, by their lines. */
+export function duplicateFaults(lines: readonly number[]): { line: number; problem: string }[] {
+  const problem = `invalid YAML: ${sentences['DUPLICATE_KEY'] ?? ''}`
+  return [...new Set(lines)].slice(0, FAULTS_MAX).map((line) => ({ line, problem }))
+}
+
 function plain(message: string): string {
   const [first = ''] = message.split('\n')
   return first.replace(/ at line \d+, column \d+:?$/, '').slice(0, CHARACTERS_MAX)

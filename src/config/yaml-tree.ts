@@ -1,7 +1,7 @@
 import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml'
 import type { Document, Node } from 'yaml'
 
-import { syntaxFaults } from './yaml-syntax.ts'
+import { duplicateFaults, syntaxFaults } from './yaml-syntax.ts'
 
 /**
  * Bounds of a YAML file, aliases expanded: a text of some bytes can stand for a tree of any size.
@@ -40,14 +40,14 @@ export type YamlParsed =
 export function parseYamlTree(text: string, limits: YamlTreeLimits = yamlTreeLimits): YamlParsed {
   const lines = new LineCounter()
   try {
-    const document = parseDocument(text, { lineCounter: lines })
+    const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false })
     if (document.errors.length > 0) {
       return { ok: false, faults: syntaxFaults(document.errors, lines) }
     }
-    return {
-      ok: true,
-      tree: new TreeBuilder(document, lines, limits).tree(document.contents, 1, 0),
-    }
+    const builder = new TreeBuilder(document, lines, limits)
+    const tree = builder.tree(document.contents, 1, 0)
+    const faults = duplicateFaults(builder.duplicates)
+    return faults.length > 0 ? { ok: false, faults } : { ok: true, tree }
   } catch (error) {
     if (error instanceof TreeFault) {
       return { ok: false, faults: [{ line: error.line, problem: error.message }] }
@@ -77,6 +77,8 @@ class TreeBuilder {
   readonly #document: Document
   readonly #lines: LineCounter
   readonly #limits: YamlTreeLimits
+  /** Lines of keys that stand before them in the same section already. */
+  readonly duplicates: number[] = []
   #nodes = 0
 
   constructor(document: Document, lines: LineCounter, limits: YamlTreeLimits) {
@@ -103,9 +105,14 @@ class TreeBuilder {
       return { kind: 'list', line: at, items }
     }
     if (isMap(found)) {
+      // The parser compares each key with all before it.
+      const seen = new Set<string>()
       const entries = found.items.map(({ key, value }) => {
         const keyLine = this.#lineOf(key) ?? at
-        return { key: keyText(key), line: keyLine, value: this.tree(value, keyLine, depth + 1) }
+        const name = keyText(key)
+        if (seen.has(name)) this.duplicates.push(keyLine)
+        seen.add(name)
+        return { key: name, line: keyLine, value: this.tree(value, keyLine, depth + 1) }
       })
       return { kind: 'map', line: at, entries }
     }

@@ -88,6 +88,8 @@ export type ComputedSource =
     }
   /** True from the time in `since` on, through the time in `until` (for good when that is null). */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
+  /** How long wrong passwords keep that of an identity locked; null: it is not. */
+  | { readonly from: 'passwordLock' }
   /** Per value of `key`, the fields named, of the records of `of` that name this one by `by`. */
   | {
       readonly from: 'byKey'
@@ -144,6 +146,8 @@ export interface Field {
   readonly zero: Json
   /** The feature level that added the field; below it, it is unset, and unknown in requests. */
   readonly since: number
+  /** The feature level from which on it can be written, where that is later than `since`. */
+  readonly writableSince: number
   readonly shown: Shown
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
@@ -179,6 +183,7 @@ interface Rules {
   readonly shown?: Shown
   readonly shownAs?: ComputedSource
   readonly since?: number
+  readonly writableSince?: number
 }
 
 function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): Field {
@@ -188,6 +193,7 @@ function field(kind: FieldKind, schema: JsonObject, zero: Json, rules: Rules): F
     isRequired: rules.required ?? false,
     zero,
     since: rules.since ?? 1,
+    writableSince: rules.writableSince ?? rules.since ?? 1,
     shown: rules.shown ?? 'always',
     schema,
     reference: null,

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import { computed } from './fields.ts'
+import { orNull } from './nested.ts'
 import { dateTime, entityRef, text } from './shapes.ts'
 
 const enrollment: JsonObject = {
@@ -35,7 +36,7 @@ const authenticators: JsonObject = {
 }
 
 /** What the detail of an identity tells of those that are its own, by their methods. */
-export const ownAuthenticators = computed(
+const ownAuthenticators = computed(
   {
     from: 'byKey',
     of: 'authenticator',
@@ -45,7 +46,7 @@ export const ownAuthenticators = computed(
   },
   authenticators,
 )
-export const ownEnrollments = computed(
+const ownEnrollments = computed(
   {
     from: 'byKey',
     of: 'enrollment',
@@ -59,6 +60,24 @@ export const ownEnrollments = computed(
   },
   enrollments,
 )
+
+/** Its log-in by password, after too many wrong ones; without an end, an administrator ends it. */
+const passwordLock = computed(
+  { from: 'passwordLock' },
+  {
+    type: 'object',
+    properties: { lockedAt: dateTime, lockedUntil: orNull(dateTime) },
+    required: ['lockedAt', 'lockedUntil'],
+  },
+  { shown: 'whenSet' },
+)
+
+/** What of it a detail of an identity shows. */
+export const ownCredentials = {
+  authenticators: ownAuthenticators,
+  enrollment: ownEnrollments,
+  passwordLock,
+} as const
 
 /** Which ones an identity is made with: a user name, the id of a CA, or just one. */
 export const wantedEnrollments = {

@@ -17,7 +17,7 @@ import {
   texts,
   timestamp,
 } from './fields.ts'
-import { ownAuthenticators, ownEnrollments, wantedEnrollments } from './identity-credentials.ts'
+import { ownCredentials, wantedEnrollments } from './identity-credentials.ts'
 import { grantablePermissions } from '../lib/permissions.ts'
 import { nullableRefOf, refOf } from './refs.ts'
 import { applicationData, envInfo, flag, interfaceList, sdkInfo } from './shapes.ts'
@@ -28,6 +28,8 @@ const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
 const precedence = { type: 'string', enum: precedences } as const
 const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
+/** Made of `type` in bodies. Below level 2 there are `Default` and `Router` alone. */
+const typeRules = { settable: 'proposer', otherwise: 'Default', writableSince: 2 } as const
 /** A person, a device or a program that may hold a session. */
 export const identity = defineEntity({
   name: 'identity',
@@ -35,7 +37,7 @@ export const identity = defineEntity({
   operations: { management: crud('identity') },
   fields: {
     name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
-    typeId: reference('identityType', 'refuse', { settable: 'never', otherwise: 'Default' }),
+    typeId: reference('identityType', 'refuse', typeRules),
     isAdmin: boolean({ required: true }),
     isDefaultAdmin: boolean({ settable: 'never' }),
     authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
@@ -53,10 +55,9 @@ export const identity = defineEntity({
     sdkInfo: object(sdkInfo, {}, { settable: 'never' }),
     type: refOf('identityType', 'typeId'),
     authPolicy: nullableRefOf('authPolicy', 'authPolicyId'),
-    authenticators: ownAuthenticators,
+    ...ownCredentials,
     disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
     hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
-    enrollment: ownEnrollments,
     isMfaEnabled: computed(
       { from: 'fieldOfNaming', of: 'mfa', by: 'identityId', field: 'isVerified', otherwise: false },
       flag,

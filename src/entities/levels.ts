@@ -30,5 +30,5 @@ export function levelOf(entity: Entity, fields: Readonly<Record<string, unknown>
 }
 
 function sinceOf(entity: Entity, name: string): number {
-  return Object.hasOwn(entity.fields, name) ? (entity.fields[name]?.since ?? 1) : 1
+  return Object.hasOwn(entity.fields, name) ? (entity.fields[name]?.writableSince ?? 1) : 1
 }

@@ -1,3 +1,4 @@
+import type { State } from './state.ts'
 import type { ApiSession } from '../entities/api-session.ts'
 import type { Authenticator } from '../entities/authenticator.ts'
 import type { Ca } from '../entities/ca.ts'
@@ -141,6 +142,24 @@ export function isLockedOut(
 function hasLapsed({ lastAt }: Attempts, rules: LockoutRules, atMs: number): boolean {
   const { lockoutDurationMinutes } = rules
   return lockoutDurationMinutes > 0 && atMs >= (lastAt ?? 0) + lockoutDurationMinutes * 60_000
+}
+
+/** Since when, and until when, the password of an identity is locked; null: it is not. */
+export function passwordLockOf(
+  state: Pick<State, 'get' | 'table'>,
+  identity: Identity,
+  atMs: number,
+): { readonly sinceMs: number; readonly untilMs: number | null } | null {
+  for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
+    const attempts = state.get<PasswordAttempts>('passwordAttempts', id)
+    if (attempts === undefined) continue
+    const rules = authPolicyOf(state, identity)?.primary.updb
+    if (rules === undefined || !isLockedOut(attempts, rules, atMs)) continue
+    const sinceMs = attempts.lastAt ?? 0
+    const { lockoutDurationMinutes: minutes } = rules
+    return { sinceMs, untilMs: minutes > 0 ? sinceMs + minutes * 60_000 : null }
+  }
+  return null
 }
 
 /** The number of the next attempt: a lockout that is over begins a new count. */

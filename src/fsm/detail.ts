@@ -4,6 +4,7 @@ import type { Config } from '../entities/config.ts'
 import type { Entity, EntityLink } from '../entities/define.ts'
 import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
+import { passwordLockOf } from './authentication.ts'
 import type { Identity } from '../entities/identity.ts'
 import { serviceConfigHolder } from '../entities/service-config.ts'
 import type { ServiceConfig } from '../entities/service-config.ts'
@@ -230,6 +231,15 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'isReferenced':
       return (record, { state }) =>
         state.table(source.of).indexes.ids(source.by, record.id).size > 0
+    case 'passwordLock':
+      return (record, { state, nowMs }) => {
+        const lock = passwordLockOf(state, record as Identity, nowMs)
+        if (lock === null) return null
+        return {
+          lockedAt: dateTime(lock.sinceMs),
+          lockedUntil: lock.untilMs === null ? null : dateTime(lock.untilMs),
+        }
+      }
     case 'isWithin':
       return (record, { nowMs }) => isWithin(source, record, nowMs)
     case 'byKey':

@@ -4,6 +4,7 @@ import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../entities/auth-policy-factors.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
+import { seededIdentityTypes } from './seed-identity-types.ts'
 import { seededPostureTypes } from './seed-posture-types.ts'
 
 export interface FormingInput {
@@ -31,8 +32,7 @@ function seed(entity: string, id: string, fields: Readonly<Record<string, unknow
  */
 export function formingRecords(input: FormingInput): SeedRecord[] {
   return [
-    seed('identityType', 'Default', { name: 'Default' }),
-    seed('identityType', 'Router', { name: 'Router' }),
+    ...seededIdentityTypes.map(({ id }) => seed('identityType', id, { name: id })),
     seed('authPolicy', 'default', {
       name: 'Default',
       isSystem: true,

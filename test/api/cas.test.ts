@@ -309,7 +309,7 @@ describe('the external id claim of a CA', () => {
     expect(reply.body.error?.cause?.['field']).toBe(`externalIdClaim.${field}`)
   })
 
-  test('goes with any patch that does not name it, stays with {}, and is merged with what is given', async () => {
+  test('stays with any patch that does not name it, goes with null, and is merged with what is given', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const patch = (change: object): Promise<Reply> => root.call('PATCH', `${cas}/${id}`, change)
     expect((await patch({ externalIdClaim: {} })).status).toBe(200)
@@ -325,6 +325,8 @@ describe('the external id claim of a CA', () => {
     expect(broken.body.error?.cause?.['field']).toBe('externalIdClaim.matcher')
     serial += 1
     expect((await patch({ name: `renamed ${serial}` })).status).toBe(200)
+    expect((await shown(id))['externalIdClaim']).toMatchObject({ parserCriteria: ':', index: 2 })
+    expect((await patch({ externalIdClaim: null })).status).toBe(200)
     expect(await shown(id)).not.toHaveProperty('externalIdClaim')
     const none = await patch({ externalIdClaim: { index: 1 } })
     expect(none.body.error?.cause?.['field']).toBe('externalIdClaim.location')

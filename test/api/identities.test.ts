@@ -35,12 +35,12 @@ async function detail(url: string): Promise<Detail> {
 }
 
 describe('an identity', () => {
-  test('is created with what the family gives it, whatever it is called', async () => {
+  test('is created with what the family gives it, and keeps the type that it is given', async () => {
     for (const type of ['User', 'Device', 'Service', 'Default']) {
       const id = await newIdentity({ type, externalId: '', authPolicyId: '' })
       expect(await detail(`${identities}/${id}`)).toMatchObject({
-        typeId: 'Default',
-        type: { id: 'Default', entity: 'identity-types' },
+        typeId: type,
+        type: { id: type, entity: 'identity-types', name: type },
         authPolicyId: 'default',
         authPolicy: { id: 'default' },
         externalId: null,
@@ -104,7 +104,7 @@ describe('an identity', () => {
       defaultHostingCost: 10,
       permissions: ['service.read', 'admin_readonly'],
       isDefaultAdmin: false,
-      typeId: 'Default',
+      typeId: 'Device',
       disabled: false,
       envInfo: {},
     })
@@ -258,7 +258,7 @@ describe('administrators', () => {
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)
     expect((await holder.get(identities)).status).toBe(200)
-    expect((await holder.get(`${management}/summary`)).status).toBe(401)
+    expect((await holder.get(`${management}/database/data-integrity-results`)).status).toBe(401)
   })
 })
 

@@ -51,6 +51,28 @@ describe('a policy that limits attempts', () => {
     expect(refused.body.error?.code).toBe('INVALID_AUTH')
   })
 
+  test('shows the lock in the detail and the list of identities until it ends, and no disabled identity', async () => {
+    const url = `${management}/identities/alice-id`
+    const shown = async () => (await root.get(url)).body.data as Record<string, unknown>
+    await limitTo(3, 5)
+    await lockOut(2)
+    expect(await shown()).not.toHaveProperty('passwordLock')
+    await lockOut(1)
+    const atMs = Number(controller.state.get('passwordAttempts', 'alice-updb')?.['lastAt'])
+    const passwordLock = {
+      lockedAt: new Date(atMs).toISOString(),
+      lockedUntil: new Date(atMs + 5 * 60_000).toISOString(),
+    }
+    expect(await shown()).toMatchObject({ passwordLock, disabled: false })
+    const filter = encodeURIComponent('id = "alice-id"')
+    const listed = await root.get(`${management}/identities?filter=${filter}`)
+    expect(listed.body.data).toMatchObject([{ passwordLock }])
+    await limitTo(3, 0)
+    expect(await shown()).toMatchObject({ passwordLock: { ...passwordLock, lockedUntil: null } })
+    expect((await root.call('POST', `${url}/enable`)).status).toBe(200)
+    expect(await shown()).not.toHaveProperty('passwordLock')
+  })
+
   test('answers a locked password, a wrong one and an unknown name in the same words', async () => {
     await limitTo(3)
     const first = await guess()

@@ -93,14 +93,16 @@ test('the served documents name every operation of the descriptors, each with it
   }
 })
 
-test('the summary counts every store, and those not kept here as none', async () => {
+test('the summary counts every store for any session, and those not kept here as none', async () => {
   const reply = await root.get(`${management}/summary`)
+  expect((await alice.get(`${management}/summary`)).body.data).toEqual(reply.body.data)
+  expect((await anonymous.get(`${management}/summary`)).status).toBe(401)
   expect(reply.body.data).toMatchObject({
     apiSessions: 2,
     authPolicies: 1,
     controllers: 2,
     identities: 3,
-    identityTypes: 2,
+    identityTypes: 5,
     services: 0,
     'routers.edge': 0,
   })
@@ -129,6 +131,24 @@ test('controllers are listed with who is online; how they reach each other is sh
   expect(Object.keys(row?.['apiAddresses'] as object)).toEqual(['edge-client'])
   const guess = encodeURIComponent('ctrlAddress contains "1480"')
   expect((await alice.get(`${client}/controllers?filter=${guess}`)).status).toBe(400)
+})
+
+test('any session lists controllers on the management API; how they reach each other needs controllers.read', async () => {
+  const guess = encodeURIComponent('ctrlAddress contains "1480"')
+  const url = `${management}/controllers`
+  expect((await anonymous.get(url)).status).toBe(401)
+  const seen = await alice.get(url)
+  expect(seen.body.data).toMatchObject([{ id: 'ctrl1' }, { id: 'ctrl2' }])
+  for (const row of seen.body.data as object[]) expect(row).not.toHaveProperty('ctrlAddress')
+  expect(seen.body.meta?.filterableFields).not.toContain('ctrlAddress')
+  expect((await alice.get(`${url}?filter=${guess}`)).status).toBe(400)
+  const permissions = ['controllers.read']
+  const body = { name: 'reader', type: 'User', isAdmin: false, permissions }
+  const made = await root.call('POST', `${management}/identities`, body)
+  const reader = sessionOf((made.body.data as { id: string }).id)
+  expect((await reader.get(`${url}?filter=${guess}`)).body.data).toMatchObject([
+    { id: 'ctrl1', ctrlAddress: 'localhost:1480' },
+  ])
 })
 
 test('the members of the cluster are listed without an envelope, and leadership moves on request', async () => {

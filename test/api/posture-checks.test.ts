@@ -230,11 +230,12 @@ describe('types', () => {
     expect((await alice.get(`${management}/posture-check-types/MFA`)).status).toBe(404)
   })
 
-  test('of identities are two', async () => {
-    const listed = await root.get(`${management}/identity-types`)
+  test('of identities are five, for any session of the management API', async () => {
+    const alice = new CallerOf(controller)
+    alice.token = controller.openSession('alice-id')
+    const listed = await alice.get(`${management}/identity-types`)
     expect((listed.body.data as { id: string }[]).map(({ id }) => id)).toEqual([
-      'Default',
-      'Router',
+      ...['Default', 'Device', 'Router', 'Service', 'User'],
     ])
     expect((await root.get(`${management}/identity-types/Router`)).body.data).toMatchObject({
       name: 'Router',

@@ -147,8 +147,6 @@ describe('a session', () => {
       ['GET', `${management}/service-policies`, undefined],
       ['GET', `${management}/identities`, undefined],
       ['GET', `${management}/api-sessions`, undefined],
-      ['GET', `${management}/controllers`, undefined],
-      ['GET', `${management}/summary`, undefined],
       ['GET', `${fabric}/cluster/list-members`, undefined],
       ['POST', `${fabric}/cluster/transfer-leadership`, {}],
       ['POST', `${fabric}/cluster/add-member`, { address: 'ctrl2' }],

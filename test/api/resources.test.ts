@@ -245,5 +245,5 @@ test('identities, their types and policies can be read', async () => {
   })
   expect(JSON.stringify(alicesDetail)).not.toContain('argon2')
   expect((await root.get(`${management}/auth-policies/default`)).status).toBe(200)
-  expect((await alice.get(`${management}/identity-types`)).body.data).toHaveLength(2)
+  expect((await alice.get(`${management}/identity-types`)).body.data).toHaveLength(5)
 })

@@ -186,7 +186,7 @@ test('details shown match the schemas served for them', () => {
       shown += 1
     }
   }
-  expect(shown).toBe(25)
+  expect(shown).toBe(28)
 })
 
 test('a detail says who may do what, and what is linked', () => {

@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 
 const recover = (k: number, ...flags: string[]): ReturnType<Fleet['cli']> =>
-  fleet.cli(['cluster', 'recover', fleet.config(k), ...flags])
+  fleet.cli(['cluster', 'recover', '--config', fleet.config(k), ...flags])
 
 const lostFolder = (k: number): string => join(fleet.dir, `lost-${k}`)
 

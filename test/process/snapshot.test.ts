@@ -73,6 +73,11 @@ test('a snapshot that any controller is asked for holds the state as it stood, a
     const { path } = answer.body.data as { readonly path: string }
     expect(dirname(path)).toBe(join(data, 'snapshots'))
     expect(statSync(path).mode & 0o777).toBe(0o600)
+    const open = readdirSync(data, { recursive: true, encoding: 'utf8' }).filter((name) => {
+      const file = statSync(join(data, name), { throwIfNoEntry: false })
+      return file?.isFile() === true && (file.mode & 0o077) !== 0
+    })
+    expect(open, 'whatever is in the data folder is for its owner alone').toEqual([])
 
     const decoder = new SnapshotDecoder()
     const records = []

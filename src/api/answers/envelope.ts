@@ -80,6 +80,11 @@ export function emptyAnswer(ignoredFields: readonly string[] = []): Reply {
   return answer(200, {}, ignoredMeta(ignoredFields))
 }
 
+/** For a deletion. `detachedFrom`: the records that named what is gone, and stay without it. */
+export function deletedAnswer(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
+  return answer(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
+}
+
 /** What was asked for has begun. */
 export function begunAnswer(): Reply {
   return answer(202, {})

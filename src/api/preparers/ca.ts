@@ -10,14 +10,13 @@ import { checkKeyStrength } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
 /**
- * A CA begins with a token that its owner signs a certificate over. A patch without a claim takes
- * the claim away.
+ * A CA begins with a token that its owner signs a certificate over. A patch takes the claim away by
+ * null: without one it is as it was, and an empty object changes nothing of it.
  */
 export const prepareCa: Preparer = (_call, mode, body) => {
   const prepared = normalise(ca, mode, body)
   if (mode === 'create') return newCa(prepared)
-  const claim = body['externalIdClaim'] ?? null
-  if (mode !== 'patch' || claim !== null) return prepared
+  if (mode !== 'patch' || body['externalIdClaim'] !== null) return prepared
   return { ...prepared, fields: { ...prepared.fields, externalIdClaim: null } }
 }
 

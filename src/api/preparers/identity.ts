@@ -11,14 +11,13 @@ import { enrollmentStep } from './enrollment.ts'
 import type { NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 
-/**
- * User, Device and Service are old words for one type, `Default`, which every identity made here
- * has. One that is made with an enrollment is there with it or not at all.
- */
+/** One that is made with an enrollment is there with it or not at all. */
 export function identityPreparer(parts: ApiParts): Preparer {
   return async (_call, mode, body, id) => {
-    await judgeType(parts, mode, body['type'], id)
-    const prepared = normalise(identity, mode, body)
+    const typeId = await typeIn(parts, mode, body['type'], id)
+    const normal = normalise(identity, mode, body)
+    const fields = typeId === null ? normal.fields : { ...normal.fields, typeId }
+    const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared
     const expiresAtMs = judgedNowMs(parts) + parts.limits.identityEnrollmentMs
@@ -43,16 +42,19 @@ function enrollmentIn(
   return null
 }
 
-/** An identity has the type Router for as long as its router makes it one. */
-async function judgeType(
+/**
+ * What is stored of a type; null: nothing. An identity has the type Router for as long as its
+ * router makes it one.
+ */
+async function typeIn(
   parts: ApiParts,
   mode: RequestMode,
   type: Json | undefined,
   id: string,
-): Promise<void> {
-  if (type === undefined || type === null) return
+): Promise<Json> {
+  if (type === undefined || type === null) return null
   if (mode === 'create') {
-    if (type !== 'Router') return
+    if (type !== 'Router') return type
     throw fieldProblem('type', 'may not create identities with given typeId', type)
   }
   const known = await latest(parts, () => parts.state.get<Identity>('identity', id))
@@ -60,7 +62,7 @@ async function judgeType(
     throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
   }
   const isRouter = known.typeId === 'Router'
-  if (isRouter === (type === 'Router')) return
+  if (isRouter === (type === 'Router')) return isRouter ? null : type
   const reason = isRouter
     ? 'may not change type of router identities'
     : 'may not change type to router'

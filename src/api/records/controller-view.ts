@@ -10,14 +10,22 @@ export function controllersForClients(
 ): readonly Record<string, unknown>[] {
   const members = cluster.members()
   const preferred = preferredLeaders(members)
-  return members.map((member) => controllerView(member, 'client', preferred.has(member.id)))
+  return members.map((member) => {
+    const isPreferredLeader = preferred.has(member.id)
+    return controllerView(member, { api: 'client', seesMesh: false, isPreferredLeader })
+  })
 }
 
-/** A controller of the cluster, as the API that is asked shows it. */
+interface Shows {
+  readonly api: ApiName
+  readonly seesMesh: boolean
+  readonly isPreferredLeader: boolean
+}
+
+/** A controller of the cluster, as the API that is asked shows it to a caller. */
 export function controllerView(
   member: MemberView,
-  api: ApiName,
-  isPreferredLeader: boolean,
+  { api, seesMesh, isPreferredLeader }: Shows,
 ): Record<string, unknown> {
   const startedAt = timeText(member.startedAtMs)
   return {
@@ -25,7 +33,7 @@ export function controllerView(
     apiAddresses: addressesOf(member, api),
     certPem: member.certificatePem,
     createdAt: startedAt,
-    ...(api === 'client' ? {} : { ctrlAddress: member.address }),
+    ...(seesMesh ? { ctrlAddress: member.address } : {}),
     fingerprint: fingerprintOf(member.certificatePem),
     id: member.id,
     isOnline: member.connected,

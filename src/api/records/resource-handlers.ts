@@ -13,12 +13,14 @@ import { noConfigTypes } from '../../ports/state-view.ts'
 import type { ConfigTypesShown, Listing, ShownFor } from '../../ports/state-view.ts'
 import type { RequestContext, Caller } from '../call.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
-import { createdAnswer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import { createdAnswer, deletedAnswer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { ApiParts } from '../parts.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
+import { namingBefore, stayedAfter } from './detachments.ts'
+import type { Detachment } from './detachments.ts'
 import { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
@@ -224,10 +226,13 @@ export class ResourceHandlers {
 
   async #delete(call: RequestContext, entity: Entity): Promise<Reply> {
     const record = { entity: entity.name, id: call.param('id') }
-    await this.#ifMatches(call, record, (matched) =>
-      this.#writer.deleteEntity(call, record.entity, record.id, matched),
-    )
-    return emptyAnswer()
+    const { state } = this.#parts
+    let naming: readonly Detachment[] = []
+    await this.#ifMatches(call, record, (matched) => {
+      naming = namingBefore(state, entity, record.id)
+      return this.#writer.deleteEntity(call, record.entity, record.id, matched)
+    })
+    return deletedAnswer(stayedAfter(state, naming))
   }
 }
 

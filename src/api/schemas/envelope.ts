@@ -16,6 +16,14 @@ export const meta: NamedSchema = {
     properties: {
       apiEnrollmentVersion: text,
       apiVersion: text,
+      detachedFrom: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { entity: text, field: text, ids: texts, totalCount: integer },
+          required: ['entity', 'field', 'ids', 'totalCount'],
+        },
+      },
       filterableFields: texts,
       ignoredFields: texts,
       pagination: {

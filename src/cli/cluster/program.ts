@@ -8,6 +8,7 @@ import type { ClusterOptions } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
 import type { JoinOptions } from '../join/join.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshots } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
@@ -195,11 +196,19 @@ async function change(wanted: MembershipChange, options: ChangeOptions): Promise
   await changeMembers(wanted, options)
 }
 
+interface WithConfig {
+  readonly config?: string
+}
+
 function addRecovery(cluster: Command): void {
   cluster
     .command('recover')
     .description('recover from one data folder after permanent loss of quorum')
-    .argument('[config]', 'configuration of the controller on this host, which must be stopped')
+    .argument('[config]', 'the same as --config')
+    .requiredOption(
+      '--config <file>',
+      'configuration of the controller on this host, which must be stopped',
+    )
     .option('--inspect', 'only print what the data folder holds; change nothing')
     .option('--survivor <file...>', 'output of --inspect -o json on other surviving hosts')
     .option(
@@ -216,11 +225,17 @@ generation. Members of the old generation are refused and stop; each can join ag
 folder. Refused while a majority is left, while another member answers, and if another survivor has more entries.
 
 Examples (the first on each surviving host, the others on the host with the longest log):
-  flotilla cluster recover /etc/flotilla/config.yml --inspect -o json > ctrl2.json
-  flotilla cluster recover /etc/flotilla/config.yml --survivor ctrl2.json
+  flotilla cluster recover --config /etc/flotilla/config.yml --inspect -o json > ctrl2.json
+  flotilla cluster recover --config /etc/flotilla/config.yml --survivor ctrl2.json
   flotilla controller run /etc/flotilla/config.yml`,
     )
-    .action(async (config: string, options: RecoverOptions) => {
+    .action(async (argument: string | undefined, options: RecoverOptions & WithConfig) => {
+      const config = argument ?? options.config
+      if (options.config !== undefined && options.config !== config) {
+        throw new CommandFailure(EXIT_USAGE, 'name one configuration: --config FILE')
+      }
+      if (config === undefined)
+        throw new CommandFailure(EXIT_USAGE, 'name a configuration: --config FILE')
       const { recoverCluster } = await import('./recover.ts')
       await recoverCluster(config, options)
     })

@@ -48,6 +48,8 @@ export async function runController(
   path: string,
   { isJoining = () => false }: { readonly isJoining?: () => boolean } = {},
 ): Promise<void> {
+  // LevelDB makes its files by itself, and what is in them is for this user alone.
+  process.umask(0o077)
   collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
   const run = new ControllerRun(path, config, isJoining)

@@ -134,6 +134,7 @@ class Planner {
     }
     const role = changes.find(({ field }) => field === 'type')
     if (wanted.section.kind.id !== 'identity' || role === undefined) return
+    if (role.from !== 'Router' && role.to !== 'Router') return
     this.#fault(wanted, 'type', 'identities of the type Router are created by routers only')
   }
 

@@ -1,3 +1,4 @@
+import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../session/api-client.ts'
@@ -149,7 +150,12 @@ export async function deleteIn(
   label: string,
 ): Promise<void> {
   const path = recordPath(kind, id, 'delete')
-  await asked(client, kind, `delete ${label}`, { method: 'DELETE', path })
+  const { meta } = await asked(client, kind, `delete ${label}`, { method: 'DELETE', path })
+  for (const { entity, ids, totalCount } of meta.detachedFrom ?? []) {
+    const more = totalCount > ids.length ? ` and ${totalCount - ids.length} more` : ''
+    const holders = `${spoken(kebab(entity))} ${ids.join(', ')}${more}`
+    process.stderr.write(`flotilla: delete ${label}: it was taken off ${holders}\n`)
+  }
 }
 
 async function mustBeMeant(kind: Kind, rows: readonly Row[]): Promise<void> {

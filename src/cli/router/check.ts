@@ -2,7 +2,7 @@ import { formatFault } from '../../config/load.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { loadRouterConfig } from '../../router/config/load.ts'
 import type { LoadedRouterConfig } from '../../router/config/load.ts'
-import { omissionsOf, sectionsWithoutData } from '../../router/config/omissions.ts'
+import { hasEffect, omissionsOf, sectionsWithoutData } from '../../router/config/omissions.ts'
 import type { EffectiveValue } from '../../router/config/reader.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
@@ -48,7 +48,10 @@ function checkAsJson(path: string, { print }: CheckRouterOptions): void {
   const notes = loaded.ok
     ? [...omissionsOf(loaded.config), ...sectionsWithoutData(loaded.config)]
     : []
-  const effective = loaded.ok && print === true ? { effective: loaded.effective } : {}
+  const effective =
+    loaded.ok && print === true
+      ? { effective: loaded.effective.map((one) => ({ ...one, hasEffect: hasEffect(one.key) })) }
+      : {}
   printJson({ isValid: ok, faults, warnings, notes, ...effective })
   if (!ok) throw new CommandFailure(EXIT_USAGE, faultCount(faults.length))
 }
@@ -61,7 +64,8 @@ function faultCount(count: number): string {
 /** `ctrl.startupTimeout = 30s  # default`. */
 function effectiveLine({ key, value, source }: EffectiveValue): string {
   const shown = value === '' ? '(none)' : value.replaceAll('\n', '\\n')
-  return `${key} = ${shown}  # ${sourceText(source)}`
+  const effect = hasEffect(key) ? '' : ', no effect in this version'
+  return `${key} = ${shown}  # ${sourceText(source)}${effect}`
 }
 
 function sourceText(source: EffectiveValue['source']): string {

@@ -42,10 +42,18 @@ export interface ApiRequest {
   readonly isOnceOnly?: boolean
 }
 
+export interface ShownDetachment {
+  readonly entity: string
+  readonly ids: readonly string[]
+  readonly totalCount: number
+}
+
 export interface ApiAnswer {
   readonly data: unknown
   readonly meta: {
     readonly ignoredFields?: readonly string[]
+    /** Of a deletion: what named the record, and stays without it. */
+    readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
   readonly headers: JsonAnswer['headers']

@@ -146,11 +146,26 @@ interface SessionDetail {
 async function openSession(opening: Opening): Promise<Opened> {
   const { method, secret } = opening
   const { data, headers } = await authenticate(clientFor(opening, null), method, secret)
-  const session = data as SessionDetail
+  const session = sessionIn(data)
   const told = headers['net-session'] ?? headers['zt-session']
   const token = typeof told === 'string' ? told : session.token
   await completeFactors(clientFor(opening, token), session, opening.options)
   return { token, identity: session.identity.name }
+}
+
+/** @throws {CommandFailure} when a success says nothing of a session: something else answered. */
+export function sessionIn(data: unknown): SessionDetail {
+  const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
+  const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
+  const queries = authQueries ?? []
+  const isWhole = typeof token === 'string' && typeof name === 'string' && Array.isArray(queries)
+  if (isWhole && queries.every((one) => typeof one === 'object' && one !== null)) {
+    return { token, identity: { name }, authQueries: queries as SessionDetail['authQueries'] }
+  }
+  throw new CommandFailure(
+    EXIT_FAILED,
+    'the answer to the log-in is no session; is there a controller at this address?',
+  )
 }
 
 async function authenticate(
@@ -213,7 +228,7 @@ async function completeFactors(
 }
 
 interface ListedController {
-  readonly apiAddresses?: Readonly<Record<string, readonly { readonly url?: unknown }[]>>
+  readonly apiAddresses?: Readonly<Record<string, unknown>> | null
 }
 
 /**
@@ -228,17 +243,26 @@ async function everyController(
   const client = new ApiClient({ controllers: given, caPem, token, logInAgain: 'flotilla login' })
   const listed = await client
     .ask({ method: 'GET', path: '/controllers?limit=500' })
-    .then(({ data }) => data as readonly ListedController[])
+    .then(({ data }) => data)
     .catch((error: unknown) => {
       // An identity without that permission has the controllers that it was given.
       if (error instanceof ApiRefusal) return []
       throw error
     })
-  const told = listed.flatMap(({ apiAddresses }) =>
-    (apiAddresses?.['edge-management'] ?? []).flatMap(({ url }) => {
+  const told = managementOrigins(listed)
+  return [...new Set([...given, ...told])].slice(0, contextLimits.controllersMax)
+}
+
+/** Of what is listed, whatever it is: an entry that is no controller counts for nothing. */
+export function managementOrigins(listed: unknown): string[] {
+  if (!Array.isArray(listed)) return []
+  return (listed as readonly (ListedController | null)[]).flatMap((one) => {
+    const addresses: unknown = one?.apiAddresses?.['edge-management']
+    if (!Array.isArray(addresses)) return []
+    return (addresses as readonly ({ readonly url?: unknown } | null)[]).flatMap((address) => {
+      const url = address?.url
       const parsed = typeof url === 'string' ? URL.parse(url) : null
       return parsed?.protocol === 'https:' ? [parsed.origin] : []
-    }),
-  )
-  return [...new Set([...given, ...told])].slice(0, contextLimits.controllersMax)
+    })
+  })
 }

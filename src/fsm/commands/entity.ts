@@ -53,7 +53,7 @@ function writable(
   for (const name of Object.keys(fields)) {
     const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
     const value = fields[name]
-    if (field === undefined || value === undefined || field.since > level) continue
+    if (field === undefined || value === undefined || field.writableSince > level) continue
     if (field.settable === 'never' || (field.settable === 'create' && !isCreate)) continue
     kept[name] = value
   }

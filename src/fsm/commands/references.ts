@@ -1,6 +1,8 @@
 import type { Entity } from '../../entities/define.ts'
-import type { Field, OnDelete } from '../../entities/fields.ts'
-import { entities, entitiesByName, entityNamed, pluralOf } from '../../entities/registry.ts'
+import type { Field } from '../../entities/fields.ts'
+import { elementNaming, referrersOf } from '../../entities/referrers.ts'
+import type { Referrer } from '../../entities/referrers.ts'
+import { entityNamed, pluralOf } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -13,38 +15,6 @@ import { done, faulty, notFound, refused } from './outcome.ts'
 
 /** Ids named in a refusal. */
 const shownIdsMax = 20
-
-/** A field of some kind that names records of another kind. */
-interface Referrer {
-  readonly entity: Entity
-  readonly name: string
-  readonly field: Field
-  readonly onDelete: OnDelete
-}
-
-/** By the table that they lead to. */
-const referrersOf: ReadonlyMap<string, readonly Referrer[]> = collectReferrers()
-
-function collectReferrers(): Map<string, Referrer[]> {
-  const found = new Map<string, Referrer[]>()
-  for (const entity of entities) {
-    // A view has the references of its table, which are looked at there.
-    if (entity.table !== entity.name) continue
-    for (const [name, field] of Object.entries(entity.fields)) {
-      if (field.reference === null) continue
-      const { to, onDelete } = field.reference
-      const table = tableOf(to)
-      const referrers = found.get(table) ?? []
-      referrers.push({ entity, name, field, onDelete })
-      found.set(table, referrers)
-    }
-  }
-  return found
-}
-
-function tableOf(kind: string): string {
-  return entitiesByName.get(kind)?.table ?? kind
-}
 
 function roleFault(
   state: State,
@@ -83,13 +53,13 @@ export function missingReference(state: State, entity: Entity, fields: JsonObjec
 }
 
 function holders(state: State, referrer: Referrer, id: string): string[] {
-  const element = referrer.field.kind === 'roleList' ? `@${id}` : id
+  const element = elementNaming(referrer, id)
   return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
 }
 
 /** Why the record can not go while others name it; null when it can. */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
-  for (const referrer of referrersOf.get(entity.table) ?? []) {
+  for (const referrer of referrersOf(entity)) {
     if (referrer.onDelete !== 'refuse') continue
     const ids = holders(state, referrer, id)
     if (ids.length === 0) continue
@@ -134,7 +104,7 @@ export function removeWithReferences(
   record: EntityRecord,
   context: CommandContext,
 ): void {
-  for (const referrer of referrersOf.get(entity.table) ?? []) {
+  for (const referrer of referrersOf(entity)) {
     for (const holderId of holders(state, referrer, record.id)) {
       if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
       if (referrer.onDelete !== 'cascade') continue

@@ -9,10 +9,12 @@ import type { ShapedRecord } from './record-blocks.ts'
 /**
  * Kinds that a restore leaves as they are: who the controllers are and what they share, what was
  * revoked, how log time follows from the log, and the last integrity run. To take any of them back
- * in time would let in again what has been shut out.
+ * in time would let in again what has been shut out. Identity types come with the feature level in
+ * force, and no backup has others.
  */
 const keptKinds: ReadonlySet<string> = new Set([
   'admission',
+  'identityType',
   'integrityRun',
   'joinTicket',
   'logTimeReset',

@@ -16,6 +16,9 @@ function judgeIdentity(state: State, write: Write, context: CommandContext): Out
   if (before?.['typeId'] === 'Router' && after['name'] !== before['name']) {
     return faulty({ field: 'name', reason: 'may not change name of router identities' })
   }
+  if ((before?.['typeId'] === 'Router') !== (after['typeId'] === 'Router')) {
+    return faulty({ field: 'type', reason: 'only routers make identities of the type Router' })
+  }
   if (before?.['isAdmin'] !== true) return null
   const change = { kind: 'identity', id: before.id, after }
   const reason = adminLossReason(state, change, context.logTimeMs)

@@ -3,6 +3,10 @@ import type { RouterConfig } from './table.ts'
 /** One sentence for each section that is left out: what the router does without it. */
 export function omissionsOf(config: RouterConfig): readonly string[] {
   const effects: readonly (readonly [boolean, string])[] = [
+    [
+      config.identity.ca === null,
+      'no identity.ca: no controller is verified, so none is connected',
+    ],
     [config.csr === null, 'no csr: the router cannot enroll or renew its enrollment'],
     [config.dialers.length === 0, 'no dialers: the router cannot connect to terminate services'],
     [config.edge === null, 'no edge: fabric only, clients cannot connect to this router'],
@@ -12,6 +16,14 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
   return effects.flatMap(([isOmitted, effect]) => (isOmitted ? [effect] : []))
 }
 
+/** Sections that are checked and do nothing; the requests for certificates in `edge` are made. */
+const withoutEffect = /^(?:dialers|listeners|forwarder|transport|edge(?!\.csr\b))(?:[.[]|$)/
+
+/** Whether a key, as `link.dialers[0].bind`, changes anything in this version. */
+export function hasEffect(key: string): boolean {
+  return !withoutEffect.test(key)
+}
+
 /** One sentence for each section that is read, checked and does nothing in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
   const { dialers, listeners, edge, link, transport, forwarder } = config
@@ -19,7 +31,11 @@ export function sectionsWithoutData(config: RouterConfig): readonly string[] {
     [dialers.length > 0, 'dialers', 'no service is reached'],
     [listeners.length > 0, 'listeners', 'nothing is listened on'],
     [forwarder !== null, 'forwarder', 'nothing is forwarded'],
-    [edge !== null, 'edge', 'listeners are reported to controllers, but no client is served'],
+    [
+      edge !== null,
+      'edge',
+      'no listener is opened or reported to controllers, no client is served',
+    ],
     [link !== null, 'link', 'links are established and reported, but carry no data'],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]

@@ -27,6 +27,12 @@ export const addressProtocols = {
   datagram: ['udp', 'udp4', 'udp6', 'unixgram'],
 } as const
 
+/** Of a text that ends in `:` and digits. */
+function isPort(text: string): boolean {
+  const port = Number(text.slice(text.lastIndexOf(':') + 1))
+  return port > 0 && port <= 65_535
+}
+
 /** Of one channel; `connectTimeoutMs` and `connectTimeout` say the same. */
 export const channelOptions = {
   outQueueSize: value(integer(0, 10_000), {
@@ -234,11 +240,17 @@ export const listenerOptions: Readonly<Record<string, RouterFields>> = {
       },
     ),
     services: value(
-      textOrTexts('a list of <service name>:<port>', (service) => /^.+:[0-9]{1,5}$/.test(service)),
+      textOrTexts(
+        'a list of <service name>:<port>',
+        (service) => /^.+:[0-9]{1,5}$/.test(service) && isPort(service),
+      ),
       { default: [], why: 'proxy: a listener for each, as <service name>:<port>.' },
     ),
     resolver: value(
-      textOrTexts('udp://<host>:<port>', (url) => /^(?:udp|tcp):\/\/[^/]+:[0-9]{1,5}$/.test(url)),
+      textOrTexts(
+        'udp://<host>:<port>',
+        (url) => /^(?:udp|tcp):\/\/[^/]+:[0-9]{1,5}$/.test(url) && isPort(url),
+      ),
       { default: ['udp://127.0.0.1:53'], why: 'tproxy: address of the name server.' },
     ),
     dnsSvcIpRange: value(cidr(), {

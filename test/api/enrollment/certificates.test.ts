@@ -222,6 +222,28 @@ describe('the next certificate', () => {
     dataOf(await logIn({ certificatePem: String(clientCert), privateKeyPem }))
   })
 
+  test.each([
+    ['client', client],
+    ['management', management],
+  ])(
+    'is verified at /authenticators/{id}/extend-verify of the %s API as well, by its holder alone',
+    async (_api, base) => {
+      const token = String(dataOf(await logIn(device))['token'])
+      const privateKeyPem = generatePrivateKeyPem()
+      const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'new' })
+      const asked = { path: own('extend'), body: { clientCertCsr }, token, by: device }
+      const { clientCert } = dataOf(await listener.call(asked))
+      const path = `${base}/authenticators/${authenticatorId}/extend-verify`
+      const proof = { path, body: { clientCert }, by: device }
+      expect((await listener.call(proof)).status).toBe(401)
+      const byAnother = await listener.call({ ...proof, token: await logInAsAdmin() })
+      expect(byAnother.status).toBe(404)
+      dataOf(await listener.call({ ...proof, token }))
+      expect(await logIn(device)).toMatchObject(isRefused)
+      dataOf(await logIn({ certificatePem: String(clientCert), privateKeyPem }))
+    },
+  )
+
   const logInAsAdmin = (): Promise<string> => Promise.resolve(caller.token ?? '')
 })
 

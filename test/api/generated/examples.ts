@@ -176,6 +176,8 @@ export const refusedOnPurpose: readonly string[] = [
   'client POST /current-identity/authenticators/{id}/extend-verify',
   'management POST /current-identity/authenticators/{id}/extend',
   'management POST /current-identity/authenticators/{id}/extend-verify',
+  'client POST /authenticators/{id}/extend-verify',
+  'management POST /authenticators/{id}/extend-verify',
   // By codes of a secret that was just made, which test/process/mfa.test.ts brings; tokens by codes are of other sessions.
   'client GET /current-identity/mfa',
   'client DELETE /current-identity/mfa',

@@ -52,6 +52,7 @@ import type { SoftState } from '../../../src/ports/soft-topics.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay } from '../../support/replayed.ts'
+import { NEXT_LEVEL } from '../../support/next-fields.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
 import { LocalBackups, LocalPki, LocalRestores } from './host-parts.ts'
@@ -534,6 +535,8 @@ async function form(cluster: LocalCluster): Promise<void> {
   })
   const message = create(FormSchema, {
     clusterId: cluster.clusterId,
+    // The newest, as of a new cluster; a test that knows a newer one begins below that.
+    featureLevel: NEXT_LEVEL - 1,
     records: [
       ...records,
       seed('sharedSecret', 'factorKey', {

@@ -30,14 +30,18 @@ const publicPaths =
 /** Also while a second factor is missing. */
 const partialPaths =
   /^(\w+ \/current-api-session|post \/authenticate\/mfa|(get|post) \/current-identity\/mfa|post \/current-identity\/mfa\/verify|get \/current-identity\/mfa\/qr-code)$/
-const ownPaths = /^\/(current-.*|identity-types.*|posture-check-types.*)$/
-const adminPaths = /^\/(summary|database\/.*)$/
+const ownPaths =
+  /^\/(current-.*|identity-types.*|posture-check-types.*|authenticators\/\{id\}\/extend-verify|controllers|summary)$/
+const adminPaths = /^\/database\/.*$/
 /** Below one record: what they list decides, not whose they are. */
 const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
 /** Below one record, and about it. */
 const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path|effective)$/
 
-/** What the API family asks for an operation of the management API, told from its path alone. */
+/**
+ * What the API family asks for an operation of the management API, told from its path alone; a session where the API
+ * document asks for no more.
+ */
 export function neededFor(method: string, path: string): string {
   if (publicPaths.test(path)) return 'public'
   if (partialPaths.test(`${method} ${path}`)) return 'partial'

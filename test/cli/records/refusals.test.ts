@@ -154,6 +154,17 @@ test('a table has names in place of ids, and cells that stay on their line', asy
   `)
 })
 
+test('a deletion says what else it changes', async () => {
+  await person.out('create', 'config-type', 'name=plain')
+  await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
+  await person.out('update', 'service', 'mail', 'configs=shared')
+  const { code, stdout, stderr } = await person.run('delete', 'config', 'shared', '--yes')
+  expect([code, stdout]).toEqual([0, 'deleted config shared\n'])
+  expect(stderr).toMatch(
+    /^flotilla: delete config shared: it was taken off services [A-Za-z0-9._-]+\n$/,
+  )
+})
+
 test('an identity without the right is told so, and a session that is over is told how to get another', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']

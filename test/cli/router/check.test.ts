@@ -39,6 +39,32 @@ describe('router check', () => {
     )
   })
 
+  test('says of each key whether it has an effect in this version, and what is missing to run', async () => {
+    const more = 'edge: {csr: {sans: {dns: [a.test]}}}\nforwarder: {}\n'
+    writeFileSync(path, GOOD + more)
+    const printed = await runHere(['router', 'check', path, '--print'], { WHERE: 'ctrl1.test' })
+    const lines = printed.stdout.split('\n')
+    const keys = (name: RegExp): string[] => lines.filter((line) => name.test(line))
+    for (const line of keys(/^forwarder\./)) expect(line).toMatch(/, no effect in this version$/)
+    expect(keys(/^forwarder\./)).not.toEqual([])
+    for (const line of keys(/^(ctrl|identity|edge\.csr)\./)) expect(line).not.toMatch(/no effect/)
+    expect(keys(/^edge\.csr\./)).not.toEqual([])
+    const checked = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    expect(checked.stdout).toContain('note: no identity.ca: no controller is verified')
+    expect(checked.stdout).toContain('no listener is opened or reported to controllers')
+  })
+
+  test.each(['wiki:70000', 'wiki:0', 'wiki'])(
+    'refuses the service %s of a tunnel',
+    async (service) => {
+      const options = `{mode: proxy, services: ["${service}"]}`
+      writeFileSync(path, `${GOOD}listeners: [{binding: tunnel, options: ${options}}]\n`)
+      const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+      expect(done.code).toBe(2)
+      expect(done.stderr).toContain('expected a list of <service name>:<port>')
+    },
+  )
+
   test('names every fault with its line, and exits with 2', async () => {
     writeFileSync(path, 'v: 2\nctrl: {endpont: x}\n')
     const done = await runHere(['router', 'check', path])
@@ -63,7 +89,7 @@ describe('router check', () => {
       isValid: true,
       faults: [],
       effective: expect.arrayContaining([
-        { key: 'v', value: '3', source: { kind: 'file', line: 1 } },
+        { key: 'v', value: '3', source: { kind: 'file', line: 1 }, hasEffect: true },
       ]) as unknown[],
     })
   })

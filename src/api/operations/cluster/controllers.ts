@@ -8,6 +8,8 @@ import { Table } from '../../../fsm/table.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import type { MemberView } from '../../../ports/cluster-view.ts'
 import { listAnswer } from '../../answers/envelope.ts'
+import { mayCall } from '../../auth/permissions.ts'
+import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { preferredLeaders } from '../../duties/preferred-leader.ts'
@@ -36,11 +38,11 @@ const symbols = [
 
 /**
  * What a filter on the list may use. The rows are not stored: they are what the cluster looks like
- * from here, now. How controllers reach each other is nothing for clients, so theirs can not be
- * filtered by it either.
+ * from here, now. How controllers reach each other is shown on the management API alone, to callers
+ * who may read controllers; the rows of all others can not be filtered by it either.
  */
 const clientRows = defineEntity({ ...shared, symbols })
-const managementRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
+const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
 
 /** Rows have no sub-lists. */
 const lister = new Lister(noLinks)
@@ -59,7 +61,8 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
     handle: (call) => {
       const members = new Map(cluster.members().map((member) => [member.id, member]))
       const preferred = preferredLeaders([...members.values()])
-      const rows = call.api === 'client' ? clientRows : managementRows
+      const seesMesh = isShownMesh(call)
+      const rows = seesMesh ? meshRows : clientRows
       const table = new Table(rows)
       for (const member of members.values()) {
         table.change(member.id, {
@@ -70,16 +73,19 @@ export function controllerOperations({ cluster }: ApiParts): Operation[] {
       const found = lister.list(table, listQueryOf(call), null)
       const details = found.records.flatMap(({ id }) => {
         const member = members.get(id)
-        return member === undefined ? [] : [controllerView(member, call.api, preferred.has(id))]
+        const shows = { api: call.api, seesMesh, isPreferredLeader: preferred.has(id) }
+        return member === undefined ? [] : [controllerView(member, shows)]
       })
       const { limit, offset, totalCount } = found
       return listAnswer(details, { limit, offset, totalCount }, symbolNames(rows))
     },
   } as const satisfies Omit<Operation, 'apis' | 'permission'>
-  return [
-    { ...common, apis: ['client'], permission: 'session' },
-    { ...common, apis: ['management'], permission: 'controllers.read' },
-  ]
+  return [{ ...common, apis: ['client', 'management'], permission: 'session' }]
+}
+
+function isShownMesh(call: RequestContext): boolean {
+  const { caller, api } = call
+  return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
 }
 
 /** Rows of one answer take part in no digest. */

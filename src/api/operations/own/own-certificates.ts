@@ -64,6 +64,12 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     success: 200,
   } as const
   const ofId = '/current-identity/authenticators/{id}'
+  const verification: Pick<Operation, 'summary' | 'body' | 'response' | 'handle'> = {
+    summary: 'Activate the renewed certificate of an authenticator',
+    body: { schema: identityExtensionProof, isRequired: true },
+    response: { kind: 'detail', schema: nothing },
+    handle: (call) => extension.verify(call),
+  }
   return [
     {
       ...both,
@@ -76,12 +82,16 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
     },
     {
       ...both,
+      ...verification,
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
-      summary: 'Activate the renewed certificate of an authenticator',
       path: `${ofId}/extend-verify`,
-      body: { schema: identityExtensionProof, isRequired: true },
-      response: { kind: 'detail', schema: nothing },
-      handle: (call) => extension.verify(call),
+    },
+    // The same under the path of the API document; its caller's own authenticators alone are there.
+    {
+      ...both,
+      ...verification,
+      operationId: 'extendVerifyAuthenticator',
+      path: '/authenticators/{id}/extend-verify',
     },
     {
       ...client,

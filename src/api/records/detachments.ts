@@ -1,0 +1,43 @@
+import type { Entity } from '../../entities/define.ts'
+import { elementNaming, referrersOf } from '../../entities/referrers.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+/** Ids that an answer names for one field; how many there are is said beside them. */
+export const detachmentLimits = { idsMax: 20 } as const
+
+/** Records of one kind that name another by one field. */
+export interface Detachment {
+  readonly holder: Entity
+  readonly field: string
+  readonly ids: readonly string[]
+  readonly totalCount: number
+}
+
+/** The records that name this one and need not go with it: asked before it is deleted. */
+export function namingBefore(
+  state: Pick<StateView, 'listNaming'>,
+  entity: Entity,
+  id: string,
+): readonly Detachment[] {
+  const query = { limit: detachmentLimits.idsMax }
+  return referrersOf(entity).flatMap((referrer) => {
+    if (referrer.onDelete !== 'strip') return []
+    const { entity: holder, name: field } = referrer
+    const found = state.listNaming(holder.name, field, elementNaming(referrer, id), query)
+    const ids = found.records.map((record) => record.id)
+    return ids.length === 0 ? [] : [{ holder, field, ids, totalCount: found.totalCount }]
+  })
+}
+
+/** Those of them that stayed, as the answer to the deletion shows them. */
+export function stayedAfter(
+  state: Pick<StateView, 'get'>,
+  detachments: readonly Detachment[],
+): Readonly<Record<string, unknown>>[] {
+  return detachments.flatMap(({ holder, field, ids, totalCount }) => {
+    const stayed = ids.filter((id) => state.get(holder.name, id) !== undefined)
+    if (stayed.length === 0) return []
+    const gone = ids.length - stayed.length
+    return [{ entity: holder.plural, field, ids: stayed, totalCount: totalCount - gone }]
+  })
+}

@@ -1,0 +1,41 @@
+import type { Entity } from './define.ts'
+import type { Field, OnDelete } from './fields.ts'
+import { entities, entitiesByName } from './registry.ts'
+
+/** A field of some kind that names records of another kind. */
+export interface Referrer {
+  readonly entity: Entity
+  readonly name: string
+  readonly field: Field
+  readonly onDelete: OnDelete
+}
+
+/** By the table that they lead to. */
+const byTable: ReadonlyMap<string, readonly Referrer[]> = collect()
+
+function collect(): Map<string, Referrer[]> {
+  const found = new Map<string, Referrer[]>()
+  for (const entity of entities) {
+    // A view has the references of its table, which are looked at there.
+    if (entity.table !== entity.name) continue
+    for (const [name, field] of Object.entries(entity.fields)) {
+      if (field.reference === null) continue
+      const { to, onDelete } = field.reference
+      const table = entitiesByName.get(to)?.table ?? to
+      const referrers = found.get(table) ?? []
+      referrers.push({ entity, name, field, onDelete })
+      found.set(table, referrers)
+    }
+  }
+  return found
+}
+
+/** The fields by which other records can name one of the kind. */
+export function referrersOf({ table }: Entity): readonly Referrer[] {
+  return byTable.get(table) ?? []
+}
+
+/** What stands in the index of a field that names the record with that id. */
+export function elementNaming({ field }: Referrer, id: string): string {
+  return field.kind === 'roleList' ? `@${id}` : id
+}

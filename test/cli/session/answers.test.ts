@@ -1,0 +1,33 @@
+import { describe, expect, test } from 'vitest'
+import { managementOrigins, sessionIn } from '../../../src/cli/session/login.ts'
+
+describe('the answer to a log-in', () => {
+  const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }
+
+  test('is a session, also without a list of second factors', () => {
+    expect(sessionIn(session)).toEqual(session)
+    expect(sessionIn({ ...session, authQueries: null })).toEqual(session)
+  })
+
+  test.each([
+    [null],
+    ['text'],
+    [7],
+    [[]],
+    [{}],
+    [{ ...session, token: 7 }],
+    [{ ...session, identity: null }],
+    [{ ...session, identity: 'anna' }],
+    [{ ...session, authQueries: {} }],
+    [{ ...session, authQueries: [null] }],
+  ])('that is %j is refused in one sentence', (data) => {
+    expect(() => sessionIn(data)).toThrow(/^the answer to the log-in is no session; [^\n]+$/)
+  })
+})
+
+test('of controllers that are listed, what is no address counts for nothing', () => {
+  const good = { apiAddresses: { 'edge-management': [{ url: 'https://a.test:1280/x' }, null, 7] } }
+  const odd = [null, 7, {}, { apiAddresses: null }, { apiAddresses: { 'edge-management': 'x' } }]
+  expect(managementOrigins([...odd, good])).toEqual(['https://a.test:1280'])
+  for (const listed of [null, 'x', {}, 7]) expect(managementOrigins(listed)).toEqual([])
+})

@@ -1,0 +1,71 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
+import { apply } from '../../src/fsm/apply.ts'
+import { formingRecords } from '../../src/fsm/seed.ts'
+import { State } from '../../src/fsm/state.ts'
+import { LogWriter, formedState, identity } from './support/log.ts'
+
+// Goal: the type of an identity is kept as it is given from feature level 2 on, also in a cluster that an earlier release
+// formed, and until then every version stores the same.
+
+const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_REPLACE, FEATURE_LEVEL_RAISE, FORM } = CommandKind
+
+function raise(log: LogWriter): void {
+  const message = create(FeatureLevelRaiseSchema, { level: 2 })
+  log.command(FEATURE_LEVEL_RAISE, toBinary(FeatureLevelRaiseSchema, message))
+}
+
+/** A cluster as release 0.1.0 formed it: with two types, at level 1. */
+function clusterOfOld(): { readonly state: State; readonly log: LogWriter } {
+  const state = new State()
+  const log = new LogWriter((entry) => apply(state, entry))
+  const all = formingRecords({
+    ...{ adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' },
+    passwordHash: '$argon2id$test',
+  })
+  const records = all.filter(
+    ({ entity, id }) => entity !== 'identityType' || ['Default', 'Router'].includes(id),
+  )
+  log.command(FORM, toBinary(FormSchema, create(FormSchema, { clusterId: 'cluster', records })))
+  return { state, log }
+}
+
+const typesOf = (state: State): string[] => [...state.table('identityType').ids].toSorted()
+
+test('a cluster of an earlier release gets the other types with the level, once', () => {
+  const { state, log } = clusterOfOld()
+  expect(typesOf(state)).toEqual(['Default', 'Router'])
+  raise(log)
+  expect(typesOf(state)).toEqual(['Default', 'Device', 'Router', 'Service', 'User'])
+  const digest = state.entitiesDigest()
+  raise(log)
+  expect(state.entitiesDigest()).toBe(digest)
+})
+
+test('below the level a type in a write is passed over; from it on it is stored', () => {
+  const { state, log } = clusterOfOld()
+  const written = { ...identity('before'), typeId: 'Device' }
+  expect(log.raw(ENTITY_CREATE, 'identity', 'before', written).ok).toBe(true)
+  expect(state.get('identity', 'before')?.['typeId']).toBe('Default')
+  raise(log)
+  expect(log.raw(ENTITY_PATCH, 'identity', 'before', { typeId: 'Device' }).ok).toBe(true)
+  expect(state.get('identity', 'before')?.['typeId']).toBe('Device')
+  expect(log.raw(ENTITY_REPLACE, 'identity', 'before', identity('before')).ok).toBe(true)
+  expect(state.get('identity', 'before')?.['typeId']).toBe('Device')
+})
+
+test('nobody but a router makes, or unmakes, an identity of the type Router', () => {
+  const { state, log } = formedState()
+  raise(log)
+  const refused = { ok: false, fault: { field: 'type' } }
+  const made = { ...identity('false'), typeId: 'Router' }
+  expect(log.raw(ENTITY_CREATE, 'identity', 'false', made)).toMatchObject(refused)
+  log.create('identity', 'i', identity('plain'))
+  expect(log.raw(ENTITY_PATCH, 'identity', 'i', { typeId: 'Router' })).toMatchObject(refused)
+  log.create('edgeRouter', 'r', { name: 'gate', isTunnelerEnabled: true })
+  expect(state.get('identity', 'r')?.['typeId']).toBe('Router')
+  expect(log.raw(ENTITY_PATCH, 'identity', 'r', { typeId: 'User' })).toMatchObject(refused)
+  const unknown = log.raw(ENTITY_PATCH, 'identity', 'i', { typeId: 'Person' })
+  expect(unknown).toMatchObject({ ok: false, code: 'NOT_FOUND' })
+})
