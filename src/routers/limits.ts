@@ -42,6 +42,10 @@ export const routerLimits = {
   modelIndexEveryMs: 30_000,
   /** For what a router tells of itself; it is an error in the answer then. */
   routerInspectionTimeoutMs: 10_000,
+  /** Tokens of service sessions that routers showed, kept to name them when they end. */
+  sessionsShownMax: 65_536,
+  /** Of one router; the oldest goes. */
+  sessionsShownPerRouterMax: 4096,
   /** Service sessions that a router asks about at once. */
   sessionsValidatedMax: 1000,
   /** Writes of one router that are under way; beyond: it is told to come back. */

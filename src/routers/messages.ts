@@ -44,6 +44,8 @@ export const routerMessage = {
   apiSessionRemoved: 20_202,
   apiSessionHeartbeat: 20_203,
   requestSessions: 20_204,
+  createCircuitOld: 20_205,
+  createCircuitOldAnswer: 20_206,
   updateEdgeTerminator: 20_209,
   validateSessions: 20_213,
   healthEvent: 20_214,

@@ -39,7 +39,7 @@ function precedenceName(precedence: ModelPrecedence): string {
 }
 
 export interface TerminatorDutyParts {
-  readonly clients: RouterClients
+  readonly clients: Pick<RouterClients, 'judge'>
   readonly proposer: Proposer
   readonly log: RouterLogger
 }
