@@ -9,6 +9,9 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { ApiRouterClients } from '../../../src/api/duties/router-clients.ts'
 import { createServices } from '../../../src/api/records/services.ts'
+import { hostsOf } from '../../../src/controller/service/hosts.ts'
+import { CircuitDuty } from '../../../src/routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../../src/routers/circuits/circuit-table.ts'
 import { SessionDuty } from '../../../src/routers/clients/session-duty.ts'
 import { ShownSessions } from '../../../src/routers/clients/shown-sessions.ts'
 import type { TestController } from '../../api/support/controller.ts'
@@ -31,8 +34,7 @@ export class StolenRouters {
   readonly services: ReturnType<typeof createServices>
   readonly clients: ApiRouterClients
   readonly shown: ShownSessions
-  /** Service sessions that the controller ended the circuits of. */
-  readonly ended: string[] = []
+  readonly circuits: CircuitDuty
 
   constructor({ parts, machine, clock }: TestController) {
     this.services = createServices(parts)
@@ -43,9 +45,17 @@ export class StolenRouters {
       new SessionDuty({
         ...{ clients: this.clients, shown: this.shown, clock, isLeader: () => true },
         connections: () => channels.connections(),
-        onEnded: (ids) => this.ended.push(...ids),
+        onEnded: (ids) => this.circuits.onSessionsEnded(ids),
       }),
     )
+    const connection = channels.connection.bind(channels)
+    this.circuits = new CircuitDuty({
+      table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+      ...{ clients: this.shown, clock, draw: () => 0, hosts: hostsOf(machine), connection },
+      log: { info: () => undefined, warn: () => undefined },
+      links: parts.links,
+    })
+    channels.add(this.circuits)
     afterAll(() => channels.stop())
   }
 
