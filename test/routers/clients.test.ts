@@ -375,6 +375,15 @@ describe('a client that hosts', () => {
     expect(proposals).toEqual([])
   })
 
+  test('as the instance of another identity is refused for good, and its listener closed', async () => {
+    const fault = { field: 'identity', reason: 'another identity hosts this instance' }
+    const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
+    propose = () => Promise.resolve({ index: 1, outcome })
+    expect(await host()).toMatchObject({
+      ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode: 13, retryHint: 3 },
+    })
+  })
+
   test('while nobody leads is told to come back', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })

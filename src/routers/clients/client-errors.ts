@@ -5,6 +5,7 @@ export const INTERNAL = 1
 export const NO_TUNNELS = 7
 export const INVALID_TERMINATOR = 8
 export const ENCRYPTION_DATA_MISSING = 11
+export const INVALID_INSTANCE = 13
 
 export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   apiSession: 2,
