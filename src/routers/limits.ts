@@ -33,6 +33,8 @@ export const routerLimits = {
    * Routers that are sent the whole model at once, as each of them holds a copy until it is read.
    */
   modelSendsMax: 4,
+  /** For a router to read all of it; beyond: its channel is closed. */
+  modelSendTimeoutMs: 60_000,
   /**
    * For so long a router gets changes after it has asked for them, as it asks within these bounds.
    */
