@@ -2,6 +2,7 @@ import { defineEntity } from './define.ts'
 import type { EntityOf } from './define.ts'
 import {
   boolean,
+  choice,
   computed,
   constant,
   optionalText,
@@ -28,10 +29,7 @@ export const apiSession = defineEntity({
   fields: {
     identityId: reference('identity', 'cascade', { required: true }),
     authenticatorId: reference('authenticator', 'cascade'),
-    /**
-     * Somebody else's CA whose word for the holder of the certificate was taken at log-in; its
-     * sessions end with it.
-     */
+    /** Another's CA that said at log-in who holds the certificate; its sessions end with it. */
     caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
     /** External JWT signer whose token it was opened by; its sessions end with it. */
     signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
@@ -43,6 +41,8 @@ export const apiSession = defineEntity({
     hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
     ipAddress: text({ settable: 'never' }),
     configTypes: texts({ settable: 'never' }),
+    /** That it was opened at, which says what it is good for; '': from before the field. */
+    api: choice(['client', 'management'], { since: 2, settable: 'never', shown: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     identity: refOf('identity', 'identityId'),

@@ -1,5 +1,6 @@
 import { crud } from './crud.ts'
 import { defineEntity } from './define.ts'
+import type { EntityOf } from './define.ts'
 import { boolean, choice, computed, nameText, roleList } from './fields.ts'
 import { namedRoles } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'
@@ -36,3 +37,5 @@ export const edgeRouterPolicy = defineEntity({
     delete: { isSystem: 'ENTITY_CAN_NOT_BE_DELETED' },
   },
 })
+
+export type EdgeRouterPolicy = EntityOf<typeof edgeRouterPolicy>

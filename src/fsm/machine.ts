@@ -22,12 +22,14 @@ import type {
   AccessBetween,
   CheckedPolicy,
   DialBind,
+  IdMembers,
   ListQuery,
   Listing,
   ListResult,
   ListSource,
   RoleAttributeUsage,
   RoleAttributes,
+  RouterAudience,
   ShownFor,
   StateView,
 } from '../ports/state-view.ts'
@@ -324,6 +326,14 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
 
   accessBetween(identityId: string, serviceId: string): AccessBetween | null {
     return this.#reader.accessBetween(identityId, serviceId)
+  }
+
+  routersOfIdentity(identityId: string): IdMembers {
+    return this.#reader.routersOfIdentity(identityId)
+  }
+
+  audienceOfRouter(routerId: string): RouterAudience {
+    return this.#reader.audienceOfRouter(routerId)
   }
 
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {

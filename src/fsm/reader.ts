@@ -13,18 +13,21 @@ import type {
   AccessBetween,
   CheckedPolicy,
   DialBind,
+  IdMembers,
   ListQuery,
   Listing,
   ListResult,
   ListSource,
   RoleAttributeUsage,
   RoleAttributes,
+  RouterAudience,
   ShownFor,
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
 import {
   commonRouters,
+  identitiesOfRouter,
   linkedThrough,
   routersOfIdentity,
   routersOfService,
@@ -262,6 +265,18 @@ export class Reader {
         (id) => state.get('edgeRouter', id) ?? [],
       ),
     }
+  }
+
+  routersOfIdentity(identityId: string): IdMembers {
+    const identity = this.#state.get('identity', identityId)
+    return identity === undefined ? noIds : routersOfIdentity(this.#state, identity)
+  }
+
+  audienceOfRouter(routerId: string): RouterAudience {
+    const router = this.#state.get('edgeRouter', routerId)
+    if (router === undefined) return { key: '', identities: noIds }
+    const { policyIds, identities } = identitiesOfRouter(this.#state, router)
+    return { key: policyIds.join(' '), identities }
   }
 
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {

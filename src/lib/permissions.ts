@@ -1,26 +1,50 @@
+const actions = ['read', 'create', 'update', 'delete'] as const
+
+/** How far a permission goes beyond the records that it names, the furthest first. */
+export const permissionReaches = [
+  'administrator',
+  'logIns',
+  'identities',
+  'routers',
+  'services',
+  'invited',
+  'records',
+] as const
+export type PermissionReach = (typeof permissionReaches)[number]
+
+/** In the order of `actions`. A kind that says nothing of one of them does not compile. */
+type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]
+const plain: Reaches = ['records', 'records', 'records', 'records']
+const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): Reaches => [
+  ofReads,
+  reach,
+  reach,
+  'records',
+]
+
 /**
  * What an identity that is no administrator may be given; `controllers` can only be read, `ops` not
- * created. To write a `ca` or an `external-jwt-signer` is as good as to be one: SECURITY.md.
+ * created. How far each goes is in docs/operating.md, which a test holds against this.
  */
-const kinds = [
-  'auth-policy',
-  'ca',
-  'config',
-  'config-type',
-  'edge-router-policy',
-  'enrollment',
-  'external-jwt-signer',
-  'identity',
-  'posture-check',
-  'router',
-  'service',
-  'service-edge-router-policy',
-  'service-policy',
-  'terminator',
-] as const
+const reachesOfKinds = {
+  'auth-policy': writes('logIns'),
+  ca: writes('administrator'),
+  config: writes('services'),
+  'config-type': plain,
+  'edge-router-policy': writes('routers'),
+  enrollment: writes('identities', 'invited'),
+  'external-jwt-signer': writes('administrator'),
+  identity: writes('identities', 'invited'),
+  'posture-check': plain,
+  router: writes('routers', 'invited'),
+  service: writes('services'),
+  'service-edge-router-policy': plain,
+  'service-policy': writes('services'),
+  terminator: writes('services'),
+} as const satisfies Readonly<Record<string, Reaches>>
+const kinds = Object.keys(reachesOfKinds) as readonly (keyof typeof reachesOfKinds)[]
 /** No identity is given these: operations that need them are an administrator's. */
 const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as const
-const actions = ['read', 'create', 'update', 'delete'] as const
 
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
@@ -58,6 +82,23 @@ export const grantablePermissions: readonly string[] = [
 
 const grantable: ReadonlySet<string> = new Set(grantablePermissions)
 const READ_EVERYTHING = 'admin_readonly'
+
+/** How far a permission that can be given goes; one for all of a kind, as its furthest action. */
+export function reachOfPermission(permission: string): PermissionReach {
+  const [kind = '', action] = permission.split('.')
+  const known: Readonly<Record<string, Reaches>> = reachesOfKinds
+  const reaches = known[kind]
+  if (permission === READ_EVERYTHING) {
+    return furthest(Object.values(known).map(([ofReads]) => ofReads))
+  }
+  if (reaches === undefined) return 'records'
+  const at = actions.findIndex((name) => name === action)
+  return reaches[at] ?? furthest(reaches)
+}
+
+function furthest(reaches: readonly PermissionReach[]): PermissionReach {
+  return permissionReaches.find((reach) => reaches.includes(reach)) ?? 'records'
+}
 
 /**
  * Whether what an identity was given covers an operation that needs `permission`

@@ -153,6 +153,10 @@ export interface PostureService {
    */
   moves(identityId: string): number
   /**
+   * When a check of the session last stopped passing because time went by, UTC ms; 0: none did.
+   */
+  lapsedAt(session: EntityRecord): number
+  /**
    * Takes all that one request reports, or nothing of it. Resolves when the sessions that it costs
    * the caller are ended, as far as there is a leader to end them.
    * @throws {Problem} COULD_NOT_VALIDATE for more than is kept of one identity;

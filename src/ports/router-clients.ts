@@ -2,8 +2,6 @@
 export interface ClientSession {
   readonly id: string
   readonly identityId: string
-  /** All that are honoured now, one for each version of the key that signs them. */
-  readonly tokens: readonly string[]
   /** Hex SHA-1 of the certificates that its client may show. */
   readonly fingerprints: readonly string[]
 }
@@ -41,23 +39,60 @@ export type JudgedClaim =
   | { readonly ok: true; readonly client: AdmittedClient }
   | { readonly ok: false; readonly fault: ClaimFault }
 
+/** A service session that is over, and the API session that it was of. */
+export interface EndedSession {
+  readonly id: string
+  readonly apiSessionId: string
+}
+
+export interface GoneSession {
+  readonly token: string
+  readonly id: string
+}
+
 export interface ClientFollower {
-  /** Sessions that came, or changed in what a router knows of them, and such that are gone. */
-  onChanged(changed: readonly ClientSession[], goneIds: readonly string[]): void
+  /** API sessions that came or went, or differ in what routers know of them, or in which may. */
+  onSessions(ids: readonly string[]): void
+  /** For whatever reason. */
+  onEnded(sessions: readonly EndedSession[]): void
+  /**
+   * Routers for which the sessions that they may know may be other ones, and nothing that is told
+   * of a session is; null: all routers.
+   */
+  onRouters(ids: readonly string[] | null): void
   /** All of them may differ. */
   onReplaced(): void
 }
 
+/** Whose sessions a router may know. */
+export interface SessionAudience {
+  /** The same for routers that may know the same sessions. */
+  readonly key: string
+  has(session: ClientSession): boolean
+}
+
 /** What controllers know of the clients of routers. */
 export interface RouterClients {
-  sessions(): Iterable<ClientSession>
-  /** Tokens that a session had, for one that is gone. */
+  /** Of all API sessions. */
+  sessionIds(): Iterable<string>
+  /** null where no router may know it. */
+  session(id: string): ClientSession | null
+  /** The routers that may know a session. */
+  routersOf(session: ClientSession): { has(routerId: string): boolean }
+  audienceOf(routerId: string): SessionAudience
+  /**
+   * Those of an API session that are honoured now, one for each version of the key that signs them;
+   * of one that is gone, those that it had.
+   */
   tokensOf(sessionId: string): readonly string[]
   /** @returns the way to end it. */
   follow(follower: ClientFollower): () => void
-  /** Its client was seen at a router; a token that is not honoured is passed over. */
-  used(token: string): void
-  /** Of service sessions: those of them that are gone. */
-  goneSessions(tokens: readonly string[]): Promise<readonly string[]>
+  /**
+   * Its client was seen at a router; a token that is not honoured, or that the router has no
+   * business with, is passed over.
+   */
+  used(routerId: string, token: string): void
+  /** Of service sessions, by token or id: those that are gone, with the id where it is known. */
+  goneSessions(tokens: readonly string[]): Promise<readonly GoneSession[]>
   judge(claim: ClientClaim): Promise<JudgedClaim>
 }

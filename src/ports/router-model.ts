@@ -46,6 +46,8 @@ export interface ModelRouter {
   readonly name: string
   /** Hex SHA-1 of the certificate it connects by; '' before it has enrolled. */
   readonly fingerprint: string
+  /** In the order of their record. */
+  readonly configs: readonly string[]
   readonly isDisabled: boolean
 }
 

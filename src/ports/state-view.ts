@@ -67,6 +67,18 @@ export interface AccessBetween {
   readonly commonRouters: readonly EntityRecord[]
 }
 
+/** Ids by membership alone, as they stand when they are asked for. */
+export interface IdMembers {
+  has(id: string): boolean
+}
+
+/** The identities that policies let use an edge router. */
+export interface RouterAudience {
+  /** The same for routers that the same policies mean. */
+  readonly key: string
+  readonly identities: IdMembers
+}
+
 /**
  * A service policy and the posture checks that it asks for, which are looked up when they are asked
  * for.
@@ -195,6 +207,10 @@ export interface StateView {
 
   /** Null when one of them is not there. */
   accessBetween(identityId: string, serviceId: string): AccessBetween | null
+  /** The edge routers that policies let the identity use; none where it is not there. */
+  routersOfIdentity(identityId: string): IdMembers
+  /** Nobody where it is no edge router. */
+  audienceOfRouter(routerId: string): RouterAudience
   /** The service policies of a type that link the two, in id order. */
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
   /** The service policies that have the identity, in no order. */

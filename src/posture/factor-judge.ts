@@ -39,6 +39,20 @@ export function isTimedOut(check: Timed, factor: Factor): boolean {
   return timeLeftMs(check, factor) === 0
 }
 
+/** When a code that was given last stopped being enough, as time went by, UTC ms; 0: it did not. */
+export function factorLapsedAt(check: Prompted, factor: ShownFactor): number {
+  const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor
+  if (passedAtMs === null) return 0
+  const { timeoutSeconds, promptOnWake, promptOnUnlock } = check
+  const ends = [
+    timeoutSeconds > 0 ? passedAtMs + timeoutSeconds * 1000 : Infinity,
+    ...[promptOnWake ? wokenAtMs : null, promptOnUnlock ? unlockedAtMs : null].map((atMs) =>
+      atMs !== null && atMs > passedAtMs ? atMs + PROMPT_GRACE_MS : Infinity,
+    ),
+  ]
+  return Math.max(0, ...ends.filter((endMs) => endMs <= nowMs))
+}
+
 /**
  * Whether what happened to the machine asks for no code, or one was given after it, or there is
  * still time for one.

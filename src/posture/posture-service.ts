@@ -15,7 +15,14 @@ import type {
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { JudgedCheck, PromptedService, Prompts } from '../ports/state-view.ts'
 import { FailedRequests } from './failed-requests.ts'
-import { grantingChecks, judged, postureFailures, promptedServices } from './posture-access.ts'
+import { factorLapsedAt } from './factor-judge.ts'
+import {
+  checksConcerning,
+  grantingChecks,
+  judged,
+  postureFailures,
+  promptedServices,
+} from './posture-access.ts'
 import { PostureEnforcer } from './posture-enforcer.ts'
 import type { EnforcerParts, SessionPosture } from './posture-enforcer.ts'
 import { PostureReports } from './posture-reports.ts'
@@ -87,6 +94,15 @@ export class ControllerPosture implements PostureService {
 
   moves(identityId: string): number {
     return this.#reports.moves(identityId)
+  }
+
+  lapsedAt(session: EntityRecord): number {
+    const { identityId, mfaPassedAt } = session as ApiSession
+    if (mfaPassedAt === null) return 0
+    const factor = this.factorOf(session)
+    const checks = checksConcerning(this.#parts.state, identityId)
+    const ofFactor = checks.filter(({ typeId }) => typeId === 'MFA')
+    return Math.max(0, ...ofFactor.map((check) => factorLapsedAt(check, factor)))
   }
 
   report(session: EntityRecord, reports: readonly PostureReport[]): Promise<void> {

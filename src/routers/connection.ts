@@ -10,19 +10,13 @@ import {
   routerMessage,
   serverHello,
 } from './messages.ts'
+import { refuse } from './refused-requests.ts'
 import type { ControllerAddress } from './messages.ts'
 
 /**
  * What a router waits for an answer to, and what succeeds without anything being done for it here.
  */
 const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
-
-/** What a router waits for an answer to, and what this controller can not do yet. */
-const refused: ReadonlySet<number> = new Set([
-  routerMessage.quiesce,
-  routerMessage.dequiesce,
-  routerMessage.decommission,
-])
 
 /** One that goes on later gives its promise, so that whatever it ends with is looked at. */
 export type MessageHandler = (
@@ -95,8 +89,7 @@ export class RouterConnection {
     else if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
     else if (contentType === routerMessage.requestClusterMembers) onMembersAsked()
     else if (acknowledged.has(contentType)) channel.replyResult(message, true)
-    else if (refused.has(contentType)) channel.replyResult(message, false, 'not supported')
-    // Every other message is one that its sender does not wait for, or that it tries again.
+    else this.#perform(() => refuse(channel, message), message)
   }
 
   /**

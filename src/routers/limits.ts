@@ -34,6 +34,8 @@ export const routerLimits = {
    * Routers that are sent the whole model at once, as each of them holds a copy until it is read.
    */
   modelSendsMax: 4,
+  /** For a router to read all of it; beyond: its channel is closed. */
+  modelSendTimeoutMs: 60_000,
   /**
    * For so long a router gets changes after it has asked for them, as it asks within these bounds.
    */
@@ -43,6 +45,10 @@ export const routerLimits = {
   modelIndexEveryMs: 30_000,
   /** For what a router tells of itself; it is an error in the answer then. */
   routerInspectionTimeoutMs: 10_000,
+  /** Tokens of service sessions that routers showed, kept to name them when they end. */
+  sessionsShownMax: 65_536,
+  /** Of one router; the oldest goes. */
+  sessionsShownPerRouterMax: 4096,
   /** Service sessions that a router asks about at once. */
   sessionsValidatedMax: 1000,
   /** Writes of one router that are under way; beyond: it is told to come back. */

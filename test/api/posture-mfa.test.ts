@@ -99,6 +99,31 @@ test('a code that is given in the session opens the service, and its timeout clo
   expect((await dial(person)).status).toBe(201)
 })
 
+test('the marker of service updates moves as the time of a code is over, and again with the next code', async () => {
+  const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
+  await giveCode(person.caller, person.app.freshCode())
+  const marker = async (): Promise<string> => {
+    const reply = await person.caller.get(`${client}/current-api-session/service-updates`)
+    return (reply.body.data as { lastChangeAt: string }).lastChangeAt
+  }
+  const seen = [await marker()]
+  const holds = async (afterMs: number, isSame: boolean): Promise<void> => {
+    controller.clock.advance(afterMs)
+    const now = await marker()
+    expect(seen.includes(now), now).toBe(isSame)
+    seen.push(now)
+  }
+  await holds(60_000, true)
+  await tell(person, { woken: true, unlocked: false })
+  await holds(0, false)
+  await holds(PROMPT_GRACE_MS - 1, true)
+  await holds(1, false)
+  await giveCode(person.caller, person.app.freshCode())
+  await holds(0, false)
+  await holds(600_000 - 1, true)
+  await holds(1, false)
+})
+
 test('a machine that has woken names the services that ask for a code, and keeps them for five minutes', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
   await giveCode(person.caller, person.app.freshCode())

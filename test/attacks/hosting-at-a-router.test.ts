@@ -36,6 +36,28 @@ test('a router changes and removes no terminators of another router', () => {
   expect(hosting.terminator()).toMatchObject({ routerId: 'r1', cost: 0 })
 })
 
+test('a router that removes the terminator of another router is refused, and removes none', () => {
+  const hosting = new Hosting()
+  hosting.host()
+  hosting.host({ id: 't2' }, 'r2')
+  hosting.state.featureLevel = 2
+  expect(hosting.remove(['t2', 't1'], 'r2')).toMatchObject({ ok: false, code: 'NOT_FOUND' })
+  expect(hosting.state.get('terminator', 't2')).toBeDefined()
+  expect(hosting.remove(['t2', 'gone'], 'r2').ok).toBe(true)
+})
+
+test('a host does not join the instance of another identity, not even by its secret', () => {
+  const hosting = new Hosting()
+  hosting.state.featureLevel = 2
+  const instance = { instanceId: 'front', instanceSecret: 'c2VjcmV0' }
+  hosting.host(instance)
+  const [other, again] = [hosting.newHost('i2'), { ...instance, id: 't3' }]
+  expect(hosting.host({ ...instance, id: 't2', sessionId: other })).toMatchObject({
+    ...{ ok: false, code: 'COULD_NOT_VALIDATE', fault: { field: 'identity' } },
+  })
+  expect(hosting.host(again).ok).toBe(true)
+})
+
 test('a host does not join the instance of another one without its secret', () => {
   const hosting = new Hosting()
   hosting.host({ instanceId: 'front', instanceSecret: 'c2VjcmV0' })

@@ -56,6 +56,23 @@ describe('the data model of routers', () => {
     }
   })
 
+  test('loses the config that is taken off a router, and one that is deleted leaves its routers', () => {
+    const { network } = following(7)
+    const { log, state } = network
+    for (const at of [90, 91]) {
+      log.create('configType', `ct${at}`, { name: `router.${at}`, schema: {}, target: 'router' })
+      log.create('config', `c${at}`, { name: `c${at}`, configTypeId: `ct${at}`, data: {} })
+    }
+    log.create('edgeRouter', 'r90', { name: 'gate', configs: ['c90', 'c91'] })
+    changed(state)
+    const configs = () =>
+      changed(state).flatMap((event) => (event.kind === 'router' ? [event.value.configs] : []))
+    log.patch('edgeRouter', 'r90', { configs: ['c90'] })
+    expect(configs()).toEqual([['c90']])
+    log.delete('config', 'c90')
+    expect(configs()).toEqual([[]])
+  })
+
   test('is not moved by a write that routers are not told of', () => {
     const { network } = following(7)
     network.log.create('service', 's90', { name: 'books', encryptionRequired: true, tags: {} })

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
   CircuitConfirmationSchema,
+  CreateCircuitAnswerSchema,
+  CreateCircuitSchema,
   DestinationType,
   FaultSchema,
   FaultSubject,
@@ -159,6 +161,37 @@ async function laid(): Promise<{ er1: Pipe; er2: Pipe; id: string }> {
 }
 
 describe('a circuit', () => {
+  test('is asked for by older routers in a body, and answered in one', async () => {
+    hosts = [host('t1', 'er1')]
+    const er1 = await stage.dial('er1')
+    const asked = create(CreateCircuitSchema, {
+      ...{ sessionToken: 'session token', apiSessionToken: 'api token', fingerprints: ['aa'] },
+      peerData: { 1003: Uint8Array.of(7) },
+    })
+    const body = toBinary(CreateCircuitSchema, asked)
+    er1.say({ contentType: 20_205, sequence: 50, body })
+    await settle()
+    const [route] = routes(er1)
+    expect(route?.egress?.peerData[1003]).toEqual(Uint8Array.of(7))
+    await answer(er1, route)
+    const [reply] = er1.ofType(20_206)
+    expect(readInt32(reply?.headers ?? new Map(), 1)).toBe(50)
+    const said = fromBinary(CreateCircuitAnswerSchema, reply?.body ?? body)
+    expect(said).toMatchObject({
+      circuitId: route?.circuitId,
+      address: expect.any(String) as string,
+    })
+    expect(said.tags).toEqual({ serviceId: 's1', clientId: 'i1', hostId: 'i2' })
+    expect(Buffer.from(said.peerData[1003] ?? []).toString()).toBe('key of the host')
+    expect(claims).toMatchObject([{ sessionToken: 'session token', fingerprints: ['aa'] }])
+
+    judged = { ok: false, fault: 'access' }
+    er1.say({ contentType: 20_205, sequence: 51, body })
+    await settle()
+    const [refusal] = er1.ofType(20_002)
+    expect(readInt32(refusal?.headers ?? new Map(), 1014)).toBe(14)
+  })
+
   test('is laid from the router of the client to that of the host, and answered with its ingress', async () => {
     const { er1, er2, id } = await laid()
     const [near] = routes(er1)

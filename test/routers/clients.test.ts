@@ -22,18 +22,21 @@ import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type {
   ClientFollower,
   ClientSession,
+  GoneSession,
   JudgedClaim,
   RouterClients,
+  SessionAudience,
 } from '../../src/ports/router-clients.ts'
 import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
+import { ShownSessions } from '../../src/routers/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
 import type { Pipe } from '../channel/pipe.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
 const session = (id: string): ClientSession => ({
-  ...{ id, identityId: 'i1', tokens: [`token of ${id}`], fingerprints: ['aa'] },
+  ...{ id, identityId: 'i1', fingerprints: ['aa'] },
 })
 
 class Clients implements RouterClients {
@@ -48,8 +51,24 @@ class Clients implements RouterClients {
     },
   }
 
-  sessions(): readonly ClientSession[] {
-    return this.all
+  /** Those that the policies keep from a router, by its id. */
+  readonly kept = new Map<string, readonly string[]>()
+
+  sessionIds(): string[] {
+    return this.all.map(({ id }) => id)
+  }
+
+  session(sessionId: string): ClientSession | null {
+    return this.all.find(({ id }) => id === sessionId) ?? null
+  }
+
+  routersOf({ id }: ClientSession): { has(routerId: string): boolean } {
+    return { has: (routerId) => this.kept.get(routerId)?.includes(id) !== true }
+  }
+
+  audienceOf(routerId: string): SessionAudience {
+    const kept = this.kept.get(routerId) ?? []
+    return { key: kept.join(' '), has: ({ id }) => !kept.includes(id) }
   }
 
   tokensOf(id: string): readonly string[] {
@@ -61,12 +80,13 @@ class Clients implements RouterClients {
     return () => undefined
   }
 
-  used(token: string): void {
-    this.usedTokens.push(token)
+  used(routerId: string, token: string): void {
+    this.usedTokens.push(`${routerId} ${token}`)
   }
 
-  goneSessions(tokens: readonly string[]): Promise<readonly string[]> {
-    return Promise.resolve(tokens.filter((token) => token.startsWith('gone')))
+  goneSessions(tokens: readonly string[]): Promise<readonly GoneSession[]> {
+    const gone = tokens.filter((token) => token.startsWith('gone'))
+    return Promise.resolve(gone.map((token) => ({ token, id: `id of ${token}` })))
   }
 
   judge(): Promise<JudgedClaim> {
@@ -78,6 +98,8 @@ let stage: RouterStage
 let clients: Clients
 let isLeader: boolean
 let proposals: ProposalInput[]
+/** Service sessions whose circuits are over. */
+let ended: string[]
 let propose: () => ReturnType<
   ConstructorParameters<typeof TerminatorDuty>[0]['proposer']['propose']
 >
@@ -88,16 +110,19 @@ beforeEach(() => {
   isLeader = true
   proposals = []
   propose = () => Promise.resolve({ index: 1, outcome: { ok: true, id: 't1' } })
+  ended = []
   const { channels } = stage
+  const shown = new ShownSessions(clients)
   channels.add(
     new SessionDuty({
-      ...{ clients, clock: systemClock, isLeader: () => isLeader },
+      ...{ clients, shown, clock: systemClock, isLeader: () => isLeader },
+      onEnded: (ids) => ended.push(...ids),
       connections: () => channels.connections(),
     }),
   )
   channels.add(
     new TerminatorDuty({
-      ...{ clients, log: { info: () => undefined, warn: () => undefined } },
+      ...{ clients: shown, log: { info: () => undefined, warn: () => undefined } },
       proposer: {
         propose: (input) => {
           proposals.push(input)
@@ -118,6 +143,13 @@ const added = (pipe: Pipe) =>
       readonly sequence: number
     } | null,
   }))
+
+const idsIn = (messages: ReturnType<typeof added>): string[] =>
+  messages.flatMap(({ apiSessions }) => apiSessions.map(({ id }) => id))
+const removed = (pipe: Pipe) =>
+  pipe.ofType(20_202).map(({ body }) => fromBinary(ApiSessionRemovedSchema, body))
+const ends = (pipe: Pipe) =>
+  pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
 
 describe('API sessions', () => {
   test('are told whole to a router that connects, a hundred at a time, under one id', async () => {
@@ -157,14 +189,46 @@ describe('API sessions', () => {
   })
 
   test('that come and go are told one by one', async () => {
+    clients.all = [session('s3')]
     const pipe = await stage.dial('er1')
-    clients.follower?.onChanged([session('s7')], [])
-    clients.follower?.onChanged([], ['s3'])
+    clients.all = [session('s7')]
+    clients.follower?.onSessions(['s7', 's3'])
     await settle()
     const [, news] = added(pipe)
     expect(news).toMatchObject({ isFullState: false, apiSessions: [{ id: 's7' }] })
-    const [gone] = pipe.ofType(20_202).map(({ body }) => fromBinary(ApiSessionRemovedSchema, body))
-    expect(gone).toMatchObject({ ids: ['s3'], tokens: ['token of s3'] })
+    expect(removed(pipe)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
+  })
+
+  test('go to the routers alone that a policy lets their identity use, when they come and when they go', async () => {
+    clients.kept.set('far', ['s1', 's2'])
+    clients.all = [session('s1')]
+    const [near, far] = [await stage.dial('near'), await stage.dial('far')]
+    clients.all = [session('s1'), session('s2'), session('s3')]
+    clients.follower?.onSessions(['s2', 's3'])
+    await settle()
+    clients.all = []
+    clients.follower?.onSessions(['s1', 's2', 's3'])
+    await settle()
+    expect(idsIn(added(near))).toEqual(['s1', 's2', 's3'])
+    expect(removed(near)).toMatchObject([{ ids: ['s1', 's2', 's3'] }])
+    expect(idsIn(added(far))).toEqual(['s3'])
+    // A token of a session that it was never told of would be one more that it holds.
+    expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
+  })
+
+  test('follow the policies, by what differs alone', async () => {
+    clients.all = Array.from({ length: 300 }, (_, at) => session(`s${at}`))
+    clients.kept.set('er1', ['s1', 's2'])
+    const pipe = await stage.dial('er1')
+    const before = added(pipe).length
+    clients.kept.set('er1', ['s2', 's7'])
+    clients.follower?.onRouters(['er1'])
+    await settle()
+    expect(idsIn(added(pipe).slice(before))).toEqual(['s1'])
+    expect(removed(pipe).map(({ ids }) => ids)).toEqual([['s7']])
+    clients.follower?.onRouters(null)
+    await settle()
+    expect([added(pipe).length - before, removed(pipe).length]).toEqual([1, 1])
   })
 
   test('that clients of a router use count as used', async () => {
@@ -172,7 +236,7 @@ describe('API sessions', () => {
     const beat = create(ApiSessionHeartbeatSchema, { tokens: ['a', 'b'] })
     pipe.say({ contentType: 20_203, body: toBinary(ApiSessionHeartbeatSchema, beat) })
     await settle()
-    expect(clients.usedTokens).toEqual(['a', 'b'])
+    expect(clients.usedTokens).toEqual(['er1 a', 'er1 b'])
   })
 
   test('are told whole to the next router as they stand then, encoded anew once something has changed', async () => {
@@ -183,7 +247,7 @@ describe('API sessions', () => {
         .flatMap(({ apiSessions }) => apiSessions.map(({ id }) => id))
     expect(await ids('er1')).toEqual(['s1'])
     clients.all = [session('s1'), session('s2')]
-    clients.follower?.onChanged([session('s2')], [])
+    clients.follower?.onSessions(['s2'])
     expect(await ids('er2')).toEqual(['s1', 's2'])
   })
 
@@ -230,7 +294,44 @@ test('a router that asks hears which of its service sessions are gone', async ()
   pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
   await settle()
   const [answer] = pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
+  // Routers pair the two by their place.
   expect(answer?.tokens).toEqual(['gone 1', 'gone 2'])
+  expect(answer?.ids).toEqual(['id of gone 1', 'id of gone 2'])
+})
+
+describe('the end of a service session', () => {
+  test('is told to the routers that know its API session, and ends its circuits here', async () => {
+    clients.kept.set('far', ['s1'])
+    clients.all = [session('s1')]
+    const [near, far] = [await stage.dial('near'), await stage.dial('far')]
+    clients.follower?.onEnded([{ id: 'dial', apiSessionId: 's1' }])
+    await settle()
+    expect(ends(near)).toMatchObject([{ ids: ['dial'], tokens: ['dial'] }])
+    expect(ends(far)).toEqual([])
+    expect(ended).toEqual(['dial'])
+  })
+
+  test('is told with the API session that ends with it, and before that', async () => {
+    clients.all = [session('s1')]
+    const pipe = await stage.dial('er1')
+    clients.all = []
+    clients.follower?.onSessions(['s1'])
+    clients.follower?.onEnded([{ id: 'dial', apiSessionId: 's1' }])
+    await settle()
+    const types = pipe.sent.map(({ contentType }) => contentType)
+    expect(types.filter((type) => type === 20_102 || type === 20_202)).toEqual([20_102, 20_202])
+  })
+
+  test('is told by any controller to the router that showed it, by the token that it showed', async () => {
+    isLeader = false
+    const pipe = await stage.dial('er1')
+    const asked = create(CreateTerminatorV2Schema, { address: 't1', sessionToken: 'shown' })
+    pipe.say({ contentType: 20_216, body: toBinary(CreateTerminatorV2Schema, asked) })
+    await settle()
+    clients.follower?.onEnded([{ id: 'bind', apiSessionId: 'session' }])
+    await settle()
+    expect(ends(pipe)).toMatchObject([{ ids: ['bind'], tokens: ['shown'] }])
+  })
 })
 
 describe('a client that hosts', () => {
@@ -272,6 +373,15 @@ describe('a client that hosts', () => {
       ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode: 14, retryHint: 3 },
     })
     expect(proposals).toEqual([])
+  })
+
+  test('as the instance of another identity is refused for good, and its listener closed', async () => {
+    const fault = { field: 'identity', reason: 'another identity hosts this instance' }
+    const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
+    propose = () => Promise.resolve({ index: 1, outcome })
+    expect(await host()).toMatchObject({
+      ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode: 13, retryHint: 3 },
+    })
   })
 
   test('while nobody leads is told to come back', async () => {

@@ -11,6 +11,7 @@ import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
 import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
+import { ShownSessions } from '../../src/routers/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
 import { linkDuty } from '../../src/routers/links/link-duty.ts'
 import { LinkTable } from '../../src/routers/links/link-table.ts'
@@ -29,11 +30,14 @@ const types = [...Object.values(routerMessage), 3, 4, 5, 99, -1, 2 ** 30]
 const keys = [1, 2, 5, 6, 10, 11, 12, 13, 14, 128, 1014, 1022, 1024, 1025, 1101, 1102, 1103, 1104]
 
 const clients: RouterClients = {
-  sessions: () => [],
+  sessionIds: () => [],
+  session: () => null,
+  routersOf: () => new Set(),
+  audienceOf: () => ({ key: '', has: () => false }),
   tokensOf: () => [],
   follow: () => () => undefined,
   used: () => undefined,
-  goneSessions: (tokens) => Promise.resolve(tokens),
+  goneSessions: (tokens) => Promise.resolve(tokens.map((token) => ({ token, id: token }))),
   judge: () =>
     Promise.resolve({
       ok: true,
@@ -87,7 +91,10 @@ function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } 
       ...{ model, connections, log, clock: systemClock, isLeader: () => true },
       ...{ timelineId: () => 't', certificates: () => ({ controllers: [], anchors: [] }) },
     }),
-    new SessionDuty({ ...{ clients, connections, clock: systemClock, isLeader: () => true } }),
+    new SessionDuty({
+      ...{ clients, connections, clock: systemClock, isLeader: () => true },
+      ...{ shown: new ShownSessions(clients), onEnded: (ids) => circuits.onSessionsEnded(ids) },
+    }),
     new TerminatorDuty({ ...{ clients, proposer, log } }),
     new ConnectionDuty(),
     certificateDuty({

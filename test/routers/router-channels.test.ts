@@ -4,10 +4,13 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import {
   ClientHelloSchema,
+  CreateTerminatorResult,
+  CreateTunnelTerminatorAnswerSchema,
+  CreateTunnelTerminatorSchema,
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../proto/gen/router_pb.ts'
-import { flagValue, int32Value, textValue } from '../../src/channel/headers.ts'
+import { flagValue, int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
@@ -212,6 +215,8 @@ describe('a router that is admitted', () => {
     [1039, false],
     [1040, false],
     [1043, false],
+    [1011, false],
+    [4_000_000, false],
   ])('gets a result of %i: %s', async (contentType, expected) => {
     const pipe = await stage.dial()
     pipe.say({ contentType, sequence: 42 })
@@ -219,6 +224,54 @@ describe('a router that is admitted', () => {
     const result = resultOf(pipe, 42)
     expect(result).toBeDefined()
     expect(isSuccess(result)).toBe(expected)
+  })
+
+  test.each([20_220, 20_222, 20_400, 20_402, 20_406, 20_408, 20_410, 20_412])(
+    'is refused %i as edge requests are: an error with a code and a text',
+    async (contentType) => {
+      const pipe = await stage.dial()
+      pipe.say({ contentType, sequence: 42 })
+      await settle()
+      const [refusal, ...others] = pipe.ofType(20_002)
+      expect(others).toEqual([])
+      expect(readInt32(refusal?.headers ?? new Map(), 1)).toBe(42)
+      expect(readInt32(refusal?.headers ?? new Map(), 1014)).toBe(contentType === 20_222 ? 1 : 7)
+      expect(Buffer.from(refusal?.body ?? []).toString()).toMatch(/not supported|no tunnels/)
+    },
+  )
+
+  test('is refused a terminator of its own tunnel by the id of that terminator, and told not to retry', async () => {
+    const pipe = await stage.dial()
+    const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
+    const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_413, sequence: 42, body })
+    await settle()
+    const [answer] = pipe.ofType(20_414)
+    expect(readInt32(answer?.headers ?? new Map(), 1)).toBe(42)
+    expect(fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)).toMatchObject({
+      ...{ terminatorId: 't1', startTime: 5n, errorCode: 7, retryHint: 3 },
+      result: CreateTerminatorResult.FAILED_OTHER,
+    })
+  })
+
+  test('is refused a circuit of the fabric by a text', async () => {
+    const pipe = await stage.dial()
+    pipe.say({ contentType: 1000, sequence: 42 })
+    await settle()
+    const [answer] = pipe.ofType(1016)
+    expect(Buffer.from(answer?.body ?? []).toString()).toBe('not supported')
+  })
+
+  test('gets no answer to an answer, nor to what it tells without waiting', async () => {
+    const pipe = await stage.dial()
+    const before = pipe.sent.length
+    const headers = new Map([[1, int32Value(7)]])
+    for (const contentType of [2, 1010, 1014, 1042, 1054, 20_001, 20_002, 20_504]) {
+      pipe.say({ contentType, sequence: 42 })
+    }
+    pipe.say({ contentType: 4_000_000, sequence: 42, headers })
+    await settle()
+    expect(pipe.sent).toHaveLength(before)
   })
 
   test('may say what nobody here understands', async () => {

@@ -66,6 +66,7 @@ export class SessionOpener {
       authenticatorId: authenticator?.id ?? '',
       ipAddress: call.address,
       configTypes: this.#configTypes(given.configTypes ?? []),
+      api: call.api,
       envInfoJson: infoJson(given.envInfo, envInfo),
       sdkInfoJson: infoJson(given.sdkInfo, sdkInfo),
       ...(certificate === undefined ? {} : { certificate }),

@@ -1,4 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
+import type { ApiSession } from '../../entities/api-session.ts'
+import { isShownBy, mayManage } from '../../fsm/session-reach.ts'
 import type { RequestContext, Challenge } from '../call.ts'
 import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
@@ -160,12 +162,23 @@ export class SessionGuard {
     if (token.isOfOldKey && !isSameAddress(call.address, found.session['ipAddress'])) {
       return refuse(call, 'invalid')
     }
+    if (!this.#isHonouredAt(call, found.session as ApiSession)) return refuse(call, 'invalid')
     const caller = this.#factor.completed(found, shown)
     call.caller = { ...caller, keyVersion: token.version }
     this.#sessions.use(found.session.id)
     if (mayCall(caller, permission, call)) return
     call.challenge = factorChallenge(this.#parts, call, caller)
     throw new Problem('UNAUTHORIZED')
+  }
+
+  /**
+   * Routers hold the tokens of their clients: a session of the client API is good there alone, and
+   * for the client that holds the certificate by which it was opened.
+   */
+  #isHonouredAt(call: RequestContext, session: ApiSession): boolean {
+    const { state } = this.#parts
+    if (call.api !== 'client') return mayManage(state, session)
+    return isShownBy(state, session, call.peerChain()?.[0].sha1 ?? null)
   }
 }
 

@@ -1,17 +1,23 @@
 import type { ApiSession } from '../../entities/api-session.ts'
-import type { Authenticator } from '../../entities/authenticator.ts'
+import type { EdgeRouterPolicy } from '../../entities/edge-router-policy.ts'
 import type { Identity } from '../../entities/identity.ts'
-import type { SessionCertificate } from '../../entities/session-certificate.ts'
+import type { Router } from '../../entities/router.ts'
 import type { Session } from '../../entities/session.ts'
 import { pendingFactors } from '../../fsm/authentication.ts'
+import { matches } from '../../fsm/roles.ts'
+import { certificatesOf, mayMeetRouters } from '../../fsm/session-reach.ts'
+import { isSameJson } from '../../lib/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
 import type {
   ClientClaim,
   ClientFollower,
   ClientSession,
+  EndedSession,
+  GoneSession,
   JudgedClaim,
   RouterClients,
+  SessionAudience,
 } from '../../ports/router-clients.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -20,10 +26,16 @@ import { judgedNowMs } from '../auth/judged-now.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */
 const followed = [
-  ...['apiSession', 'sessionCertificate', 'authenticator'],
+  ...['apiSession', 'session', 'sessionCertificate', 'authenticator'],
   // What decides whether they are full ones.
   ...['identity', 'mfa', 'authPolicy'],
+  // What decides which routers may know them.
+  ...['edgeRouterPolicy', 'router'],
 ]
+
+const ofSessions: ReadonlySet<string> = new Set([
+  ...['apiSession', 'sessionCertificate', 'authenticator', 'identity', 'mfa'],
+])
 
 /** The records that sessions are read from. */
 export interface ClientRecords extends ChangeFeed {
@@ -33,9 +45,12 @@ export interface ClientRecords extends ChangeFeed {
 
 /**
  * Of an identity, its MFA and its credentials: what, when it changes, changes what routers are told
- * of its sessions.
+ * of its sessions, or which of them are.
  */
-const decisive = ['fingerprint', 'isVerified', 'authPolicyId', 'disabledAt', 'disabledUntil']
+const decisive = [
+  ...['fingerprint', 'isVerified', 'authPolicyId', 'disabledAt', 'disabledUntil'],
+  ...['isAdmin', 'permissions', 'roleAttributes'],
+]
 
 /**
  * What routers are told of their clients, and what is judged of a client that dials or hosts
@@ -52,11 +67,37 @@ export class ApiRouterClients implements RouterClients {
     this.#records = records
   }
 
-  *sessions(): Iterable<ClientSession> {
-    for (const id of this.#records.ids('apiSession')) {
-      const session = this.#session(id)
-      if (session !== null) yield session
-    }
+  sessionIds(): Iterable<string> {
+    return this.#records.ids('apiSession')
+  }
+
+  routersOf({ identityId }: ClientSession): { has(routerId: string): boolean } {
+    return this.#parts.state.routersOfIdentity(identityId)
+  }
+
+  audienceOf(routerId: string): SessionAudience {
+    const { key, identities } = this.#parts.state.audienceOfRouter(routerId)
+    return { key, has: ({ identityId }) => identities.has(identityId) }
+  }
+
+  /**
+   * null for one that is gone, lacks a factor or may manage the network: routers have no business
+   * with it.
+   */
+  session(id: string): ClientSession | null {
+    const { state } = this.#parts
+    const session = state.get<ApiSession>('apiSession', id)
+    const identity = state.get<Identity>('identity', session?.identityId ?? '')
+    if (session === undefined || identity === undefined) return null
+    if (!mayMeetRouters(session, identity)) return null
+    if (isDisabled(identity, judgedNowMs(this.#parts))) return null
+    // The token of a signer came with the request for each service session: a router can not ask
+    // for it again.
+    const lacks = pendingFactors(state, identity, session)
+    if (lacks.some(({ kind }) => kind === 'totp')) return null
+    const fingerprints = certificatesOf(state, session)
+    if (fingerprints.length === 0) return null
+    return { id, identityId: identity.id, fingerprints }
   }
 
   tokensOf(sessionId: string): readonly string[] {
@@ -70,36 +111,35 @@ export class ApiRouterClients implements RouterClients {
   follow(follower: ClientFollower): () => void {
     return this.#records.follow(followed, {
       onEntry: (_index, changes) => {
-        if (changes.some(({ kind }) => kind === 'authPolicy')) {
-          follower.onReplaced()
-          return
-        }
-        const changed: ClientSession[] = []
-        const gone: string[] = []
-        for (const id of this.#sessionsIn(changes)) {
-          const session = this.#session(id)
-          if (session === null) gone.push(id)
-          else changed.push(session)
-        }
-        if (changed.length + gone.length > 0) follower.onChanged(changed, gone)
+        const byKind = Map.groupBy(changes, ({ kind }) => kind)
+        const ended = (byKind.get('session') ?? []).flatMap(endedSession)
+        if (ended.length > 0) follower.onEnded(ended)
+        const ids = [...this.#sessionsIn(changes)]
+        if (ids.length > 0) follower.onSessions(ids)
+        const routerIds = new Set([
+          ...(byKind.get('router') ?? []).flatMap(movedRouter),
+          ...this.#routersMeant(byKind.get('edgeRouterPolicy') ?? []),
+        ])
+        if (byKind.has('authPolicy')) follower.onRouters(null)
+        else if (routerIds.size > 0) follower.onRouters([...routerIds])
       },
       onReplaced: () => follower.onReplaced(),
     })
   }
 
-  used(token: string): void {
+  used(routerId: string, token: string): void {
     const { tokens, sessions } = this.#services
     const found = tokens.judge(token, this.#parts.clock.nowMs())
-    if (typeof found !== 'string') sessions.use(found.sessionId)
+    const session = typeof found === 'string' ? null : this.session(found.sessionId)
+    if (session !== null && this.routersOf(session).has(routerId)) sessions.use(session.id)
   }
 
-  async goneSessions(tokens: readonly string[]): Promise<readonly string[]> {
-    const gone: string[] = []
+  async goneSessions(tokens: readonly string[]): Promise<readonly GoneSession[]> {
+    const gone: GoneSession[] = []
     for (const token of tokens) {
       const claimed = await serviceSessionIn(this.#parts, token)
-      const isThere =
-        claimed !== null && this.#parts.state.get('session', claimed.sessionId) !== undefined
-      if (!isThere) gone.push(token)
+      const id = claimed?.sessionId ?? token
+      if (this.#parts.state.get('session', id) === undefined) gone.push({ token, id })
     }
     return gone
   }
@@ -140,7 +180,7 @@ export class ApiRouterClients implements RouterClients {
     if (typeof found === 'string') return null
     const caller = sessions.find(found.sessionId)
     if (typeof caller === 'string') return null
-    const session = this.#session(found.sessionId)
+    const session = this.session(found.sessionId)
     if (session === null || !fingerprints.some((print) => session.fingerprints.includes(print))) {
       return null
     }
@@ -148,43 +188,25 @@ export class ApiRouterClients implements RouterClients {
     return caller.session as ApiSession
   }
 
-  /** null for one that is gone or lacks a factor: its client has no business at a router. */
-  #session(id: string): ClientSession | null {
-    const { state } = this.#parts
-    const session = state.get<ApiSession>('apiSession', id)
-    const identity = state.get<Identity>('identity', session?.identityId ?? '')
-    if (session === undefined || identity === undefined) return null
-    if (isDisabled(identity, judgedNowMs(this.#parts))) return null
-    // The token of a signer came with the request for each service session: a router can not ask
-    // for it again.
-    const lacks = pendingFactors(state, identity, session)
-    if (lacks.some(({ kind }) => kind === 'totp')) return null
-    const fingerprints = this.#fingerprintsOf(session)
-    if (fingerprints.length === 0) return null
-    return { id, identityId: identity.id, tokens: this.tokensOf(id), fingerprints }
-  }
-
-  /**
-   * Of the certificate that it was opened by, those of its identity, and those that were made for
-   * it.
-   */
-  #fingerprintsOf({ id, identityId, certFingerprint }: ApiSession): readonly string[] {
-    const { state } = this.#parts
-    const own = state
-      .findAll<SessionCertificate>('sessionCertificate', 'apiSessionId', id)
-      .map(({ fingerprint }) => fingerprint)
-    const enrolled = state
-      .findAll<Authenticator>('authenticator', 'identityId', identityId)
-      .map(({ fingerprint }) => fingerprint)
-    const all = [certFingerprint, ...own, ...enrolled]
-    return [
-      ...new Set(all.filter((print) => typeof print === 'string' && print !== '')),
-    ] as string[]
+  /** The edge routers that a policy means, before or after it was written. */
+  *#routersMeant(changes: readonly RecordChange[]): Iterable<string> {
+    const policies = changes.flatMap(({ before, after }) => [before, after]) as EdgeRouterPolicy[]
+    const known = policies.filter((policy) => policy !== undefined)
+    if (known.length === 0) return
+    for (const id of this.#records.ids('edgeRouter')) {
+      const router = this.#parts.state.get('edgeRouter', id)
+      if (router === undefined) continue
+      const isMeant = known.some(({ edgeRouterRoles, semantic }) =>
+        matches(router, edgeRouterRoles, semantic),
+      )
+      if (isMeant) yield id
+    }
   }
 
   #sessionsIn(changes: readonly RecordChange[]): ReadonlySet<string> {
     const ids = new Set<string>()
     for (const { kind, id, before, after } of changes) {
+      if (!ofSessions.has(kind)) continue
       if (kind === 'apiSession') {
         // What its uses write is nothing to routers.
         if (before === undefined || after === undefined || isOther(before, after)) ids.add(id)
@@ -194,7 +216,9 @@ export class ApiRouterClients implements RouterClients {
         const sessionId = record?.['apiSessionId']
         if (typeof sessionId === 'string') ids.add(sessionId)
         const identityId = kind === 'identity' ? id : record?.['identityId']
-        const isSame = decisive.every((name) => before?.[name] === after?.[name])
+        const isSame = decisive.every((name) =>
+          isSameJson(before?.[name] ?? null, after?.[name] ?? null),
+        )
         if (kind === 'sessionCertificate' || typeof identityId !== 'string' || isSame) continue
         for (const session of this.#parts.state.findAll('apiSession', 'identityId', identityId)) {
           ids.add(session.id)
@@ -211,4 +235,19 @@ function isOther(before: RecordChange['after'], after: RecordChange['after']): b
     return JSON.stringify({ ...record, ...used })
   }
   return told(before) !== told(after)
+}
+
+function endedSession({ id, before, after }: RecordChange): EndedSession[] {
+  if (after !== undefined || before === undefined) return []
+  return [{ id, apiSessionId: (before as Session).apiSessionId }]
+}
+
+/** A router that policies may mean otherwise than before; one that is gone closes its channel. */
+function movedRouter({ id, before, after }: RecordChange): string[] {
+  const attributes = (router: RecordChange['after']): readonly string[] =>
+    (router as Router | undefined)?.roleAttributes ?? []
+  if (after === undefined) return []
+  return before !== undefined && isSameJson([...attributes(before)], [...attributes(after)])
+    ? []
+    : [id]
 }

@@ -28,6 +28,7 @@ import { circuitFact, circuitTable } from '../../routers/circuits/circuit-table.
 import type { CircuitTable } from '../../routers/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../routers/clients/session-duty.ts'
+import { ShownSessions } from '../../routers/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../routers/clients/terminator-duty.ts'
 import type { RouterConnection } from '../../routers/connection.ts'
 import { inspectionsOf } from '../../routers/inspections.ts'
@@ -139,19 +140,22 @@ export class RouterService {
     const { authorities, config, clusterNode, machine, log } = this.#parts
     if (config.routers.bind === null) return
     const channels = this.#channels
+    const shown = new ShownSessions(clients)
     channels.add(
       new SessionDuty({
-        ...{ clients, clock: systemClock },
+        ...{ clients, shown, clock: systemClock },
+        onEnded: (sessionIds) => this.#circuitDuty?.onSessionsEnded(sessionIds),
         isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
         connections: () => channels.connections(),
       }),
     )
-    channels.add(new TerminatorDuty({ clients, log, proposer: clusterNode }))
+    channels.add(new TerminatorDuty({ clients: shown, log, proposer: clusterNode }))
     const anchorsPem = (): string => authorities.anchorsPem()
     channels.add(certificateDuty({ certifier, log, proposer: clusterNode, anchorsPem }))
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
-      ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      ...{ log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      clients: shown,
       tell: this.#parts.tell,
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,

@@ -1,3 +1,4 @@
+import type { EdgeRouterPolicy } from '../../entities/edge-router-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { present } from '../../lib/assert.ts'
@@ -38,6 +39,23 @@ export function linkedThrough(
 
 export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
   return linkedThrough(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
+}
+
+/** The other way round, and what policies it follows from. */
+export function identitiesOfRouter(
+  state: State,
+  router: EntityRecord,
+): { readonly policyIds: readonly string[]; readonly identities: IdScope } {
+  const policies = policiesMatching<EdgeRouterPolicy>(
+    state.table('edgeRouterPolicy'),
+    'edgeRouterRoles',
+    router,
+  )
+  const lists = policies.map(({ identityRoles: roles, semantic }) => ({ roles, semantic }))
+  return {
+    policyIds: policies.map(({ id }) => id),
+    identities: roleMembers(state, 'identity', lists),
+  }
 }
 
 export function routersOfService(state: State, service: EntityRecord): IdScope {

@@ -32,6 +32,11 @@ export const hostedTerminatorLimits = {
 } as const
 const limits = hostedTerminatorLimits
 
+/** From this level on, hosts of one instance are of one identity. */
+const ONE_IDENTITY_LEVEL = 2
+/** From this level on, a router that removes a terminator of another one is refused. */
+const OWN_TERMINATORS_LEVEL = 2
+
 /** By which a router reaches a host that is a client of it. */
 const HOSTED = 'edge'
 
@@ -69,7 +74,7 @@ export function createHostedTerminator(
   }
   return (
     boundsFault(message) ??
-    instanceFault(state, service.id, message) ??
+    instanceFault(state, { serviceId: service.id, hostId: identity.id }, message) ??
     crowdFault(state, router.id, identity.id) ??
     insert(state, message, { router, identity, service }, context)
   )
@@ -127,8 +132,8 @@ export function updateHostedTerminator(
 }
 
 /**
- * Those that are gone already, or are another router's, are passed over: the router is done with
- * all of them.
+ * Those that are gone already are passed over: the router is done with all of them. With one of
+ * another router none goes; before the level that says so, that one was passed over.
  */
 export function removeHostedTerminators(
   state: State,
@@ -138,9 +143,15 @@ export function removeHostedTerminators(
   const { ids } = fromBinary(HostedTerminatorsRemoveSchema, payload)
   const router = actingRouter(state, context)
   if (router === undefined) return refused('UNAUTHORIZED')
+  const isForeign = (id: string): boolean => {
+    const known = state.get<Terminator>('terminator', id)
+    return known !== undefined && !isHostedAt(known, router.id)
+  }
+  const foreign = state.featureLevel >= OWN_TERMINATORS_LEVEL ? ids.find(isForeign) : undefined
+  if (foreign !== undefined) return notFound('terminator', foreign)
   for (const id of ids) {
     const known = state.get<Terminator>('terminator', id)
-    if (known === undefined || !isHostedAt(known, router.id)) continue
+    if (known === undefined || isForeign(id)) continue
     removeWithReferences(state, terminator, known, context)
     context.touched.push({ action: 'delete', entity: 'terminator', id, fields: [] })
   }
@@ -176,16 +187,22 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
   return told.length <= limits.peerDataKeysMax && isTold ? null : fault('peerData')
 }
 
-/** Hosts that are one instance of a service know one secret: nobody else takes its dialers. */
+/**
+ * Hosts that are one instance of a service are of one identity and know one secret: no other takes
+ * its dialers.
+ */
 function instanceFault(
   state: State,
-  serviceId: string,
+  { serviceId, hostId }: Pick<Terminator, 'serviceId' | 'hostId'>,
   { instanceId, instanceSecret }: HostedTerminatorCreate,
 ): Outcome | null {
   if (instanceId === '') return null
   for (const id of state.table('terminator').indexes.ids('instanceId', instanceId)) {
     const other = state.get<Terminator>('terminator', id)
     if (other?.serviceId !== serviceId) continue
+    if (state.featureLevel >= ONE_IDENTITY_LEVEL && other.hostId !== hostId) {
+      return faulty({ field: 'identity', reason: 'another identity hosts this instance' })
+    }
     if (other.instanceSecret !== instanceSecret) {
       return faulty({ field: 'identitySecret', reason: 'another host has this identity' })
     }

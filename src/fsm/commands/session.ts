@@ -153,6 +153,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     hasImproperChain: certificate?.improperChain ?? false,
     ipAddress: message.ipAddress,
     configTypes: message.configTypes,
+    api: isApi(message.api) ? message.api : '',
     isMfaComplete: false,
     mfaPassedAt: null,
   })
@@ -161,6 +162,10 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     noteChain(state, authenticator, !certificate.improperChain, context)
   }
   return done(message.id)
+}
+
+function isApi(text: string): boolean {
+  return text === 'client' || text === 'management'
 }
 
 export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {

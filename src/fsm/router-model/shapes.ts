@@ -48,8 +48,9 @@ export function recordEvent(
       return { kind, action, value: { id, name, encryptionRequired, configs } }
     }
     case 'router': {
-      const { id, name, fingerprint, disabled: isDisabled } = record as Router
-      return { kind, action, value: { id, name, fingerprint: fingerprint ?? '', isDisabled } }
+      const { id, name, fingerprint, configs, disabled: isDisabled } = record as Router
+      const value = { id, name, fingerprint: fingerprint ?? '', configs, isDisabled }
+      return { kind, action, value }
     }
     case 'postureCheck': {
       const check = record as PostureCheck

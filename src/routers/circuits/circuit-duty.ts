@@ -6,13 +6,7 @@ import {
   FaultSchema,
   FaultSubject,
 } from '../../../proto/gen/router_pb.ts'
-import {
-  bytesMapValue,
-  readBytesMap,
-  readTextList,
-  textMapValue,
-} from '../../channel/header-maps.ts'
-import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'
+import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Hosts } from '../../ports/hosts.ts'
@@ -25,12 +19,14 @@ import {
   INTERNAL,
   INVALID_TERMINATOR,
 } from '../clients/client-errors.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { chooseHost } from './choose-host.ts'
+import { circuitAnswer, edgeRefusal, readCircuitRequest } from './circuit-request.ts'
+import type { PeerData } from './circuit-request.ts'
 import { dialResultOf, NO_ANSWER, NO_HOST, ROUTER_GONE, routeFault } from './route-fault.ts'
 import type { RouteFault } from './route-fault.ts'
 import type { HostCandidate } from './choose-host.ts'
@@ -42,18 +38,6 @@ import type { CircuitEnds } from './route.ts'
 
 const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 
-/** Headers of requests for circuits and their answers. */
-const header = {
-  errorCode: 1014,
-  peerData: 10,
-  sessionToken: 11,
-  circuitId: 11,
-  fingerprints: 12,
-  ingressAddress: 12,
-  instanceId: 13,
-  tags: 13,
-  apiSessionToken: 14,
-} as const
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
 /** The key of the other end's encryption, among what ends tell each other. */
@@ -63,7 +47,7 @@ const CHANNEL_HEADERS_MAX = 13
 
 export interface CircuitDutyParts {
   readonly table: CircuitTable
-  readonly clients: RouterClients
+  readonly clients: Pick<RouterClients, 'judge'>
   readonly hosts: Hosts
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
@@ -82,6 +66,11 @@ interface Attempt {
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
   readonly settle: (fault: RouteFault | null) => void
+}
+
+interface Laid {
+  readonly circuit: Circuit & { readonly hostId: string }
+  readonly peerData: PeerData
 }
 
 class CircuitRefused extends Error {
@@ -103,14 +92,18 @@ export class CircuitDuty implements RouterDuty {
   readonly #parts: CircuitDutyParts
   readonly #circuits: CircuitTable
   readonly #attempts = new Map<string, Attempt>()
+  /** Being laid: the session of the client, and whether it has ended meanwhile. */
+  readonly #lays = new Set<{ readonly sessionId: string; isOver: boolean }>()
   /** Being made, by the router of the client. */
   readonly #waiting = new Map<string, number>()
 
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
     this.#circuits = parts.table
-    this.handlers = new Map([
-      [routerMessage.createCircuit, (connection, message) => this.#onRequest(connection, message)],
+    const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
+    this.handlers = new Map<number, MessageHandler>([
+      [routerMessage.createCircuit, onRequest],
+      [routerMessage.createCircuitOld, onRequest],
       [
         routerMessage.routeResult,
         (connection, message) => this.#onRouteResult(connection, message),
@@ -143,6 +136,14 @@ export class CircuitDuty implements RouterDuty {
     }
   }
 
+  /** A client whose session has ended keeps no circuit, whatever ended it. */
+  onSessionsEnded(sessionIds: ReadonlySet<string>): void {
+    for (const lay of this.#lays) if (sessionIds.has(lay.sessionId)) lay.isOver = true
+    for (const { ends, live } of [...this.#circuits.allKept()]) {
+      if (sessionIds.has(live.sessionId)) this.#circuits.remove(ends.id, true)
+    }
+  }
+
   onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
     for (const circuit of [...this.#circuits.allKept()]) {
       if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
@@ -161,15 +162,12 @@ export class CircuitDuty implements RouterDuty {
       const { circuit, peerData } = await this.#make(connection, message)
       const { live, ends } = circuit
       const tags = { serviceId: live.serviceId, clientId: live.clientId, hostId: circuit.hostId }
-      const isSent = channel.reply(message, {
-        contentType: routerMessage.createCircuitAnswer,
-        headers: new Map([
-          [header.circuitId, textValue(ends.id)],
-          [header.ingressAddress, textValue(ends.ingress)],
-          [header.peerData, bytesMapValue(peerData)],
-          [header.tags, textMapValue(tags)],
-        ]),
-      })
+      const isSent = channel.reply(
+        message,
+        circuitAnswer(message, {
+          ...{ circuitId: ends.id, ingressAddress: ends.ingress, peerData, tags },
+        }),
+      )
       if (!isSent) this.#circuits.remove(ends.id, true)
     } catch (error) {
       this.#refuse(connection, message, error)
@@ -186,30 +184,17 @@ export class CircuitDuty implements RouterDuty {
       const reason = error instanceof Error ? error.message : String(error)
       this.#parts.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
     }
-    channel.reply(message, {
-      contentType: routerMessage.error,
-      headers: new Map([[header.errorCode, int32Value(isKnown ? error.code : INTERNAL)]]),
-      body: textValue(isKnown ? error.message : 'the circuit could not be made'),
-    })
+    const text = isKnown ? error.message : 'the circuit could not be made'
+    channel.reply(message, edgeRefusal(isKnown ? error.code : INTERNAL, text))
   }
 
   /** @throws {CircuitRefused} */
-  async #make(
-    { router }: RouterConnection,
-    { headers }: ChannelMessage,
-  ): Promise<{
-    readonly circuit: Circuit & { readonly hostId: string }
-    readonly peerData: ReadonlyMap<number, Uint8Array>
-  }> {
-    const fingerprints = readTextList(headers, header.fingerprints)
-    const peerData = readBytesMap(headers, header.peerData)
-    if (fingerprints === null || peerData === null) {
-      throw new CircuitRefused(INTERNAL, 'the request is malformed')
-    }
+  async #make({ router }: RouterConnection, message: ChannelMessage): Promise<Laid> {
+    const asked = readCircuitRequest(message)
+    if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
+    const { sessionToken, apiSessionToken, fingerprints, instanceId, peerData } = asked
     const judged = await this.#parts.clients.judge({
-      ...{ routerId: router.id, type: 'Dial', fingerprints },
-      sessionToken: readText(headers, header.sessionToken) ?? '',
-      apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
+      ...{ routerId: router.id, type: 'Dial', sessionToken, apiSessionToken, fingerprints },
     })
     if (!judged.ok) {
       const what = `dial refused: ${judged.fault}`
@@ -221,19 +206,24 @@ export class CircuitDuty implements RouterDuty {
     if (service.encryptionRequired && !peerData.has(PUBLIC_KEY)) {
       throw new CircuitRefused(ENCRYPTION_DATA_MISSING, 'the service is encrypted end to end')
     }
-    const instanceId = readText(headers, header.instanceId) ?? ''
-    return await this.#lay(router.id, client, instanceId, peerData)
+    const lay = { sessionId: client.sessionId, isOver: false }
+    this.#lays.add(lay)
+    try {
+      const laid = await this.#lay(router.id, client, instanceId, peerData)
+      if (!lay.isOver) return laid
+      this.#circuits.remove(laid.circuit.ends.id, true)
+      throw new CircuitRefused(claimFaultCodes.session, 'the session has ended')
+    } finally {
+      this.#lays.delete(lay)
+    }
   }
 
   async #lay(
     start: string,
     client: AdmittedClient,
     instanceId: string,
-    peerData: ReadonlyMap<number, Uint8Array>,
-  ): Promise<{
-    readonly circuit: Circuit & { readonly hostId: string }
-    readonly peerData: ReadonlyMap<number, Uint8Array>
-  }> {
+    peerData: PeerData,
+  ): Promise<Laid> {
     const failed = new Set<string>()
     let [lastFault, lastTried] = [NO_HOST, '']
     const id = newCircuitId()
@@ -308,10 +298,10 @@ export class CircuitDuty implements RouterDuty {
     { host, path }: HostCandidate,
     attempt: number,
     client: AdmittedClient,
-    peerData: ReadonlyMap<number, Uint8Array>,
+    peerData: PeerData,
   ): Promise<{
     readonly fault: RouteFault | null
-    readonly peerData: ReadonlyMap<number, Uint8Array>
+    readonly peerData: PeerData
   }> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const dial = { binding: host.binding, address: host.address, peerData }

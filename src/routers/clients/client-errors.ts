@@ -2,8 +2,10 @@ import type { ClaimFault } from '../../ports/router-clients.ts'
 
 /** What routers and their clients are told by number. */
 export const INTERNAL = 1
+export const NO_TUNNELS = 7
 export const INVALID_TERMINATOR = 8
 export const ENCRYPTION_DATA_MISSING = 11
+export const INVALID_INSTANCE = 13
 
 export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   apiSession: 2,

@@ -11,30 +11,44 @@ import type { Outgoing } from '../../channel/channel.ts'
 import { textValue } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ClientSession, RouterClients } from '../../ports/router-clients.ts'
+import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
+import type { ShownSessions } from './shown-sessions.ts'
+import { ToldSessions } from './told-sessions.ts'
 
 const { sessionsValidatedMax } = routerLimits
 /** Sessions in one message; routers wait for the last one of them. */
 const CHUNK_SESSIONS = 100
+/** Of a session and a router each, between two turns of the event loop. */
+const SLICE_CHECKS = 20_000
 const strategyHeader = 1013
 const stateHeader = 1014
 const STRATEGY = 'instant'
 
 export interface SessionDutyParts {
   readonly clients: RouterClients
+  readonly shown: ShownSessions
   readonly isLeader: () => boolean
   readonly connections: () => Iterable<RouterConnection>
+  /** Told of service sessions that have ended. */
+  readonly onEnded: (sessionIds: ReadonlySet<string>) => void
   readonly clock: Clock
 }
 
+/** What one router is to be told. */
+interface News {
+  readonly added: ClientSession[]
+  readonly removedIds: string[]
+}
+
 /**
- * Tells edge routers which API sessions there are: a client shows a router the token of its
- * session, and the certificate that belongs to it. The leader alone tells, as a whole state takes
- * the place of what others told: a controller that is behind would end sessions that there are.
+ * Tells each edge router of the API sessions that it may know: a client shows a router the token of
+ * its session, and the certificate that belongs to it. The leader alone tells, as a whole state
+ * takes the place of what others told: a controller that is behind would end sessions that there
+ * are.
  */
 export class SessionDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -42,25 +56,37 @@ export class SessionDuty implements RouterDuty {
   #stop: (() => void) | null = null
   #wasLeader = false
   #syncs = 0
-  readonly #changed = new Map<string, ClientSession | null>()
-  /** All sessions, as messages without their headers; null: something has changed. */
-  #whole: readonly Uint8Array[] | null = null
+  /** What routers were told by this controller since it leads. */
+  readonly #told = new ToldSessions<RouterConnection>()
+  /** API sessions that were written. */
+  readonly #changed = new Set<string>()
+  /** Service sessions that are over, with the API session of each. */
+  readonly #ended = new Map<string, string>()
+  /** Routers that may know other sessions than before. */
+  readonly #moved = new Set<RouterConnection>()
+  #isFlushDue = false
+  #isMoving = false
+  /**
+   * All sessions of an audience, as messages without their headers, until something changes; by its
+   * key.
+   */
+  readonly #whole = new Map<string, WholeState>()
 
   constructor(parts: SessionDutyParts) {
     this.#parts = parts
     this.handlers = new Map([
       [
         routerMessage.apiSessionHeartbeat,
-        (_connection, { body }) => {
+        ({ router }, { body }) => {
           for (const token of fromBinary(ApiSessionHeartbeatSchema, body).tokens) {
-            parts.clients.used(token)
+            parts.clients.used(router.id, token)
           }
         },
       ],
       [
         routerMessage.requestSessions,
         (connection) => {
-          if (parts.isLeader()) this.#tellAll([connection])
+          if (connection.router.isEdge && parts.isLeader()) this.#tellAll([connection])
         },
       ],
       [
@@ -76,10 +102,21 @@ export class SessionDuty implements RouterDuty {
     if (this.#parts.isLeader()) this.#tellAll([connection])
   }
 
+  onDisconnected(connection: RouterConnection): void {
+    this.#told.drop(connection)
+    this.#moved.delete(connection)
+    this.#parts.shown.forget(connection.router.id)
+  }
+
   onSweep(): void {
     const isLeader = this.#parts.isLeader()
-    if (isLeader && !this.#wasLeader) this.#tellAll(this.#edgeRouters())
+    if (!isLeader) this.#told.clear()
+    else if (!this.#wasLeader) this.#tellAll(this.#edgeRouters())
     this.#wasLeader = isLeader
+    // A connection that was replaced by a newer one of its router is gone without a word.
+    for (const known of [...this.#told.readers()]) {
+      if (known.channel.isClosed) this.#told.drop(known)
+    }
     this.#flush()
   }
 
@@ -90,15 +127,25 @@ export class SessionDuty implements RouterDuty {
 
   #follow(): () => void {
     return this.#parts.clients.follow({
-      onChanged: (changed, gone) => {
-        this.#whole = null
-        if (this.#changed.size === 0) setImmediate(() => this.#flush())
-        for (const session of changed) this.#changed.set(session.id, session)
-        for (const id of gone) this.#changed.set(id, null)
+      onSessions: (ids) => {
+        for (const id of ids) this.#changed.add(id)
+        this.#flushSoon()
+      },
+      onEnded: (sessions: readonly EndedSession[]) => {
+        for (const { id, apiSessionId } of sessions) this.#ended.set(id, apiSessionId)
+        this.#flushSoon()
+      },
+      onRouters: (ids) => {
+        for (const connection of this.#edgeRouters()) {
+          if (ids === null || ids.includes(connection.router.id)) this.#moved.add(connection)
+        }
+        this.#flushSoon()
       },
       onReplaced: () => {
-        this.#whole = null
+        this.#whole.clear()
         this.#changed.clear()
+        this.#ended.clear()
+        this.#moved.clear()
         this.#wasLeader = false
       },
     })
@@ -109,10 +156,28 @@ export class SessionDuty implements RouterDuty {
   }
 
   #tellAll(connections: readonly RouterConnection[]): void {
-    if (connections.length === 0) return
-    this.#whole ??= chunks([...this.#parts.clients.sessions()]).map((some) => added(some, true))
-    const messages = this.#wholeState(this.#whole)
-    for (const { channel } of connections) for (const message of messages) channel.send(message)
+    for (const connection of connections) {
+      const whole = this.#wholeOf(connection.router.id)
+      this.#told.setAll(connection, whole.ids)
+      for (const message of this.#wholeState(whole.bodies)) connection.channel.send(message)
+    }
+  }
+
+  #wholeOf(routerId: string): WholeState {
+    const { clients } = this.#parts
+    const audience = clients.audienceOf(routerId)
+    const known = this.#whole.get(audience.key)
+    if (known !== undefined) return known
+    const sessions = [...clients.sessionIds()].flatMap((id) => {
+      const session = clients.session(id)
+      return session !== null && audience.has(session) ? [session] : []
+    })
+    const whole = {
+      ids: sessions.map(({ id }) => id),
+      bodies: chunks(sessions).map((some) => this.#added(some, true)),
+    }
+    this.#whole.set(audience.key, whole)
+    return whole
   }
 
   #wholeState(bodies: readonly Uint8Array[]): Outgoing[] {
@@ -135,40 +200,187 @@ export class SessionDuty implements RouterDuty {
     return `${time}${this.#syncs.toString(36).padStart(6, '0')}`
   }
 
+  #flushSoon(): void {
+    this.#whole.clear()
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    setImmediate(() => this.#flush())
+  }
+
   #flush(): void {
-    if (this.#changed.size === 0) return
-    const changed = [...this.#changed]
+    this.#isFlushDue = false
+    this.#tellEnded()
+    const ids = [...this.#changed]
     this.#changed.clear()
-    const routers = this.#parts.isLeader() ? this.#edgeRouters() : []
-    if (routers.length === 0) return
-    const told = changed.flatMap(([, session]) => (session === null ? [] : [session]))
-    const goneIds = changed.flatMap(([id, session]) => (session === null ? [id] : []))
-    for (const some of told.length === 0 ? [] : chunks(told)) {
-      const body = added(some, false)
-      for (const { channel } of routers) {
-        channel.send({ contentType: routerMessage.apiSessionAdded, body })
+    if (!this.#parts.isLeader()) {
+      this.#moved.clear()
+      return
+    }
+    this.#tellChanged(ids)
+    if (this.#moved.size > 0 && !this.#isMoving) void this.#tellMoved()
+  }
+
+  /**
+   * A router that was told of the API session, or that showed the service session, ends what it
+   * still carries for it.
+   */
+  #tellEnded(): void {
+    if (this.#ended.size === 0) return
+    const ended = [...this.#ended]
+    this.#ended.clear()
+    this.#parts.onEnded(new Set(ended.map(([id]) => id)))
+    const { shown } = this.#parts
+    for (const connection of this.#edgeRouters()) {
+      const { router, channel } = connection
+      const tokens: string[] = []
+      const ids: string[] = []
+      for (const [id, apiSessionId] of ended) {
+        const token = shown.take(router.id, id)
+        if (token === null && !this.#told.has(connection, apiSessionId)) continue
+        // Routers pair the two; newer ones go by the id alone.
+        tokens.push(token ?? id)
+        ids.push(id)
+      }
+      if (ids.length > 0) channel.send(sessionsRemoved(tokens, ids))
+    }
+  }
+
+  /** Sessions that came, went, or are other ones than routers were told. */
+  #tellChanged(ids: readonly string[]): void {
+    if (ids.length === 0) return
+    const { clients } = this.#parts
+    const routers = this.#edgeRouters().filter((router) => this.#told.isKnown(router))
+    const news = new Map<RouterConnection, News>()
+    for (const id of ids) {
+      const session = clients.session(id)
+      const allowed = session === null ? null : clients.routersOf(session)
+      for (const connection of routers) {
+        if (session !== null && allowed?.has(connection.router.id) === true) {
+          newsFor(news, connection).added.push(session)
+          this.#told.set(connection, id, true)
+        } else if (this.#told.has(connection, id)) {
+          newsFor(news, connection).removedIds.push(id)
+          this.#told.set(connection, id, false)
+        }
+      }
+      if (session === null) this.#told.forget(id)
+    }
+    this.#tell(news)
+  }
+
+  /**
+   * Policies or attributes have changed: each session that a router was not told of and may know
+   * now, and the other way round. By slices, as there may be many of both.
+   */
+  async #tellMoved(): Promise<void> {
+    this.#isMoving = true
+    try {
+      while (this.#moved.size > 0) {
+        const connections = [...this.#moved]
+        this.#moved.clear()
+        const ids = [...this.#parts.clients.sessionIds()]
+        const length = Math.max(1, Math.floor(SLICE_CHECKS / connections.length))
+        for (let at = 0; at < ids.length; at += length) {
+          if (at > 0) await new Promise((go) => setImmediate(go))
+          if (!this.#parts.isLeader()) return
+          this.#tellDifference(connections, ids.slice(at, at + length))
+        }
+      }
+    } finally {
+      this.#isMoving = false
+    }
+  }
+
+  #tellDifference(connections: readonly RouterConnection[], ids: readonly string[]): void {
+    const { clients } = this.#parts
+    const readers = connections
+      .filter((connection) => this.#told.isKnown(connection) && !connection.channel.isClosed)
+      .map((connection) => ({ connection, audience: clients.audienceOf(connection.router.id) }))
+    const news = new Map<RouterConnection, News>()
+    for (const id of ids) {
+      const session = clients.session(id)
+      for (const { connection, audience } of readers) {
+        const isAllowed = session !== null && audience.has(session)
+        if (isAllowed === this.#told.has(connection, id)) continue
+        if (isAllowed) newsFor(news, connection).added.push(session)
+        else newsFor(news, connection).removedIds.push(id)
+        this.#told.set(connection, id, isAllowed)
       }
     }
-    if (goneIds.length === 0) return
-    const tokens = goneIds.flatMap((id) => this.#parts.clients.tokensOf(id))
-    const removed = create(ApiSessionRemovedSchema, { tokens, ids: goneIds })
-    const body = toBinary(ApiSessionRemovedSchema, removed)
-    for (const { channel } of routers) {
+    this.#tell(news)
+  }
+
+  #tell(news: ReadonlyMap<RouterConnection, News>): void {
+    /** Many routers are told the same. */
+    const bodies = new Map<string, Uint8Array>()
+    const once = (key: string, encode: () => Uint8Array): Uint8Array => {
+      const known = bodies.get(key) ?? encode()
+      bodies.set(key, known)
+      return known
+    }
+    for (const [{ channel }, { added: told, removedIds }] of news) {
+      for (const some of told.length === 0 ? [] : chunks(told)) {
+        const body = once(`+${some.map(({ id }) => id).join(' ')}`, () => this.#added(some, false))
+        channel.send({ contentType: routerMessage.apiSessionAdded, body })
+      }
+      if (removedIds.length === 0) continue
+      const body = once(`-${removedIds.join(' ')}`, () => this.#removed(removedIds))
       channel.send({ contentType: routerMessage.apiSessionRemoved, body })
     }
   }
 
+  #added(sessions: readonly ClientSession[], isFullState: boolean): Uint8Array {
+    const { clients } = this.#parts
+    const message = create(ApiSessionAddedSchema, {
+      isFullState,
+      apiSessions: sessions.flatMap(({ id, identityId, fingerprints }) =>
+        clients
+          .tokensOf(id)
+          .map((token) => ({ id, identityId, token, certFingerprints: [...fingerprints] })),
+      ),
+    })
+    return toBinary(ApiSessionAddedSchema, message)
+  }
+
+  /** With the tokens, by which older routers know them: for routers that have these alone. */
+  #removed(ids: readonly string[]): Uint8Array {
+    const tokens = ids.flatMap((id) => this.#parts.clients.tokensOf(id))
+    const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
+    return toBinary(ApiSessionRemovedSchema, removed)
+  }
+
   async #validate({ channel }: RouterConnection, { body }: ChannelMessage): Promise<void> {
     const { sessionTokens } = fromBinary(ValidateSessionsSchema, body)
-    const tokens = await this.#parts.clients.goneSessions(
+    const gone = await this.#parts.clients.goneSessions(
       sessionTokens.slice(0, sessionsValidatedMax),
     )
-    if (tokens.length === 0) return
-    const removed = create(SessionRemovedSchema, { tokens: [...tokens] })
-    channel.send({
-      contentType: routerMessage.sessionRemoved,
-      body: toBinary(SessionRemovedSchema, removed),
-    })
+    if (gone.length > 0) {
+      channel.send(
+        sessionsRemoved(
+          gone.map(({ token }) => token),
+          gone.map(({ id }) => id),
+        ),
+      )
+    }
+  }
+}
+
+interface WholeState {
+  readonly ids: readonly string[]
+  readonly bodies: readonly Uint8Array[]
+}
+
+function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection): News {
+  const known = news.get(connection) ?? { added: [], removedIds: [] }
+  news.set(connection, known)
+  return known
+}
+
+function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {
+  const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
+  return {
+    contentType: routerMessage.sessionRemoved,
+    body: toBinary(SessionRemovedSchema, removed),
   }
 }
 
@@ -182,14 +394,4 @@ function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[
     some.push(sessions.slice(at, at + CHUNK_SESSIONS))
   }
   return some
-}
-
-function added(sessions: readonly ClientSession[], isFullState: boolean): Uint8Array {
-  const message = create(ApiSessionAddedSchema, {
-    isFullState,
-    apiSessions: sessions.flatMap(({ id, identityId, tokens, fingerprints }) =>
-      tokens.map((token) => ({ id, identityId, token, certFingerprints: [...fingerprints] })),
-    ),
-  })
-  return toBinary(ApiSessionAddedSchema, message)
 }

@@ -29,9 +29,11 @@ import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { claimFaultCodes, DO_NOT_RETRY, INTERNAL } from './client-errors.ts'
+import { claimFaultCodes, DO_NOT_RETRY, INTERNAL, INVALID_INSTANCE } from './client-errors.ts'
 
 const { routerWritesWaitingMax } = routerLimits
+/** Faults that say that the instance is another host's. */
+const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
 /** A number that nobody knows is as good as none. */
 function precedenceName(precedence: ModelPrecedence): string {
   if (precedence === ModelPrecedence.REQUIRED) return 'required'
@@ -39,7 +41,7 @@ function precedenceName(precedence: ModelPrecedence): string {
 }
 
 export interface TerminatorDutyParts {
-  readonly clients: RouterClients
+  readonly clients: Pick<RouterClients, 'judge'>
   readonly proposer: Proposer
   readonly log: RouterLogger
 }
@@ -136,7 +138,14 @@ export class TerminatorDuty implements RouterDuty {
       )
       if (outcome.ok) return { result: CreateTerminatorResult.SUCCESS }
       const msg = outcome.detail ?? outcome.fault?.reason ?? outcome.code
-      return { result: CreateTerminatorResult.FAILED_OTHER, msg, errorCode: INTERNAL }
+      const isOfInstance = instanceFields.has(outcome.fault?.field ?? '')
+      return {
+        ...{ result: CreateTerminatorResult.FAILED_OTHER, msg },
+        // Its listener would only take the place of another host.
+        ...(isOfInstance
+          ? { errorCode: INVALID_INSTANCE, retryHint: DO_NOT_RETRY }
+          : { errorCode: INTERNAL }),
+      }
     } catch (error) {
       return this.#busy(router.id, error)
     }

@@ -51,8 +51,9 @@ function modelOf(event: ModelEvent, nowMs: number): Model | null {
     case 'configType':
       return { case: event.kind, value: event.value } as Model
     case 'router': {
-      const { id, name, fingerprint, isDisabled: disabled } = event.value
-      return { case: 'router', value: { id, name, fingerprint, disabled } }
+      const { id, name, fingerprint, configs, isDisabled: disabled } = event.value
+      const value = { id, name, fingerprint, configs: [...configs], disabled }
+      return { case: 'router', value }
     }
     case 'servicePolicy': {
       const { id, name, type } = event.value

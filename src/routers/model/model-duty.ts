@@ -22,7 +22,8 @@ import { publicKeysOf } from './public-keys.ts'
 import type { PublicKeyValue, TrustedCertificates } from './public-keys.ts'
 import { encodeWholeModel } from './whole-model.ts'
 
-const { modelIndexEveryMs, modelSendsMax } = routerLimits
+const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits
+const SENT_POLL_MS = 20
 const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimits
 const indexHeader = 1025
 const subscriptionHeader = 1026
@@ -47,8 +48,6 @@ interface Subscription {
   untilMs: number
   /** What the router has; null: it needs all of the model. */
   position: number | null
-  /** All of the model is on its way to it. */
-  isSending: boolean
 }
 
 /**
@@ -64,7 +63,8 @@ export class ModelDuty implements RouterDuty {
   #log: ModelLog
   /** Of the model as it was last asked for. */
   #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
-  #sends = 0
+  /** Routers that all of the model is on its way to, by id: one copy each, whatever they ask. */
+  readonly #senders = new Set<string>()
   #keys: readonly PublicKeyValue[] = []
   #keysText = ''
   #toldIndex = 0
@@ -163,7 +163,7 @@ export class ModelDuty implements RouterDuty {
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
-      ...{ connection, id: asked.subscriptionId, untilMs, isSending: false },
+      ...{ connection, id: asked.subscriptionId, untilMs },
       position: isKnown ? index : null,
     })
     this.#flush()
@@ -192,10 +192,10 @@ export class ModelDuty implements RouterDuty {
 
   #flush(): void {
     for (const subscription of [...this.#subscriptions.values()]) {
-      if (subscription.isSending) continue
-      const { position } = subscription
+      const { position, connection } = subscription
+      if (this.#senders.has(connection.router.id)) continue
       if (position !== null && this.#log.holds(position)) this.#sendChanges(subscription, position)
-      else if (this.#sends < modelSendsMax) void this.#sendWhole(subscription)
+      else if (this.#senders.size < modelSendsMax) void this.#sendWhole(subscription)
     }
   }
 
@@ -210,24 +210,42 @@ export class ModelDuty implements RouterDuty {
   }
 
   async #sendWhole(subscription: Subscription): Promise<void> {
-    subscription.isSending = true
-    this.#sends += 1
+    const { connection } = subscription
+    const { id: routerId } = connection.router
+    this.#senders.add(routerId)
     try {
       const endIndex = this.#log.index
       const body = await this.#wholeModel(endIndex)
       if (!this.#send(subscription, { contentType: routerMessage.dataState, body })) return
       subscription.position = endIndex
-      await sent(subscription.connection)
+      await this.#sent(connection)
     } catch (error) {
-      const { id: routerId } = subscription.connection.router
       const reason = error instanceof Error ? error.message : String(error)
       this.#parts.log.warn({ routerId, reason }, 'cannot send the data model to a router')
-      subscription.connection.channel.close('the data model could not be sent')
+      connection.channel.close('the data model could not be sent')
     } finally {
-      subscription.isSending = false
-      this.#sends -= 1
+      this.#senders.delete(routerId)
     }
     this.#flush()
+  }
+
+  /**
+   * Until its peer has read all that it was sent, or is gone. One that does not in time loses its
+   * channel, as others wait for the room that its copy takes; it asks again over the next one.
+   */
+  async #sent({ router, channel }: RouterConnection): Promise<void> {
+    const { clock, log } = this.#parts
+    const endMs = clock.monotonicMs() + modelSendTimeoutMs
+    while (!channel.isClosed && channel.unsentBytes > 0) {
+      if (clock.monotonicMs() >= endMs) {
+        log.warn({ routerId: router.id }, 'a router did not read the data model in time')
+        channel.close('the data model was not read in time')
+        return
+      }
+      await new Promise((resolve) => {
+        setTimeout(resolve, SENT_POLL_MS).unref()
+      })
+    }
   }
 
   /** The same bytes for all routers that ask before something changes. */
@@ -316,15 +334,5 @@ export class ModelDuty implements RouterDuty {
     if (changes.length === 0) return
     this.#whole = null
     this.#tellSynthetic(changes, this.#edgeRouters())
-  }
-}
-
-/** Until its peer has read nearly all that it was sent, or is gone. */
-async function sent({ channel }: RouterConnection): Promise<void> {
-  const POLL_MS = 20
-  while (!channel.isClosed && channel.unsentBytes > 0) {
-    await new Promise((resolve) => {
-      setTimeout(resolve, POLL_MS).unref()
-    })
   }
 }

@@ -42,11 +42,20 @@ export class Hosting {
     log.create('serviceEdgeRouterPolicy', 'f1', { ...near, name: 'f', serviceRoles: ['#all'] })
     log.create('identity', 'i1', { name: 'clerk', type: 'Default', isAdmin: false })
     log.logIn('session', 'i1', '')
-    for (const type of ['Bind', 'Dial'] as const) this.#openSession(type)
+    for (const type of ['Bind', 'Dial'] as const) this.#openSession(type.toLowerCase(), type)
   }
 
-  #openSession(type: 'Bind' | 'Dial'): void {
-    const asked = { id: type.toLowerCase(), apiSessionId: 'session', serviceId: 's1', type }
+  /** Another identity that may host the service, and the id of its session for that. */
+  newHost(identityId: string): string {
+    this.log.create('identity', identityId, { name: identityId, type: 'Default', isAdmin: false })
+    this.log.logIn(`session of ${identityId}`, identityId, '')
+    const id = `bind of ${identityId}`
+    this.#openSession(id, 'Bind', `session of ${identityId}`)
+    return id
+  }
+
+  #openSession(id: string, type: 'Bind' | 'Dial', apiSessionId = 'session'): void {
+    const asked = { id, apiSessionId, serviceId: 's1', type }
     const payload = toBinary(ServiceSessionCreateSchema, create(ServiceSessionCreateSchema, asked))
     this.#outcome(CommandKind.SERVICE_SESSION_CREATE, payload, '')
   }

@@ -40,7 +40,8 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
       refusals: [401, 429, 503],
       handle: (call) => {
         const { session, identity } = callerOf(call)
-        const lastChangeAt = state.lastChangeAt(session.id) ?? session.createdAt
+        const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
+        const lastChangeAt = Math.max(changedAt, parts.posture.lapsedAt(session))
         // Clients compare the text. What they tell of themselves moves it too, by a millisecond
         // each time: a count, as the clocks of the controllers that they told it to are not one.
         const moves = parts.posture.moves(identity.id)

@@ -1,0 +1,56 @@
+import type { ClientClaim, JudgedClaim, RouterClients } from '../../ports/router-clients.ts'
+import { routerLimits } from '../limits.ts'
+
+const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
+
+/**
+ * Judges claims, and keeps the tokens that were right: a service session has as many tokens as it
+ * was asked for, and an older router knows it by the one that its client showed.
+ */
+export class ShownSessions implements Pick<RouterClients, 'judge'> {
+  readonly #clients: Pick<RouterClients, 'judge'>
+  /** Token by session, by router; the oldest first. */
+  readonly #byRouter = new Map<string, Map<string, string>>()
+  #count = 0
+
+  constructor(clients: Pick<RouterClients, 'judge'>) {
+    this.#clients = clients
+  }
+
+  async judge(claim: ClientClaim): Promise<JudgedClaim> {
+    const judged = await this.#clients.judge(claim)
+    if (judged.ok) this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
+    return judged
+  }
+
+  /** The token that a router showed of a session, which is forgotten; null: it showed none. */
+  take(routerId: string, sessionId: string): string | null {
+    const own = this.#byRouter.get(routerId)
+    const token = own?.get(sessionId)
+    if (own === undefined || token === undefined) return null
+    own.delete(sessionId)
+    this.#count -= 1
+    if (own.size === 0) this.#byRouter.delete(routerId)
+    return token
+  }
+
+  forget(routerId: string): void {
+    this.#count -= this.#byRouter.get(routerId)?.size ?? 0
+    this.#byRouter.delete(routerId)
+  }
+
+  #note(routerId: string, sessionId: string, token: string): void {
+    this.take(routerId, sessionId)
+    const own = this.#byRouter.get(routerId) ?? new Map<string, string>()
+    if (own.size >= sessionsShownPerRouterMax || this.#count >= sessionsShownMax) {
+      const [oldest] = own.keys()
+      // Others keep theirs: a router makes room among its own.
+      if (oldest === undefined) return
+      own.delete(oldest)
+      this.#count -= 1
+    }
+    own.set(sessionId, token)
+    this.#byRouter.set(routerId, own)
+    this.#count += 1
+  }
+}

@@ -1,0 +1,194 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
+import { int32Value, textValue } from '../../src/channel/headers.ts'
+import { client, management } from '../api/support/caller.ts'
+import { made, newService } from '../api/support/network.ts'
+import type { Detail } from '../api/support/network.ts'
+import { attackedByCertificates, dataOf, fingerprintOf } from './support/certificates.ts'
+import type { Device } from './support/certificates.ts'
+import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
+import type { StolenRouter } from './support/stolen-router.ts'
+import { settle } from '../channel/pipe.ts'
+import { eventually } from '../support/eventually.ts'
+
+// The attack: somebody whose access is taken away goes on by the circuit that is open, or by one that is being laid.
+
+const { controller, listener, root, ...attacked } = await attackedByCertificates()
+raiseToSecondLevel(controller)
+const routers = new StolenRouters(controller)
+let serial = 0
+
+/** A client with a circuit through a router, and what its right to it rests on. */
+interface Dialed extends Device {
+  readonly router: StolenRouter
+  readonly routerId: string
+  readonly serviceId: string
+  readonly policyId: string
+  readonly checkId: string
+  readonly token: string
+  readonly apiSessionId: string
+  readonly sessionId: string
+  readonly circuitId: string
+  /** The router has laid its part of the way. */
+  lay(): Promise<void>
+}
+
+async function dialed(): Promise<Dialed> {
+  const of = await dialing()
+  await of.lay()
+  expect(of.router.pipe.ofType(20_219)).toHaveLength(1)
+  expect(await of.router.ended()).toEqual([])
+  return of
+}
+
+async function dialing(): Promise<Dialed> {
+  serial += 1
+  const device = await attacked.newDevice()
+  const make = (kind: string, rest: Detail): Promise<string> =>
+    made(root, `${management}/${kind}`, { name: `${kind} ${serial}`, ...rest })
+  const serviceId = await newService(root, `service ${serial}`, { encryptionRequired: false })
+  const routerId = await make('edge-routers', {})
+  const checkId = await make('posture-checks', {
+    ...{ typeId: 'DOMAIN', domains: ['corp.test'], roleAttributes: [] },
+  })
+  const each = { semantic: 'AnyOf', identityRoles: [`@${device.identityId}`] }
+  const policyId = await make('service-policies', {
+    ...{ ...each, type: 'Dial', serviceRoles: [`@${serviceId}`] },
+    postureCheckRoles: [`@${checkId}`],
+  })
+  await make('edge-router-policies', { ...each, edgeRouterRoles: [`@${routerId}`] })
+  await make('service-edge-router-policies', {
+    ...{ semantic: 'AnyOf', serviceRoles: [`@${serviceId}`], edgeRouterRoles: [`@${routerId}`] },
+  })
+  await made(root, `${management}/terminators`, {
+    ...{ service: serviceId, router: routerId, binding: 'transport', address: 'tcp:host:1' },
+  })
+  const by = device.key
+  const opened = dataOf(await attacked.logIn(by))
+  const token = String(opened['token'])
+  const report = [{ id: checkId, typeId: 'DOMAIN', domain: 'corp.test' }]
+  await ask({ token, by }, 'POST', '/posture-response-bulk', report)
+  const session = await ask({ token, by }, 'POST', '/sessions', { serviceId, type: 'Dial' })
+  const { id: sessionId, token: sessionToken } = session.body.data as { id: string; token: string }
+  const router = await routers.connect(routerId)
+  router.pipe.say({
+    ...{ contentType: 20_218, sequence: 50 },
+    headers: new Map([
+      [11, textValue(sessionToken)],
+      [14, textValue(token)],
+      [12, Buffer.concat([int32Value(1), int32Value(40), textValue(fingerprintOf(by))])],
+    ]),
+  })
+  const route = await eventually(() => {
+    const [first] = router.pipe.ofType(1005)
+    expect(first).toBeDefined()
+    return fromBinary(RouteSchema, first?.body ?? new Uint8Array())
+  })
+  const { circuitId } = route
+  const lay = async (): Promise<void> => {
+    router.pipe.say({
+      ...{ contentType: 1022, body: textValue(circuitId) },
+      headers: new Map([
+        [1101, int32Value(route.attempt)],
+        [1102, Uint8Array.of(1)],
+      ]),
+    })
+    await settle()
+  }
+  const apiSessionId = String(opened['id'])
+  return {
+    ...{ ...device, router, routerId, serviceId, policyId, checkId, token, apiSessionId },
+    ...{ sessionId, circuitId, lay },
+  }
+}
+
+async function ask(
+  { token, by }: { token: string; by: Device['key'] },
+  method: string,
+  path: string,
+  body?: unknown,
+) {
+  const reply = await listener.call({ method, path: `${client}${path}`, token, by, body })
+  expect([200, 201], reply.text).toContain(reply.status)
+  return reply
+}
+
+async function manage(method: string, path: string, body?: unknown): Promise<void> {
+  const reply = await root.call(method, `${management}${path}`, body)
+  expect([200, 201], reply.text).toContain(reply.status)
+}
+
+const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
+  'its client fails a posture check': ({ token, key: by, checkId }) =>
+    ask({ token, by }, 'POST', '/posture-response', {
+      ...{ id: checkId, typeId: 'DOMAIN', domain: 'home' },
+    }),
+  'a posture check asks for more': async ({ checkId }) => {
+    const body = { typeId: 'DOMAIN', domains: ['other.test'] }
+    await manage('PATCH', `/posture-checks/${checkId}`, body)
+    const { clock, scheduler, parts } = controller
+    // The leader gives clients time to report again to it, as to a new one.
+    for (let round = 0; round < 2; round += 1) {
+      clock.advance(parts.limits.postureGraceMs)
+      scheduler.run(parts.limits.sweepMs)
+      await settle()
+    }
+  },
+  'its policy is deleted': ({ policyId }) => manage('DELETE', `/service-policies/${policyId}`),
+  'its policy means other identities': ({ policyId }) =>
+    manage('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#nobody'] }),
+  'its service is deleted': ({ serviceId }) => manage('DELETE', `/services/${serviceId}`),
+  'its identity is disabled': ({ identityId }) =>
+    manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 5 }),
+  'its identity is deleted': ({ identityId }) => manage('DELETE', `/identities/${identityId}`),
+  'its API session is revoked': ({ apiSessionId }) =>
+    manage('POST', '/revocations', {
+      ...{ id: apiSessionId, type: 'API_SESSION', expiresAt: '2100-01-01T00:00:00Z' },
+    }),
+  'its API session is deleted': ({ apiSessionId }) =>
+    manage('DELETE', `/api-sessions/${apiSessionId}`),
+  'it is deleted': ({ sessionId }) => manage('DELETE', `/sessions/${sessionId}`),
+  'its client ends it': ({ token, key: by, sessionId }) =>
+    ask({ token, by }, 'DELETE', `/sessions/${sessionId}`),
+  'its client logs out': ({ token, key: by }) =>
+    ask({ token, by }, 'DELETE', '/current-api-session'),
+  'its API session expires': ({ identityId }) => {
+    const { clock, scheduler, parts } = controller
+    clock.advance(2 * parts.limits.sessionTimeoutMs)
+    root.token = controller.openSession('admin-id')
+    // A controller that has just begun to lead lets others say first what was used.
+    scheduler.run(parts.limits.sweepMs)
+    clock.advance(60_000)
+    scheduler.run(parts.limits.sweepMs)
+    return identityId
+  },
+}
+
+test.each(Object.keys(reasons))(
+  'a service session ends as %s, and with it the circuit at its router',
+  async (reason) => {
+    const of = await dialed()
+    await reasons[reason]?.(of)
+    await eventually(async () => expect(await of.router.ended()).toEqual([of.sessionId]))
+    expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
+  },
+)
+
+test('a circuit that is being laid as its session ends is not opened', async () => {
+  const of = await dialing()
+  await manage('DELETE', `/service-policies/${of.policyId}`)
+  await settle()
+  await of.lay()
+  expect(of.router.pipe.ofType(20_219)).toEqual([])
+  expect(of.router.pipe.ofType(20_002)).toHaveLength(1)
+  expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
+})
+
+function unrouted({ router }: Dialed): { circuitId: string; now: boolean }[] {
+  return router.pipe
+    .ofType(1006)
+    .map(({ body }) => fromBinary(UnrouteSchema, body))
+    .map(({ circuitId, now }) => ({ circuitId, now }))
+}

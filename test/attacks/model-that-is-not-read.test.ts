@@ -1,0 +1,87 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { SubscribeToDataModelSchema } from '../../proto/gen/router_pb.ts'
+import type { ModelEvent, RouterModel } from '../../src/ports/router-model.ts'
+import { routerLimits } from '../../src/routers/limits.ts'
+import { ModelDuty } from '../../src/routers/model/model-duty.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from '../routers/stage.ts'
+import { eventually } from '../support/eventually.ts'
+
+// The attack: routers ask for the data model and read nothing of it, so that no other router is sent one.
+
+const services = Array.from({ length: 50 }, (_, at): ModelEvent => {
+  const value = { id: `s${at}`, name: `service ${at}`, encryptionRequired: false, configs: [] }
+  return { kind: 'service', action: 'create', value }
+})
+const model: RouterModel = {
+  ...{ appliedIndex: 10, all: () => services, identity: () => undefined },
+  ...{ disabledForNow: () => [], follow: () => () => undefined },
+}
+
+let stage: RouterStage
+let nowMs: number
+
+beforeEach(() => {
+  stage = new RouterStage()
+  nowMs = 1_000_000
+  stage.channels.add(
+    new ModelDuty({
+      ...{ model, timelineId: () => 'timeline-1', isLeader: () => true },
+      certificates: () => ({ controllers: [], anchors: [] }),
+      connections: () => stage.channels.connections(),
+      clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
+      log: { info: () => undefined, warn: () => undefined },
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+async function subscribe(pipe: Pipe, subscriptionId: string): Promise<void> {
+  const message = create(SubscribeToDataModelSchema, {
+    ...{ subscriptionId, timelineId: 'timeline-1', subscriptionDurationSeconds: 300 },
+  })
+  const body = toBinary(SubscribeToDataModelSchema, message)
+  pipe.say({ contentType: 20_505, body })
+  await settle()
+}
+
+async function reader(id: string): Promise<Pipe> {
+  const pipe = await stage.dial(id)
+  await subscribe(pipe, 'first')
+  return pipe
+}
+
+/** It asks so many times, and reads nothing any more. */
+async function deaf(id: string, times: number): Promise<Pipe> {
+  const pipe = await stage.dial(id)
+  pipe.isRead = false
+  for (let at = 0; at < times; at += 1) await subscribe(pipe, `subscription ${at}`)
+  return pipe
+}
+
+const isServed = (pipe: Pipe): boolean => pipe.ofType(20_500).length === 1
+
+test('a router that asks again and again holds one of the places', async () => {
+  await deaf('deaf', 3 * routerLimits.modelSendsMax)
+  const pipe = await reader('honest')
+  await eventually(() => expect(isServed(pipe)).toBe(true))
+})
+
+test('routers that read nothing lose their places in time, and others are sent the model', async () => {
+  const silent: Pipe[] = []
+  for (let at = 0; at < routerLimits.modelSendsMax; at += 1)
+    silent.push(await deaf(`deaf ${at}`, 1))
+  const pipe = await reader('honest')
+  await settle()
+  expect(isServed(pipe)).toBe(false)
+  nowMs += routerLimits.modelSendTimeoutMs
+  await eventually(() => expect(isServed(pipe)).toBe(true))
+  expect(silent.map(({ destroyed }) => destroyed)).toEqual(silent.map(() => true))
+
+  // One that comes back is sent the model as any other.
+  const again = await reader('deaf 0')
+  await eventually(() => expect(isServed(again)).toBe(true))
+})

@@ -1,0 +1,212 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { describe, expect, test } from 'vitest'
+
+import { ApiSessionHeartbeatSchema } from '../../proto/gen/router_pb.ts'
+import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { client, fabric, management } from '../api/support/caller.ts'
+import { made } from '../api/support/network.ts'
+import { settle } from '../channel/pipe.ts'
+import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certificates.ts'
+import type { Device } from './support/certificates.ts'
+import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
+
+// The attack: somebody who has taken an edge router, or has enrolled one, uses the sessions of its clients for themselves.
+
+const attacked = await attackedByCertificates()
+const { controller, listener, root } = attacked
+raiseToSecondLevel(controller)
+const routers = new StolenRouters(controller)
+let serial = 0
+
+async function newRouterId(rest: object = {}): Promise<string> {
+  serial += 1
+  return await made(root, `${management}/edge-routers`, { name: `stolen ${serial}`, ...rest })
+}
+
+async function newPolicy(identityRoles: string[], edgeRouterRoles: string[]): Promise<string> {
+  serial += 1
+  const policy = { name: `policy ${serial}`, semantic: 'AnyOf', identityRoles, edgeRouterRoles }
+  return await made(root, `${management}/edge-router-policies`, policy)
+}
+
+/** A router that a policy lets everybody use. */
+async function newOpenRouter() {
+  const id = await newRouterId()
+  await newPolicy(['#all'], [`@${id}`])
+  return await routers.connect(id)
+}
+
+async function patch(path: string, body: object): Promise<void> {
+  const reply = await root.call('PATCH', `${management}/${path}`, body)
+  expect(reply.status, reply.text).toBe(200)
+}
+
+async function logIn(by: CertifiedKey, base: string = client): Promise<string> {
+  const path = `${base}/authenticate?method=cert`
+  return String(dataOf(await listener.call({ path, by, body: {} }))['token'])
+}
+
+const get = (path: string, token: string, by: CertifiedKey | null = null) =>
+  listener.call({ method: 'GET', path, token, by })
+const identities = `${management}/identities`
+
+async function newAdmin(): Promise<Device> {
+  const device = await attacked.newDevice()
+  await patch(`identities/${device.identityId}`, { isAdmin: true })
+  return device
+}
+
+describe('a router is told of the sessions alone', () => {
+  test('of identities that a policy lets use it', async () => {
+    const [own, other] = [await attacked.newDevice(), await attacked.newDevice()]
+    const id = await newRouterId()
+    await newPolicy([`@${own.identityId}`], [`@${id}`])
+    const before = await logIn(own.key)
+    await logIn(other.key)
+    const router = await routers.connect(id)
+    expect(await router.tokens()).toEqual(new Map([[own.identityId, before]]))
+    await logIn(other.key)
+    const after = await logIn(own.key)
+    expect(await router.tokens()).toEqual(new Map([[own.identityId, after]]))
+  })
+
+  test('of those, as roles and policies change, and what it may not know any more is taken from it', async () => {
+    const device = await attacked.newDevice()
+    const token = await logIn(device.key)
+    const id = await newRouterId()
+    const policyId = await newPolicy(['#crew'], ['#port'])
+    const router = await routers.connect(id)
+    const isTold = async () => (await router.tokens()).has(device.identityId)
+    const timesLost = async () => (await router.lost()).filter((one) => one === token).length
+    expect(await isTold()).toBe(false)
+    await patch(`identities/${device.identityId}`, { roleAttributes: ['crew'] })
+    expect(await isTold()).toBe(false)
+    await patch(`edge-routers/${id}`, { roleAttributes: ['port'] })
+    expect(await isTold()).toBe(true)
+    expect(await timesLost()).toBe(0)
+    await patch(`edge-router-policies/${policyId}`, { identityRoles: ['#others'] })
+    expect(await timesLost()).toBe(1)
+    await patch(`edge-router-policies/${policyId}`, { identityRoles: ['#all'] })
+    await patch(`identities/${device.identityId}`, { roleAttributes: [] })
+    expect(await timesLost()).toBe(1)
+    await root.call('DELETE', `${management}/edge-router-policies/${policyId}`)
+    expect(await timesLost()).toBe(2)
+  })
+
+  test('that cannot manage the network, whoever they are of', async () => {
+    const router = await newOpenRouter()
+    const [admin, clerk] = [await newAdmin(), await attacked.newDevice()]
+    const tokens = [await logIn(admin.key, management), await logIn(clerk.key, management)]
+    expect([...(await router.tokens()).values()]).not.toContain(tokens[0])
+    expect([...(await router.tokens()).values()]).not.toContain(tokens[1])
+    expect((await get(identities, String(tokens[0]))).status).toBe(200)
+  })
+
+  test('that were opened by a certificate, of identities with rights', async () => {
+    const router = await newOpenRouter()
+    const device = await attacked.newDevice()
+    controller.openSession(device.identityId)
+    expect((await router.tokens()).has(device.identityId)).toBe(true)
+    await patch(`identities/${device.identityId}`, { permissions: ['config.read'] })
+    expect(await router.lost()).toEqual([(await router.tokens()).get(device.identityId)])
+  })
+})
+
+describe('the token of a session that a router knows', () => {
+  test('manages nothing, not even once its identity has become an administrator', async () => {
+    const router = await newOpenRouter()
+    const device = await attacked.newDevice()
+    await logIn(device.key)
+    await patch(`identities/${device.identityId}`, { isAdmin: true })
+    const token = String((await router.tokens()).get(device.identityId))
+    const asked = [identities, `${management}/current-identity`, `${fabric}/routers`]
+    for (const by of [null, device.key]) {
+      for (const path of asked) {
+        expect(await get(path, token, by), path).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+      }
+    }
+    const path = `${management}/identities/${device.identityId}`
+    const write = await listener.call({ method: 'PATCH', path, token, body: { name: 'mine' } })
+    expect(write).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+    expect((await get(`${client}/current-identity`, token, device.key)).status).toBe(200)
+  })
+
+  test('is worth nothing at the client API without the key of its certificate', async () => {
+    const router = await newOpenRouter()
+    const [device, other] = [await attacked.newDevice(), await attacked.newDevice()]
+    await logIn(device.key)
+    const token = String((await router.tokens()).get(device.identityId))
+    const own = `${client}/current-identity`
+    const csr = await csrOf(generatePrivateKeyPem())
+    for (const by of [null, other.key]) {
+      expect(await get(own, token, by)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+      const path = `${client}/current-api-session/certificates`
+      const certificate = await listener.call({ path, token, by, body: { csr } })
+      expect(certificate).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+      const mfa = await listener.call({ path: `${own}/mfa`, token, by })
+      expect(mfa).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+    }
+    expect((await get(own, token, device.key)).status).toBe(200)
+  })
+
+  test('of a client without rights that logged in by a password is good at the client API', async () => {
+    const router = await newOpenRouter()
+    const { identityId } = await attacked.newDevice()
+    await made(root, `${management}/authenticators`, {
+      ...{ method: 'updb', identityId, username: 'guest', password: 'a staple of guest' },
+    })
+    const path = `${client}/authenticate?method=password`
+    const body = { username: 'guest', password: 'a staple of guest' }
+    expect((await listener.call({ path, body })).status).toBe(200)
+    const token = String((await router.tokens()).get(identityId))
+    expect((await get(`${client}/current-identity`, token)).status).toBe(200)
+    expect(await get(identities, token)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+  })
+
+  test('is kept alive by no router that its identity may not use', async () => {
+    const [open, closed] = [await newOpenRouter(), await routers.connect(await newRouterId())]
+    const device = await attacked.newDevice()
+    const token = await logIn(device.key)
+    const body = toBinary(
+      ApiSessionHeartbeatSchema,
+      create(ApiSessionHeartbeatSchema, { tokens: [token] }),
+    )
+    const [id = ''] = controller.machine
+      .findAll('apiSession', 'identityId', device.identityId)
+      .map((one) => one.id)
+    const isAlive = () => typeof routers.services.sessions.find(id) !== 'string'
+    const mostMs = 0.8 * controller.parts.limits.sessionTimeoutMs
+    for (const [router, lives, sinceMs] of [
+      [open, true, mostMs],
+      [closed, false, mostMs / 2],
+    ] as const) {
+      controller.clock.advance(sinceMs)
+      router.pipe.say({ contentType: 20_203, body })
+      await settle()
+      expect(isAlive()).toBe(true)
+      controller.clock.advance(mostMs / 2)
+      expect(isAlive()).toBe(lives)
+    }
+    root.token = controller.openSession('admin-id')
+  })
+})
+
+test('whoever may enroll routers does not become an administrator by one', async () => {
+  const clerk = await attacked.newDevice()
+  await patch(`identities/${clerk.identityId}`, { permissions: ['router.create'] })
+  const admin = await newAdmin()
+  await Promise.all([logIn(admin.key), logIn(admin.key, management)])
+  const token = await logIn(clerk.key, management)
+  const body = { name: 'of the clerk', roleAttributes: [] }
+  const created = await listener.call({ path: `${management}/edge-routers`, token, body })
+  const { id } = dataOf(created, 201)
+  await newPolicy(['#all'], [`@${String(id)}`])
+  const router = await routers.connect(String(id))
+  const stolen = String((await router.tokens()).get(admin.identityId))
+  for (const by of [null, clerk.key]) {
+    const path = `${management}/identities/${clerk.identityId}`
+    const asked = { method: 'PATCH', path, token: stolen, by, body: { isAdmin: true } }
+    expect(await listener.call(asked)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+  }
+})

@@ -1,0 +1,98 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterAll } from 'vitest'
+
+import { CommandKind, FeatureLevelRaiseSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  ApiSessionAddedSchema,
+  ApiSessionRemovedSchema,
+  SessionRemovedSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { ApiRouterClients } from '../../../src/api/duties/router-clients.ts'
+import { createServices } from '../../../src/api/records/services.ts'
+import { hostsOf } from '../../../src/controller/service/hosts.ts'
+import { CircuitDuty } from '../../../src/routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../../src/routers/circuits/circuit-table.ts'
+import { SessionDuty } from '../../../src/routers/clients/session-duty.ts'
+import { ShownSessions } from '../../../src/routers/clients/shown-sessions.ts'
+import type { TestController } from '../../api/support/controller.ts'
+import type { Pipe } from '../../channel/pipe.ts'
+import { settle } from '../../channel/pipe.ts'
+import { RouterStage } from '../../routers/stage.ts'
+import { commandData } from '../../support/commands.ts'
+
+/** From here on, sessions say at which API they were opened. */
+export function raiseToSecondLevel({ cluster }: TestController): void {
+  const message = create(FeatureLevelRaiseSchema, { level: 2 })
+  const payload = toBinary(FeatureLevelRaiseSchema, message)
+  cluster.apply(commandData(CommandKind.FEATURE_LEVEL_RAISE, payload))
+}
+
+/** Routers at a controller, each of which keeps whatever it is told. */
+export class StolenRouters {
+  readonly stage = new RouterStage()
+  /** Sessions are kept alive by it as routers say, beside those of the controller. */
+  readonly services: ReturnType<typeof createServices>
+  readonly clients: ApiRouterClients
+  readonly shown: ShownSessions
+  readonly circuits: CircuitDuty
+
+  constructor({ parts, machine, clock }: TestController) {
+    this.services = createServices(parts)
+    this.clients = new ApiRouterClients(parts, this.services, machine)
+    this.shown = new ShownSessions(this.clients)
+    const { channels } = this.stage
+    channels.add(
+      new SessionDuty({
+        ...{ clients: this.clients, shown: this.shown, clock, isLeader: () => true },
+        connections: () => channels.connections(),
+        onEnded: (ids) => this.circuits.onSessionsEnded(ids),
+      }),
+    )
+    const connection = channels.connection.bind(channels)
+    this.circuits = new CircuitDuty({
+      table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+      ...{ clients: this.shown, clock, draw: () => 0, hosts: hostsOf(machine), connection },
+      log: { info: () => undefined, warn: () => undefined },
+      links: parts.links,
+    })
+    channels.add(this.circuits)
+    afterAll(() => channels.stop())
+  }
+
+  async connect(routerId: string): Promise<StolenRouter> {
+    return new StolenRouter(await this.stage.dial(routerId))
+  }
+}
+
+export class StolenRouter {
+  readonly pipe: Pipe
+
+  constructor(pipe: Pipe) {
+    this.pipe = pipe
+  }
+
+  /** Tokens that it was ever told, by identity. */
+  async tokens(): Promise<ReadonlyMap<string, string>> {
+    await settle()
+    const told = this.pipe
+      .ofType(20_200)
+      .flatMap(({ body }) => fromBinary(ApiSessionAddedSchema, body).apiSessions)
+    return new Map(told.map(({ identityId, token }) => [identityId, token]))
+  }
+
+  /** Tokens of sessions that were taken from it. */
+  async lost(): Promise<readonly string[]> {
+    await settle()
+    return this.pipe
+      .ofType(20_202)
+      .flatMap(({ body }) => fromBinary(ApiSessionRemovedSchema, body).tokens)
+  }
+
+  /** Service sessions that it was told the end of. */
+  async ended(): Promise<readonly string[]> {
+    await settle()
+    return this.pipe
+      .ofType(20_102)
+      .flatMap(({ body }) => fromBinary(SessionRemovedSchema, body).ids)
+  }
+}
