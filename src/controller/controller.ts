@@ -37,6 +37,7 @@ import { openAdmission, startMembership } from './membership/members.ts'
 import type { MembershipParts } from './membership/members.ts'
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
+import { ProcessorShare } from '../lib/processor-share.ts'
 import { RouterService } from './service/routers.ts'
 import { apiLimitsOf } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
@@ -223,8 +224,9 @@ export class Controller {
     const refusal = (): ProblemCode | null => (this.#isOut ? 'NODE_QUARANTINED' : null)
     const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
+    const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
     const routers = new RouterService({
-      ...{ config, log, clusterNode, machine, tell: events.tell },
+      ...{ config, log, clusterNode, machine, processor, tell: events.tell },
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOut: () => this.#isOut,
     })
@@ -244,7 +246,7 @@ export class Controller {
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
         ...{ pki: certificates.control, backups: backups.control, restores: backups.restores },
-        ...{ events: events.streams, tell: events.tell },
+        ...{ events: events.streams, tell: events.tell, processor },
       },
     })
     api.start()

@@ -1,4 +1,3 @@
-import { systemClock } from '../../lib/clock.ts'
 import { KeyEndpoint } from '../auth/external-jwt/key-endpoint.ts'
 import { KeySets } from '../auth/external-jwt/key-sets.ts'
 import { TokenFactor } from '../auth/external-jwt/token-factor.ts'
@@ -16,7 +15,7 @@ import { LargeBodies } from '../answers/large-bodies.ts'
 import { ListAnswers } from '../answers/list-answers.ts'
 import { ApiMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
-import { ProcessorShare } from '../processor-share.ts'
+import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { RefusalQuota } from '../refusal-quota.ts'
 import { Writer } from './writes.ts'
 
@@ -45,9 +44,8 @@ export interface ApiServices {
 }
 
 export function createServices(parts: ApiParts): ApiServices {
-  const { limits } = parts
+  const { limits, processor } = parts
   const sessions = new SessionTracker(parts)
-  const processor = new ProcessorShare(limits, systemClock)
   const writer = new Writer(parts.proposer)
   const secondFactors = new SecondFactors(parts, writer)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())

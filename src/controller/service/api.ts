@@ -37,6 +37,7 @@ export interface ApiSources {
       | 'issuer'
       | 'lastBackupMs'
       | 'pki'
+      | 'processor'
       | 'refusal'
       | 'restores'
       | 'snapshots'

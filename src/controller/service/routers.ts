@@ -10,6 +10,7 @@ import type { Router } from '../../entities/router.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { assert } from '../../lib/assert.ts'
 import { systemClock } from '../../lib/clock.ts'
+import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
@@ -49,6 +50,7 @@ export interface RouterParts {
   readonly machine: StateMachine
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
+  readonly processor: ProcessorShare
   /** While this controller must not answer from its state, nothing in it admits anybody. */
   readonly isOut: () => boolean
   /** Told of what routers are seen to do. */
@@ -73,11 +75,11 @@ export class RouterService {
 
   constructor(parts: RouterParts) {
     this.#parts = parts
-    const { config, clusterNode, machine, log } = parts
+    const { config, clusterNode, machine, log, processor } = parts
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
     const channels = new RouterChannels({
-      ...{ statuses, log, clock: systemClock, feed: machine, tell: parts.tell },
+      ...{ statuses, log, processor, clock: systemClock, feed: machine, tell: parts.tell },
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode),

@@ -1,11 +1,7 @@
-import { fromBinary } from '@bufbuild/protobuf'
 import { randomUUID } from 'node:crypto'
 
-import {
-  CircuitConfirmationSchema,
-  FaultSchema,
-  FaultSubject,
-} from '../../../proto/gen/router_pb.ts'
+import { CircuitConfirmationSchema, FaultSubject } from '../../../proto/gen/router_pb.ts'
+import type { Fault } from '../../../proto/gen/router_pb.ts'
 import {
   bytesMapValue,
   readBytesMap,
@@ -25,7 +21,8 @@ import {
   INTERNAL,
   INVALID_TERMINATOR,
 } from '../clients/client-errors.ts'
-import type { RouterConnection } from '../connection.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
+import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
@@ -60,6 +57,8 @@ const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } 
 const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
+const WORD = /[^ ]+/g
+const CIRCUIT_ID_CHARACTERS_MAX = 128
 
 export interface CircuitDutyParts {
   readonly table: CircuitTable
@@ -109,7 +108,7 @@ export class CircuitDuty implements RouterDuty {
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
     this.#circuits = parts.table
-    this.handlers = new Map([
+    this.handlers = new Map<number, MessageHandler>([
       [routerMessage.createCircuit, (connection, message) => this.#onRequest(connection, message)],
       [
         routerMessage.routeResult,
@@ -117,28 +116,32 @@ export class CircuitDuty implements RouterDuty {
       ],
       [
         routerMessage.circuitConfirmation,
-        ({ channel }, { body }) => {
-          // Of a controller before its restart, or of one that ended it while the router was away.
-          for (const id of fromBinary(CircuitConfirmationSchema, body).circuitIds) {
-            if (this.#circuits.kept(id) === undefined && !this.#attempts.has(id)) {
-              channel.send(unrouteMessage(id, true))
-            }
-          }
-        },
+        (connection, message) => this.#onConfirmation(connection, message),
       ],
     ])
   }
 
+  *#onConfirmation({ channel }: RouterConnection, { body }: ChannelMessage): Generator<void, void> {
+    const { circuitIds } = yield* decodeInSteps(CircuitConfirmationSchema, body)
+    // Of a controller before its restart, or of one that ended it while the router was away.
+    for (const id of circuitIds) {
+      const isUnknown = this.#circuits.kept(id) === undefined && !this.#attempts.has(id)
+      if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
+      yield
+    }
+  }
+
   /** What a router says of a circuit that it can not go on with. */
-  onFault({ channel }: RouterConnection, { body }: ChannelMessage): void {
-    const { subject, id } = fromBinary(FaultSchema, body)
+  *onFault({ channel }: RouterConnection, fault: Fault): Generator<void, void> {
+    const { subject, id } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS)
       this.#circuits.remove(id)
     else if (subject === FaultSubject.FORWARD) {
-      for (const each of id.split(' ')) {
+      for (const each of wordsIn(id)) {
         const circuit = this.#circuits.kept(each)
-        if (circuit === undefined) channel.send(unrouteMessage(each, true))
-        else this.#reroute(circuit)
+        if (circuit !== undefined) this.#reroute(circuit)
+        else if (isCircuitId(each)) channel.send(unrouteMessage(each, true))
+        yield
       }
     }
   }
@@ -382,6 +385,21 @@ export class CircuitDuty implements RouterDuty {
   #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
     for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
   }
+}
+
+/** Each once, one after the other: spaces alone give nothing, and no list is made of them. */
+function* wordsIn(text: string): Generator<string, void> {
+  const seen = new Set<string>()
+  for (const [word] of text.matchAll(WORD)) {
+    if (seen.has(word)) continue
+    seen.add(word)
+    yield word
+  }
+}
+
+/** Whatever a router names so goes back to it. */
+function isCircuitId(id: string): boolean {
+  return id !== '' && id.length <= CIRCUIT_ID_CHARACTERS_MAX
 }
 
 function newCircuitId(): string {

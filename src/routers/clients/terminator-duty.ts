@@ -31,7 +31,9 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { claimFaultCodes, DO_NOT_RETRY, INTERNAL } from './client-errors.ts'
 
-const { routerWritesWaitingMax } = routerLimits
+const { routerEntryBytesMax, routerWritesWaitingMax } = routerLimits
+/** Terminators that one entry of the log removes. */
+const ENTRY_IDS_MAX = 100
 /** A number that nobody knows is as good as none. */
 function precedenceName(precedence: ModelPrecedence): string {
   if (precedence === ModelPrecedence.REQUIRED) return 'required'
@@ -147,14 +149,19 @@ export class TerminatorDuty implements RouterDuty {
     message: ChannelMessage,
     ids: readonly string[],
   ): Promise<void> {
-    const outcome = await this.#attempt(router.id, () =>
-      this.#propose(
-        router.id,
-        CommandKind.HOSTED_TERMINATORS_REMOVE,
-        HostedTerminatorsRemoveSchema,
-        create(HostedTerminatorsRemoveSchema, { ids: [...ids] }),
-      ),
-    )
+    let outcome = ''
+    // An entry is small whatever a router asks for; what is left after a failure it asks for again.
+    for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
+      const some = ids.slice(at, at + ENTRY_IDS_MAX)
+      outcome = await this.#attempt(router.id, () =>
+        this.#propose(
+          router.id,
+          CommandKind.HOSTED_TERMINATORS_REMOVE,
+          HostedTerminatorsRemoveSchema,
+          create(HostedTerminatorsRemoveSchema, { ids: some }),
+        ),
+      )
+    }
     channel.replyResult(message, outcome === '', outcome)
   }
 
@@ -210,6 +217,7 @@ export class TerminatorDuty implements RouterDuty {
     try {
       const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
       const payload = toBinary(schema, message)
+      if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
       return (await this.#parts.proposer.propose({ kind, payload, actor })).outcome
     } finally {
       const left = (this.#waiting.get(routerId) ?? 1) - 1
@@ -228,6 +236,11 @@ export class TerminatorDuty implements RouterDuty {
       this.#parts.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
+    // The same again would be as large.
+    if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
+      const { FAILED_OTHER } = CreateTerminatorResult
+      return { result: FAILED_OTHER, msg, errorCode: INTERNAL, retryHint: DO_NOT_RETRY }
+    }
     return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: INTERNAL }
   }
 }

@@ -23,6 +23,7 @@ import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { ProcessorShare } from '../../../src/lib/processor-share.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
@@ -369,6 +370,7 @@ export async function startController(
     cluster,
     state: machine,
     schemas,
+    processor: new ProcessorShare(all, systemClock),
     keys,
     authorities,
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),
