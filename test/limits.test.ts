@@ -9,7 +9,10 @@ import { traceMsMax } from '../src/api/operations/network/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { inspectionLimits } from '../src/api/schemas/inspections.ts'
 import { tracesMax } from '../src/api/traces.ts'
+import { writeLimits } from '../src/api/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
+import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
+import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
 import { contextLimits } from '../src/cli/session/context-file.ts'
@@ -84,6 +87,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
   'src/api/auth/external-jwt/token-text.ts': tokenLimits,
   'src/api/refusal-quota.ts': refusalLimits,
+  'src/api/write-allowance.ts': writeLimits,
   'src/api/schemas/inspections.ts': inspectionLimits,
   'src/api/traces.ts': { tracesMax },
   'src/api/operations/cluster/answer-times.ts': answerTimes,
@@ -147,6 +151,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/events/limits.ts': eventLimits,
   'src/lib/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
+  'src/channel/message-bounds.ts': messageLimits(),
+  'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/routers/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
   'src/router/config/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
@@ -157,6 +163,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/store/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
+}
+
+function messageLimits(): object {
+  const rows = Object.entries(messageBounds).flatMap(([name, { bytesMax, elementsMax }]) => [
+    [`${name} bytesMax`, bytesMax],
+    ...(elementsMax === 0 ? [] : [[`${name} elementsMax`, elementsMax]]),
+  ])
+  return Object.fromEntries([...rows, ['OTHER_BODY_BYTES_MAX', OTHER_BODY_BYTES_MAX]]) as object
 }
 
 function softTopicLimits(): object {

@@ -12,6 +12,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import { WriteAllowance } from '../api/write-allowance.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -225,6 +226,7 @@ export class Controller {
     const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
+    const proposer = new WriteAllowance(clusterNode, systemClock)
     const routers = new RouterService({
       ...{ config, log, clusterNode, machine, processor, tell: events.tell },
       authorities: networkAuthoritiesOf(secrets, caPem),
@@ -246,7 +248,7 @@ export class Controller {
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
         ...{ pki: certificates.control, backups: backups.control, restores: backups.restores },
-        ...{ events: events.streams, tell: events.tell, processor },
+        ...{ events: events.streams, tell: events.tell, processor, proposer },
       },
     })
     api.start()
@@ -259,7 +261,7 @@ export class Controller {
       await listeners.close()
       await api.stop()
     })
-    routers.serve(api.routerClients(machine), issuer)
+    routers.serve(api.routerClients(machine), issuer, proposer)
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.

@@ -202,7 +202,7 @@ export class State {
     this.requests.forget(this.logTimeMs, (key) => {
       this.#note(key, null)
     })
-    this.audit.forget(this.logTimeMs)
+    this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
     this.staged.forget(this.logTimeMs)
   }
 

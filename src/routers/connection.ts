@@ -33,6 +33,8 @@ export type MessageHandler = (
 export interface ConnectionParts {
   readonly channel: Channel
   readonly router: AdmittedRouter
+  /** It has connected from. */
+  readonly address: string
   readonly hello: Hello
   readonly version: VersionLine
   /** What other parts of the controller do about a message; null: none of them takes it. */
@@ -46,6 +48,8 @@ export interface ConnectionParts {
 /** An admitted router: answers its requests, and learns what it says of itself. */
 export class RouterConnection {
   readonly channel: Channel
+  /** It has connected from. */
+  readonly address: string
   /** What it was admitted by, or what has taken the place of that since. */
   router: AdmittedRouter
   /** Of a certificate that it was sent over this channel, and may go on by; '' without one. */
@@ -63,6 +67,7 @@ export class RouterConnection {
   constructor(parts: ConnectionParts) {
     this.#parts = parts
     this.channel = parts.channel
+    this.address = parts.address
     this.router = parts.router
     this.hello = parts.hello
     this.version = parts.version

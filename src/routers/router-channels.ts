@@ -243,8 +243,9 @@ export class RouterChannels {
     }
     const { clock, identity, statuses, log } = this.#parts
     const before = this.connection(router.id)
+    const address = socket.remoteAddress ?? ''
     const connection: RouterConnection = new RouterConnection({
-      ...{ channel, router, hello, version: hello.version },
+      ...{ channel, router, address, hello, version: hello.version },
       dutyOf: (contentType) => this.#handlers.get(contentType) ?? null,
       ownVersion: identity.version.version,
       onStatus: (status) => {
@@ -256,7 +257,6 @@ export class RouterChannels {
       },
       onMembersAsked: () => this.#tellAddresses(connection, this.#addresses(), true),
     })
-    const address = socket.remoteAddress ?? ''
     if (!this.#rows.set(router.id, { connection, connectedAt: clock.nowMs(), address })) {
       return this.#refuse(channel, socket, hello, 'too many routers are connected')
     }

@@ -16,7 +16,8 @@ import { ListAnswers } from '../answers/list-answers.ts'
 import { ApiMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ProcessorShare } from '../../lib/processor-share.ts'
-import { RefusalQuota } from '../refusal-quota.ts'
+import { Quota } from '../../lib/quota.ts'
+import { refusalQuota } from '../refusal-quota.ts'
 import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
@@ -34,7 +35,7 @@ export interface ApiServices {
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   /** Of lines about refused writes, on all listeners. */
-  readonly refusals: RefusalQuota
+  readonly refusals: Quota
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
@@ -73,7 +74,7 @@ export function createServices(parts: ApiParts): ApiServices {
       },
       parts.clock,
     ),
-    refusals: new RefusalQuota(parts.clock, (dropped) => {
+    refusals: new Quota(refusalQuota, parts.clock, (dropped) => {
       parts.logger.warn(
         { dropped },
         `suppressed ${dropped} lines about refused writes in the last minute`,

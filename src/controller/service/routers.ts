@@ -18,6 +18,7 @@ import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterGate } from '../../routers/admission.ts'
@@ -137,7 +138,7 @@ export class RouterService {
   }
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
-  serve(clients: RouterClients, issuer: CertificateIssuer): void {
+  serve(clients: RouterClients, issuer: CertificateIssuer, proposer: Proposer): void {
     const { authorities, config, clusterNode, machine, log } = this.#parts
     if (config.routers.bind === null) return
     const channels = this.#channels
@@ -148,9 +149,9 @@ export class RouterService {
         connections: () => channels.connections(),
       }),
     )
-    channels.add(new TerminatorDuty({ clients, log, proposer: clusterNode }))
+    channels.add(new TerminatorDuty({ clients, log, proposer }))
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateDuty({ issuer, log, proposer: clusterNode, anchorsPem }))
+    channels.add(certificateDuty({ issuer, log, proposer, anchorsPem }))
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
       ...{ clients, log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },

@@ -33,6 +33,7 @@ import type { RouteFault } from './route-fault.ts'
 import type { HostCandidate } from './choose-host.ts'
 import { circuitFact } from './circuit-table.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
+import { isCircuitId, wordsIn } from './named-circuits.ts'
 import { cheapestPaths } from './path.ts'
 import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 import type { CircuitEnds } from './route.ts'
@@ -57,8 +58,6 @@ const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } 
 const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
-const WORD = /[^ ]+/g
-const CIRCUIT_ID_CHARACTERS_MAX = 128
 
 export interface CircuitDutyParts {
   readonly table: CircuitTable
@@ -385,21 +384,6 @@ export class CircuitDuty implements RouterDuty {
   #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {
     for (const id of routerIds) this.#parts.connection(id)?.channel.send(message)
   }
-}
-
-/** Each once, one after the other: spaces alone give nothing, and no list is made of them. */
-function* wordsIn(text: string): Generator<string, void> {
-  const seen = new Set<string>()
-  for (const [word] of text.matchAll(WORD)) {
-    if (seen.has(word)) continue
-    seen.add(word)
-    yield word
-  }
-}
-
-/** Whatever a router names so goes back to it. */
-function isCircuitId(id: string): boolean {
-  return id !== '' && id.length <= CIRCUIT_ID_CHARACTERS_MAX
 }
 
 function newCircuitId(): string {

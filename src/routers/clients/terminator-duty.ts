@@ -104,9 +104,10 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #created(
-    { router }: RouterConnection,
+    connection: RouterConnection,
     asked: CreateTerminatorV2,
   ): Promise<Partial<Answer>> {
+    const { router } = connection
     try {
       const judged = await this.#parts.clients.judge({
         ...{ routerId: router.id, type: 'Bind', sessionToken: asked.sessionToken },
@@ -120,7 +121,7 @@ export class TerminatorDuty implements RouterDuty {
         }
       }
       const outcome = await this.#propose(
-        router.id,
+        connection,
         CommandKind.HOSTED_TERMINATOR_CREATE,
         HostedTerminatorCreateSchema,
         create(HostedTerminatorCreateSchema, {
@@ -145,17 +146,18 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #remove(
-    { router, channel }: RouterConnection,
+    connection: RouterConnection,
     message: ChannelMessage,
     ids: readonly string[],
   ): Promise<void> {
+    const { router, channel } = connection
     let outcome = ''
     // An entry is small whatever a router asks for; what is left after a failure it asks for again.
     for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
       const some = ids.slice(at, at + ENTRY_IDS_MAX)
       outcome = await this.#attempt(router.id, () =>
         this.#propose(
-          router.id,
+          connection,
           CommandKind.HOSTED_TERMINATORS_REMOVE,
           HostedTerminatorsRemoveSchema,
           create(HostedTerminatorsRemoveSchema, { ids: some }),
@@ -180,13 +182,14 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #update(
-    { router, channel }: RouterConnection,
+    connection: RouterConnection,
     message: ChannelMessage,
     fields: { readonly id: string; readonly cost?: number; readonly precedence?: string },
   ): Promise<void> {
+    const { router, channel } = connection
     const outcome = await this.#attempt(router.id, () =>
       this.#propose(
-        router.id,
+        connection,
         CommandKind.HOSTED_TERMINATOR_UPDATE,
         HostedTerminatorUpdateSchema,
         create(HostedTerminatorUpdateSchema, fields),
@@ -206,16 +209,17 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #propose<D extends DescMessage>(
-    routerId: string,
+    { router, address }: RouterConnection,
     kind: CommandKind,
     schema: D,
     message: MessageShape<D>,
   ): Promise<Outcome> {
+    const routerId = router.id
     const waiting = this.#waiting.get(routerId) ?? 0
     if (waiting >= routerWritesWaitingMax) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     this.#waiting.set(routerId, waiting + 1)
     try {
-      const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
+      const actor = enrollmentActor({ routerId }, { method: 'channel', address })
       const payload = toBinary(schema, message)
       if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
       return (await this.#parts.proposer.propose({ kind, payload, actor })).outcome

@@ -23,6 +23,7 @@ import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { WriteAllowance } from '../../../src/api/write-allowance.ts'
 import { ProcessorShare } from '../../../src/lib/processor-share.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem } from '../../../src/lib/problems.ts'
@@ -366,7 +367,7 @@ export async function startController(
     },
   }
   const parts: ApiParts = {
-    proposer: cluster,
+    proposer: new WriteAllowance(cluster, clock),
     cluster,
     state: machine,
     schemas,
