@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import type { ProcessorShare } from '../lib/processor-share.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
@@ -105,6 +106,8 @@ export interface ApiParts {
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
+  /** Of the main thread, shared with the routers that are connected here. */
+  readonly processor: ProcessorShare
   /** Addresses of JWT signers may lead to this host, its link and metadata services. */
   readonly allowsReservedSignerHosts: boolean
   /** Where keys of JWT signers are fetched from. */

@@ -6,6 +6,8 @@ import type { ChannelMessage } from './frame.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
+import { bodyBytesMaxOf, messageFault } from './message-bounds.ts'
+import { MALFORMED } from './wire-scan.ts'
 import { contentType, headerKey, reflectedKeys } from './numbers.ts'
 
 /** A message on its way out: the channel numbers it. */
@@ -33,8 +35,16 @@ export interface ChannelParts {
   readonly onHello: (message: ChannelMessage) => void
   /**
    * Called for each later message but heartbeats, replies that are waited for and latency probes.
+   * Nothing more is read until the steps that it gives are taken.
    */
-  readonly onMessage: (message: ChannelMessage) => void
+  readonly onMessage: (message: ChannelMessage) => Iterator<void> | null
+  /**
+   * Begins the work on a message, now or in the turn of the peer. Absent: now, and to its end.
+   * @returns when it is over; null: it is.
+   */
+  readonly begin?: (work: () => Iterator<void> | null) => Promise<void> | null
+  /** Told of each message that is beyond its bound. */
+  readonly onRefused?: (contentType: number, fault: string) => void
   /** Called once. */
   readonly onClose: (reason: string) => void
 }
@@ -53,6 +63,8 @@ const OWED_MS = 2
 const STRETCH_MESSAGES = 256
 /** What was written last, as the reason of a refusal, gets so long to arrive. */
 const LINGER_MS = 1000
+/** A second message beyond its bound within this time closes the channel. */
+const REFUSED_AGAIN_MS = 60_000
 
 /**
  * One channel over one socket, on either side of it: frames, sequence numbers, replies, heartbeats,
@@ -70,6 +82,9 @@ export class Channel {
   #owedTimer: NodeJS.Timeout | null = null
   #resumeTimer: NodeJS.Timeout | null = null
   #isTurnDue = false
+  /** A message is worked on. */
+  #isBusy = false
+  #refusedMs = -Infinity
   #windowMs = -Infinity
   #windowMessages = 0
   #windowBytes = 0
@@ -112,7 +127,7 @@ export class Channel {
     if (this.#isClosed) return
     const { limits, clock } = this.#parts
     this.#heartbeats = new Heartbeats(limits, clock)
-    this.#decoder.limits = limits
+    this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
     if (answer !== null) this.#write(answer)
     this.#timer = setInterval(() => this.#check(), CHECK_MS)
     this.#read()
@@ -238,17 +253,31 @@ export class Channel {
   #handle(chunk: Uint8Array): void {
     const allowed = this.#messagesAllowed()
     const { messages, fault } = this.#decoder.push(chunk, allowed)
-    for (const message of messages) {
+    if (this.#isBusy) return
+    const isAllHandled = messages.length < allowed
+    this.#take(messages.values(), () => {
+      if (fault === null) this.#goOn(isAllHandled)
+      else this.close(`malformed: ${fault}`)
+    })
+  }
+
+  /** One message after the other; while one is worked on, nothing is read. */
+  #take(messages: Iterator<ChannelMessage>, onTaken: () => void): void {
+    for (let next = messages.next(); next.done !== true; next = messages.next()) {
       if (this.#isClosed) return
       this.#windowMessages += 1
-      this.#onMessage(message)
-    }
-    if (this.#isClosed) return
-    if (fault !== null) {
-      this.close(`malformed: ${fault}`)
+      const pending = this.#onMessage(next.value)
+      if (pending === null) continue
+      this.#isBusy = true
+      this.#parts.socket.pause()
+      const goOn = (): void => {
+        this.#isBusy = false
+        this.#take(messages, onTaken)
+      }
+      pending.then(goOn, (error: Error) => this.close(error.message))
       return
     }
-    this.#goOn(messages.length < allowed)
+    if (!this.#isClosed) onTaken()
   }
 
   /**
@@ -257,6 +286,7 @@ export class Channel {
    */
   #messagesAllowed(): number {
     const { socket, limits, clock } = this.#parts
+    if (this.#isBusy) return 0
     if (this.#heartbeats === null) return this.#hasHello ? 0 : 1
     if (socket.writableNeedDrain) return 0
     const nowMs = clock.monotonicMs()
@@ -298,21 +328,51 @@ export class Channel {
     })
   }
 
-  #onMessage(message: ChannelMessage): void {
+  /** @returns when it is worked on; null: it is. */
+  #onMessage(message: ChannelMessage): Promise<void> | null {
     this.#parts.onFrame?.('in', message)
     if (!this.#hasHello) {
       this.#hasHello = true
       this.#parts.onHello(message)
-      return
+      return null
     }
     this.#heartbeats?.onMessage(message)
     if (this.#heartbeats?.isOwed === true) this.#returnStampSoon()
-    if (message.contentType === contentType.heartbeat) return
+    if (message.contentType === contentType.heartbeat) return null
+    if (message.contentType === contentType.latency) {
+      this.replyResult(message, true)
+      return null
+    }
+    const { begin = runToItsEnd } = this.#parts
+    return begin(() => this.#work(message))
+  }
+
+  #work(message: ChannelMessage): Iterator<void> | null {
+    if (this.#isClosed) return null
     const replyFor = readInt32(message.headers, headerKey.replyFor)
     const waiter = replyFor === null ? undefined : this.#settle(replyFor)
-    if (waiter !== undefined) waiter.resolve(message)
-    else if (message.contentType === contentType.latency) this.replyResult(message, true)
-    else this.#parts.onMessage(message)
+    const fault = messageFault(message)
+    if (fault !== null) this.#refuse(message, fault, waiter)
+    else if (waiter === undefined) return this.#whileOpen(this.#parts.onMessage(message))
+    else waiter.resolve(message)
+    return null
+  }
+
+  *#whileOpen(steps: Iterator<void> | null): Generator<void, void> {
+    while (!this.#isClosed && steps?.next().done === false) yield
+  }
+
+  /** Its sender may know no better once. */
+  #refuse(message: ChannelMessage, fault: string, waiter: Waiter | undefined): void {
+    const { clock, onRefused } = this.#parts
+    const text = `message ${message.contentType} is refused: ${fault}`
+    const nowMs = clock.monotonicMs()
+    const isAgain = nowMs - this.#refusedMs < REFUSED_AGAIN_MS
+    this.#refusedMs = nowMs
+    onRefused?.(message.contentType, fault)
+    waiter?.reject(new Error(text))
+    if (isAgain || (fault === MALFORMED && waiter === undefined)) this.close(text)
+    else if (!message.headers.has(headerKey.replyFor)) this.replyResult(message, false, text)
   }
 
   #returnStampSoon(): void {
@@ -328,4 +388,10 @@ export class Channel {
       this.send({ contentType: contentType.heartbeat })
     }
   }
+}
+
+function runToItsEnd(work: () => Iterator<void> | null): null {
+  const steps = work()
+  while (steps !== null && steps.next().done !== true);
+  return null
 }

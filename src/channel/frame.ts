@@ -8,12 +8,16 @@ export interface ChannelMessage {
   /** By key; unknown keys are kept. */
   readonly headers: ReadonlyMap<number, Uint8Array>
   readonly body: Uint8Array
+  /** Of a body that is longer than its message may have: it is empty, and so long on the wire. */
+  readonly leftOutBytes?: number
 }
 
 export interface FrameLimits {
   readonly frameHeadersBytesMax: number
   readonly frameHeadersMax: number
   readonly frameBodyBytesMax: number
+  /** By content type: a longer body is passed over as it comes in. Absent: none is. */
+  readonly keptBodyBytesMax?: (contentType: number) => number
 }
 
 export interface Decoded {
@@ -58,6 +62,8 @@ export class FrameDecoder {
   #limits: FrameLimits
   #buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
   #length = 0
+  /** Of a body that is passed over, what has not come yet. */
+  #skipBytes = 0
   #fault: string | null = null
 
   constructor(limits: FrameLimits) {
@@ -78,16 +84,24 @@ export class FrameDecoder {
   push(chunk: Uint8Array, messagesMax = Infinity): Decoded {
     const messages: ChannelMessage[] = []
     if (this.#fault !== null) return { messages, fault: this.#fault }
-    this.#append(chunk)
+    this.#append(chunk.subarray(this.#skipped(chunk.length)))
     let at = 0
     while (messages.length < messagesMax) {
       const frame = this.#frameAt(at)
       if (frame === null) break
       messages.push(frame.message)
       at += frame.bytes
+      at += this.#skipped(this.#length - at)
     }
     this.#drop(at)
     return { messages, fault: this.#fault }
+  }
+
+  /** @returns how many of so many bytes belong to the body that is passed over. */
+  #skipped(bytes: number): number {
+    const skipped = Math.min(this.#skipBytes, bytes)
+    this.#skipBytes -= skipped
+    return skipped
   }
 
   #append(chunk: Uint8Array): void {
@@ -125,19 +139,20 @@ export class FrameDecoder {
     }
     if (bodyBytes < 0 || bodyBytes > frameBodyBytesMax)
       return this.#fail(`${bodyBytes} bytes of body`)
-    const bytes = FIXED_BYTES + headersBytes + bodyBytes
+    const contentType = buffer.readInt32LE(at + 4)
+    const isKept = bodyBytes <= (this.#limits.keptBodyBytesMax?.(contentType) ?? bodyBytes)
+    const keptBytes = isKept ? bodyBytes : 0
+    const bytes = FIXED_BYTES + headersBytes + keptBytes
     if (this.#length - at < bytes) return null
     const bodyAt = at + FIXED_BYTES + headersBytes
     const headers = this.#headersIn(at + FIXED_BYTES, bodyAt)
     if (headers === null) return null
     // The buffer is used again, so values and body are copies.
-    const message = {
-      contentType: buffer.readInt32LE(at + 4),
-      sequence: buffer.readInt32LE(at + 8),
-      headers,
-      body: Uint8Array.from(buffer.subarray(bodyAt, bodyAt + bodyBytes)),
-    }
-    return { message, bytes }
+    const body = new Uint8Array(buffer.subarray(bodyAt, bodyAt + keptBytes))
+    const message = { contentType, sequence: buffer.readInt32LE(at + 8), headers, body }
+    if (isKept) return { message, bytes }
+    this.#skipBytes = bodyBytes
+    return { message: { ...message, leftOutBytes: bodyBytes }, bytes }
   }
 
   #headersIn(from: number, to: number): Map<number, Uint8Array> | null {

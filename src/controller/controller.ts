@@ -13,6 +13,7 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { present } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
+import { WriteAllowance } from '../api/write-allowance.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
@@ -38,6 +39,7 @@ import { openAdmission, startMembership } from './membership/members.ts'
 import type { MembershipParts } from './membership/members.ts'
 import { Releases } from './releases.ts'
 import { openLiveParts } from './service/live-parts.ts'
+import { ProcessorShare } from '../lib/processor-share.ts'
 import { RouterService } from './service/routers.ts'
 import { apiLimitsOf } from './settings.ts'
 import { StartupReadiness } from './service/startup-readiness.ts'
@@ -224,8 +226,10 @@ export class Controller {
     const refusal = (): ProblemCode | null => (this.#isOut ? 'NODE_QUARANTINED' : null)
     const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
+    const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
+    const proposer = new WriteAllowance(clusterNode, systemClock)
     const routers = new RouterService({
-      ...{ config, log, clusterNode, machine, tell: events.tell },
+      ...{ config, log, clusterNode, machine, processor, tell: events.tell },
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOut: () => this.#isOut,
     })
@@ -245,7 +249,7 @@ export class Controller {
         ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
         refusal: this.#requestRefusal(opened),
         ...{ pki: certificates.control, backups: backups.control, restores: backups.restores },
-        ...{ events: events.streams, tell: events.tell },
+        ...{ events: events.streams, tell: events.tell, processor, proposer },
       },
     })
     api.start()
@@ -259,7 +263,7 @@ export class Controller {
       await api.stop()
     })
     const certifier = { issuer, state: machine, cluster: clusterNode, logger: log }
-    routers.serve(api.routerClients(machine), new RouterNamingRules(certifier))
+    routers.serve(api.routerClients(machine), new RouterNamingRules(certifier), proposer)
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.

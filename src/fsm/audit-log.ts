@@ -15,6 +15,8 @@ export const auditLimits = {
   ageMsMax: 30 * 24 * 60 * 60_000,
   /** Records that are stored, summed and forgotten as one. */
   blockRecords: 64,
+  /** An actor with more than this part of all records has its own forgotten first. */
+  actorPartMax: 8,
   /** Names of fields, and of other writes of the same entry. */
   namesMax: 64,
   textCharactersMax: 256,
@@ -29,6 +31,9 @@ interface Block {
   readonly packed: Uint8Array
   readonly lastAtMs: number
   readonly lanes: Lanes
+  /** Records of each actor, by its name as it is written. */
+  readonly counts: ReadonlyMap<string, number>
+  readonly size: number
 }
 
 const PREFIX = 'a/'
@@ -83,6 +88,16 @@ function linesOf({ packed }: Block): string[] {
   return inflateRawSync(packed).toString('utf8').split('\n')
 }
 
+const ACTOR = /^\[\d+,\d+,("(?:[^"\\]|\\.)*")/
+
+function actorOf(line: string): string {
+  return ACTOR.exec(line)?.[1] ?? ''
+}
+
+function indexOf(line: string): number {
+  return Number(line.slice(1, line.indexOf(',')))
+}
+
 function timeOf(line: string): number {
   return Number(line.slice(line.indexOf(',') + 1, line.indexOf(',', line.indexOf(',') + 1)))
 }
@@ -95,6 +110,9 @@ function timeOf(line: string): number {
 export class AuditLog {
   readonly #digest: SetDigest
   #blocks: Block[] = []
+  /** Of all full blocks. */
+  #size = 0
+  readonly #counts = new Map<string, number>()
   /** Of the block that is not full. */
   #lines: string[] = []
   #openKey = ''
@@ -109,7 +127,7 @@ export class AuditLog {
   }
 
   get size(): number {
-    return this.#blocks.length * auditLimits.blockRecords + this.#lines.length
+    return this.#size + this.#lines.length
   }
 
   /** @returns the characters that it takes in the store. */
@@ -136,12 +154,36 @@ export class AuditLog {
   }
 
   #close(lastAtMs: number): void {
-    const [key, text] = [this.#openKey, this.#lines.join('\n')]
+    this.#blocks.push(this.#newBlock(this.#openKey, this.#lines, lastAtMs))
+    this.#lines = []
+  }
+
+  #newBlock(key: string, lines: readonly string[], lastAtMs: number): Block {
+    const text = lines.join('\n')
     const lanes = lanesOf(key, text)
-    this.#blocks.push({ key, packed: pack(text), lastAtMs, lanes })
+    const counts = new Map<string, number>()
+    for (const line of lines) {
+      const actor = actorOf(line)
+      counts.set(actor, (counts.get(actor) ?? 0) + 1)
+    }
     this.#digest.add(lanes)
     this.#changed.set(key, text)
-    this.#lines = []
+    this.#size += lines.length
+    for (const [actor, count] of counts) this.#addCount(actor, count)
+    return { key, packed: pack(text), lastAtMs, lanes, counts, size: lines.length }
+  }
+
+  #forgetBlock({ key, lanes, counts, size }: Block): void {
+    this.#digest.remove(lanes)
+    this.#changed.set(key, null)
+    this.#size -= size
+    for (const [actor, count] of counts) this.#addCount(actor, -count)
+  }
+
+  #addCount(actor: string, more: number): void {
+    const count = (this.#counts.get(actor) ?? 0) + more
+    if (count > 0) this.#counts.set(actor, count)
+    else this.#counts.delete(actor)
   }
 
   /**
@@ -152,8 +194,13 @@ export class AuditLog {
     const lines = text.split('\n')
     const { index } = recordOf(lines[0] ?? '')
     const isWhole = lines.length <= auditLimits.blockRecords && keyOf(Number(index)) === key
-    if (!isWhole || this.#lines.length > 0) {
+    if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
+    }
+    // One that is not full stands before others where an actor's records were forgotten.
+    if (this.#lines.length > 0) {
+      this.#close(timeOf(this.#lines.at(-1) ?? ''))
+      this.#changed.delete(this.#openKey)
     }
     this.#openKey = key
     this.#lines = lines
@@ -162,15 +209,53 @@ export class AuditLog {
     this.#changed.delete(key)
   }
 
-  /** Forgets the oldest block when it is too old, or more than is kept stands without it. */
-  forget(logTimeMs: number): void {
+  /**
+   * Forgets the oldest block when it is too old, or more than is kept stands without it; in the
+   * latter case, the oldest records of an actor that has most of them rather than those of others.
+   * @param isByActor as of feature level 2.
+   * @returns the characters that it changes in the store.
+   */
+  forget(logTimeMs: number, isByActor: boolean): number {
     const oldest = this.#blocks[0]
-    if (oldest === undefined) return
+    if (oldest === undefined) return 0
     const isTooOld = oldest.lastAtMs < logTimeMs - auditLimits.ageMsMax
-    if (!isTooOld && this.size - auditLimits.blockRecords < auditLimits.recordsMax) return
+    if (!isTooOld && this.size - auditLimits.blockRecords < auditLimits.recordsMax) return 0
+    const busiest = isTooOld || !isByActor ? null : this.#busiest()
+    if (busiest !== null) return this.#forgetOldestOf(busiest)
     this.#blocks.shift()
-    this.#digest.remove(oldest.lanes)
-    this.#changed.set(oldest.key, null)
+    this.#forgetBlock(oldest)
+    return oldest.key.length
+  }
+
+  /** Null while nobody has more than its part. */
+  #busiest(): string | null {
+    let found: string | null = null
+    let most = auditLimits.recordsMax / auditLimits.actorPartMax
+    for (const [actor, count] of this.#counts) {
+      // The order of a map is that of this process.
+      if (count > most || (count === most && found !== null && actor < found)) {
+        found = actor
+        most = count
+      }
+    }
+    return found
+  }
+
+  /** Of one block. The newest stays as it is: only the one that is open is not full after it. */
+  #forgetOldestOf(actor: string): number {
+    const found = this.#blocks.findIndex(({ counts }) => counts.has(actor))
+    const at = found === this.#blocks.length - 1 ? 0 : found
+    const block = this.#blocks[at]
+    if (block === undefined) return 0
+    this.#forgetBlock(block)
+    const left = at === found ? linesOf(block).filter((line) => actorOf(line) !== actor) : []
+    const [first] = left
+    if (first === undefined) {
+      this.#blocks.splice(at, 1)
+      return block.key.length
+    }
+    this.#blocks[at] = this.#newBlock(keyOf(indexOf(first)), left, timeOf(left.at(-1) ?? ''))
+    return left.reduce((sum, line) => sum + line.length, 0)
   }
 
   /** What the store lacks: each block as it stands, null for one that is forgotten. */
@@ -216,7 +301,7 @@ export class AuditLog {
   #newestBlocks(): { readonly count: number; readonly lines: () => string[] }[] {
     const open = [...this.#lines].reverse()
     const full = this.#blocks.map((block) => ({
-      count: auditLimits.blockRecords,
+      count: block.size,
       lines: () => linesOf(block).reverse(),
     }))
     return [{ count: open.length, lines: () => open }, ...full.reverse()]

@@ -216,7 +216,7 @@ export class State {
   /** What is too old by log time. */
   forget(): void {
     this.#forgetRequests(this.logTimeMs)
-    this.audit.forget(this.logTimeMs)
+    this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
     this.staged.forget(this.logTimeMs)
   }
 

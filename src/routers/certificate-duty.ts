@@ -70,7 +70,7 @@ async function extend(
       ...{ serverPem, serverNames: [...serverNames] },
     },
   })
-  await write(proposer, router.id, {
+  await write(proposer, connection, {
     kind: requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND,
     payload: toBinary(RouterExtendSchema, message),
   })
@@ -94,7 +94,7 @@ async function verify(
   const { clientCertPem } = fromBinary(VerifyRouterCertificateSchema, message.body)
   const fingerprint = fingerprintOf(clientCertPem)
   const verified = create(RouterExtendVerifySchema, { routerId: router.id, fingerprint })
-  await write(proposer, router.id, {
+  await write(proposer, connection, {
     kind: CommandKind.ROUTER_EXTEND_VERIFY,
     payload: toBinary(RouterExtendVerifySchema, verified),
   })
@@ -110,10 +110,10 @@ async function verify(
 /** @throws {Problem} when it is refused, or its fate is not known. */
 async function write(
   proposer: Proposer,
-  routerId: string,
+  { router, address }: RouterConnection,
   command: { readonly kind: CommandKind; readonly payload: Uint8Array },
 ): Promise<void> {
-  const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
+  const actor = enrollmentActor({ routerId: router.id }, { method: 'channel', address })
   const { outcome } = await proposer.propose({ ...command, actor })
   if (outcome.ok) return
   const { code, detail } = outcome

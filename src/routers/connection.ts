@@ -18,15 +18,23 @@ import type { ControllerAddress } from './messages.ts'
  */
 const acknowledged: ReadonlySet<number> = new Set([routerMessage.interfacesUpdate])
 
-/** One that goes on later gives its promise, so that whatever it ends with is looked at. */
+const REASON_CHARACTERS_MAX = 200
+
+/**
+ * One that goes on later gives its promise, so that whatever it ends with is looked at; the channel
+ * is read on meanwhile. One that takes long gives its steps, each well below a millisecond, which
+ * take turns with the work for others; the channel is not read before the last one.
+ */
 export type MessageHandler = (
   connection: RouterConnection,
   message: ChannelMessage,
-) => void | Promise<void>
+) => void | Promise<void> | Iterator<void>
 
 export interface ConnectionParts {
   readonly channel: Channel
   readonly router: AdmittedRouter
+  /** It has connected from. */
+  readonly address: string
   readonly hello: Hello
   readonly version: VersionLine
   /** What other parts of the controller do about a message; null: none of them takes it. */
@@ -40,6 +48,8 @@ export interface ConnectionParts {
 /** An admitted router: answers its requests, and learns what it says of itself. */
 export class RouterConnection {
   readonly channel: Channel
+  /** It has connected from. */
+  readonly address: string
   /** What it was admitted by, or what has taken the place of that since. */
   router: AdmittedRouter
   /** Of a certificate that it was sent over this channel, and may go on by; '' without one. */
@@ -57,6 +67,7 @@ export class RouterConnection {
   constructor(parts: ConnectionParts) {
     this.#parts = parts
     this.channel = parts.channel
+    this.address = parts.address
     this.router = parts.router
     this.hello = parts.hello
     this.version = parts.version
@@ -81,32 +92,38 @@ export class RouterConnection {
     return { version: this.version, capabilities }
   }
 
-  onMessage(message: ChannelMessage): void {
+  /** @returns what is left to do, in steps. */
+  onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, dutyOf, onMembersAsked } = this.#parts
     const { contentType } = message
     const handle = dutyOf(contentType)
-    if (handle !== null) this.#perform(handle, message)
-    else if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
+    if (handle !== null) return this.#perform(handle, message)
+    if (contentType === routerMessage.ping) channel.replyResult(message, true, 'ok')
     else if (contentType === routerMessage.requestClusterMembers) onMembersAsked()
     else if (acknowledged.has(contentType)) channel.replyResult(message, true)
-    else this.#perform(() => refuse(channel, message), message)
+    else return this.#perform(() => refuse(channel, message), message)
+    return null
   }
 
   /**
    * A message that can not be read, or that a mistake of ours breaks at, ends the channel of its
    * sender and nothing else.
    */
-  #perform(handle: MessageHandler, message: ChannelMessage): void {
+  #perform(handle: MessageHandler, message: ChannelMessage): Iterator<void> | null {
     const fail = (error: unknown): void => {
       const reason = error instanceof Error ? error.message : String(error)
-      this.channel.close(`message ${message.contentType} can not be read: ${reason}`)
+      const shown = reason.slice(0, REASON_CHARACTERS_MAX)
+      this.channel.close(`message ${message.contentType} can not be read: ${shown}`)
     }
     try {
       const later = handle(this, message)
-      if (later !== undefined) later.catch(fail)
+      if (later === undefined) return null
+      if ('next' in later) return guarded(later, fail)
+      later.catch(fail)
     } catch (error) {
       fail(error)
     }
+    return null
   }
 
   /**
@@ -123,5 +140,13 @@ export class RouterConnection {
     } catch {
       // The channel is closed, the time is over, or the reply is none.
     }
+  }
+}
+
+function* guarded(steps: Iterator<void>, fail: (error: unknown) => void): Generator<void, void> {
+  try {
+    while (steps.next().done !== true) yield
+  } catch (error) {
+    fail(error)
   }
 }

@@ -53,6 +53,8 @@ export const routerLimits = {
   sessionsValidatedMax: 1000,
   /** Writes of one router that are under way; beyond: it is told to come back. */
   routerWritesWaitingMax: 256,
+  /** What one write of a router puts into the log; beyond: refused. */
+  routerEntryBytesMax: 16 * 1024,
   /** Circuits that this controller has made and not ended. */
   circuitsMax: 200_000,
   /** Circuits of one router that are being made; beyond: refused as busy. */

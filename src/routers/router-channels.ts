@@ -8,6 +8,7 @@ import { channelLimits } from '../channel/limits.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { ProcessorShare } from '../lib/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import { tellNobody } from '../ports/live-facts.ts'
 import type { TellFact } from '../ports/live-facts.ts'
@@ -51,6 +52,8 @@ export interface RouterChannelsParts {
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
+  /** Of the main thread, which works for other callers as well. */
+  readonly processor: Pick<ProcessorShare, 'begin'>
   /** Told of routers that come and go. */
   readonly tell?: TellFact
 }
@@ -170,7 +173,12 @@ export class RouterChannels {
         // It may have closed before anybody knew whose it is.
         if (connection !== null && channel.isClosed) this.#onClosed(connection, 'closed at once')
       },
-      onMessage: (message) => connection?.onMessage(message),
+      onMessage: (message) => connection?.onMessage(message) ?? null,
+      begin: (work) => this.#begin(connection, work),
+      onRefused: (type, fault) => {
+        const { id = '' } = connection?.router ?? {}
+        this.#logRefusal({ routerId: id, contentType: type, reason: fault }, 'message refused')
+      },
       onClose: (reason) => {
         clearTimeout(deadline)
         this.#open.delete(channel)
@@ -235,8 +243,9 @@ export class RouterChannels {
     }
     const { clock, identity, statuses, log } = this.#parts
     const before = this.connection(router.id)
+    const address = socket.remoteAddress ?? ''
     const connection: RouterConnection = new RouterConnection({
-      ...{ channel, router, hello, version: hello.version },
+      ...{ channel, router, address, hello, version: hello.version },
       dutyOf: (contentType) => this.#handlers.get(contentType) ?? null,
       ownVersion: identity.version.version,
       onStatus: (status) => {
@@ -248,7 +257,6 @@ export class RouterChannels {
       },
       onMembersAsked: () => this.#tellAddresses(connection, this.#addresses(), true),
     })
-    const address = socket.remoteAddress ?? ''
     if (!this.#rows.set(router.id, { connection, connectedAt: clock.nowMs(), address })) {
       return this.#refuse(channel, socket, hello, 'too many routers are connected')
     }
@@ -286,8 +294,16 @@ export class RouterChannels {
     return null
   }
 
+  /** In the turn of the router, among all callers that the main thread works for. */
+  #begin(
+    connection: RouterConnection | null,
+    work: () => Iterator<void> | null,
+  ): Promise<void> | null {
+    return this.#parts.processor.begin(`router:${connection?.router.id ?? ''}`, work)
+  }
+
   /** Whoever reaches the listener can be refused as often as it likes. */
-  #logRefusal(fields: Readonly<Record<string, unknown>>): void {
+  #logRefusal(fields: Readonly<Record<string, unknown>>, message = 'router refused'): void {
     const { clock, log } = this.#parts
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#refusalsSinceMs >= MINUTE_MS) {
@@ -295,7 +311,7 @@ export class RouterChannels {
       this.#refusals = 0
     }
     this.#refusals += 1
-    if (this.#refusals <= routerLimits.routerRefusalsLoggedMax) log.warn(fields, 'router refused')
+    if (this.#refusals <= routerLimits.routerRefusalsLoggedMax) log.warn(fields, message)
   }
 
   #onClosed(connection: RouterConnection, reason: string): void {

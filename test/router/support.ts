@@ -71,6 +71,7 @@ export class ScriptedController {
             channel.replyResult(message, true)
           }
           if (message.contentType === 1036) channel.replyResult(message, this.verifies)
+          return null
         },
         onClose: () => this.#channels.delete(channel),
       })

@@ -93,7 +93,7 @@ beforeEach(() => {
   channels.add(
     linkDuty({
       ...{ table: links, log, isCertificateOf: () => false },
-      onOtherFault: (connection, message) => duty.onFault(connection, message),
+      onOtherFault: (connection, fault) => duty.onFault(connection, fault),
     }),
   )
 })
@@ -108,11 +108,9 @@ function host(terminatorId: string, routerId: string): Host {
 }
 
 const linked = (id: string, from: string, to: string) =>
-  links.report(
-    from,
-    [{ id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1, connections: [] }],
-    false,
-  )
+  links.report(from, {
+    ...{ id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1, connections: [] },
+  })
 
 async function dial(pipe: Pipe, peerData: ReadonlyMap<number, Uint8Array> = new Map()) {
   const headers: ChannelMessage['headers'] = new Map([

@@ -18,6 +18,7 @@ import { LinkTable } from '../../src/routers/links/link-table.ts'
 import { PeerDuty } from '../../src/routers/links/peer-duty.ts'
 import { routerMessage } from '../../src/routers/messages.ts'
 import { ModelDuty } from '../../src/routers/model/model-duty.ts'
+import type { RouterChannelsParts } from '../../src/routers/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
@@ -29,7 +30,7 @@ const types = [...Object.values(routerMessage), 3, 4, 5, 99, -1, 2 ** 30]
 /** Keys of headers that somebody reads. */
 const keys = [1, 2, 5, 6, 10, 11, 12, 13, 14, 128, 1014, 1022, 1024, 1025, 1101, 1102, 1103, 1104]
 
-const clients: RouterClients = {
+export const admittingClients: RouterClients = {
   sessionIds: () => [],
   session: () => null,
   routersOf: () => new Set(),
@@ -58,8 +59,12 @@ const model: RouterModel = {
   follow: () => () => undefined,
 }
 
-function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } {
-  const stage = new RouterStage()
+/** A controller's duties to routers, all of them, over pipes. */
+export function dutiesStage(processor?: RouterChannelsParts['processor']): {
+  readonly stage: RouterStage
+  readonly links: LinkTable
+} {
+  const stage = new RouterStage(processor)
   const { channels } = stage
   const connections = () => channels.connections()
   const connection = (id: string) => channels.connection(id)
@@ -76,6 +81,7 @@ function newStage(): { readonly stage: RouterStage; readonly links: LinkTable } 
     routerCost: () => 10,
     isEndOnly: () => false,
   }
+  const clients = admittingClients
   const circuits = new CircuitDuty({
     table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     ...{ clients, links, log, clock: systemClock, draw: () => 0, hosts, connection },
@@ -118,7 +124,7 @@ function bytes(random: Random, sizeMax: number): Uint8Array {
 /** @returns how many messages closed the channel of their sender. */
 export async function fuzzRouters(messages: number, seed: number): Promise<number> {
   const random = seededRandom(seed)
-  const { stage, links } = newStage()
+  const { stage, links } = dutiesStage()
   let closed = 0
   await stage.dial('er1')
   for (let at = 0; at < messages; at += 1) {

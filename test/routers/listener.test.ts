@@ -8,6 +8,8 @@ import { FrameDecoder } from '../../src/channel/frame.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { maskValue, textValue } from '../../src/channel/headers.ts'
 import { gateOf } from '../../src/controller/service/routers.ts'
+import { defaultLimits } from '../../src/api/limits.ts'
+import { ProcessorShare } from '../../src/lib/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import {
@@ -54,6 +56,7 @@ beforeAll(async () => {
     statuses,
     feed: machine,
     clock: systemClock,
+    processor: new ProcessorShare(defaultLimits, systemClock),
     log: { info: () => undefined, warn: () => undefined },
   })
   const bounds = { connectionsPerSourceMax: 4, handshakeTimeoutMs: 5000 }

@@ -12,6 +12,8 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { flagValue, int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { defaultLimits } from '../../src/api/limits.ts'
+import { ProcessorShare } from '../../src/lib/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { AdmittedRouter, RouterAdmission } from '../../src/routers/admission.ts'
@@ -53,6 +55,7 @@ class Stage {
     statuses: this.statuses,
     feed: this.feed,
     clock: systemClock,
+    processor: new ProcessorShare(defaultLimits, systemClock),
     log: {
       info: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
       warn: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),

@@ -2,10 +2,13 @@ import type { TLSSocket } from 'node:tls'
 
 import { flagValue, maskValue, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { defaultLimits } from '../../src/api/limits.ts'
+import { ProcessorShare } from '../../src/lib/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { RouterAdmission } from '../../src/routers/admission.ts'
 import { RouterChannels } from '../../src/routers/router-channels.ts'
+import type { RouterChannelsParts } from '../../src/routers/router-channels.ts'
 import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
@@ -22,7 +25,9 @@ export class RouterStage {
   readonly channels: RouterChannels
   #next = ''
 
-  constructor() {
+  constructor(
+    processor: RouterChannelsParts['processor'] = new ProcessorShare(defaultLimits, systemClock),
+  ) {
     const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
       this.lines.push(`${message} ${String(fields['reason'] ?? '')}`)
     }
@@ -42,6 +47,7 @@ export class RouterStage {
       cluster: { addresses: () => null, leaderIndex: () => null },
       statuses: new RouterStatusTopic('ctrl1', new LocalTopic<RouterStatus>('ctrl1')),
       clock: systemClock,
+      processor,
       feed: new ManualFeed(),
       log: { info: log, warn: log },
     })

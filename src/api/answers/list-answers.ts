@@ -6,7 +6,7 @@ import { listMetaText } from './envelope.ts'
 import type { Reply, Pagination } from './envelope.ts'
 import type { ListResult, Listing } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ProcessorShare } from '../processor-share.ts'
+import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { sharerOf } from '../records/sharer.ts'
 
 type ListLimits = Pick<

@@ -1,4 +1,3 @@
-import { systemClock } from '../../lib/clock.ts'
 import { KeyEndpoint } from '../auth/external-jwt/key-endpoint.ts'
 import { KeySets } from '../auth/external-jwt/key-sets.ts'
 import { TokenFactor } from '../auth/external-jwt/token-factor.ts'
@@ -16,8 +15,9 @@ import { LargeBodies } from '../answers/large-bodies.ts'
 import { ListAnswers } from '../answers/list-answers.ts'
 import { ApiMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
-import { ProcessorShare } from '../processor-share.ts'
-import { RefusalQuota } from '../refusal-quota.ts'
+import type { ProcessorShare } from '../../lib/processor-share.ts'
+import { Quota } from '../../lib/quota.ts'
+import { refusalQuota } from '../refusal-quota.ts'
 import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
@@ -35,7 +35,7 @@ export interface ApiServices {
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   /** Of lines about refused writes, on all listeners. */
-  readonly refusals: RefusalQuota
+  readonly refusals: Quota
   /** Of all listeners. */
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
@@ -45,9 +45,8 @@ export interface ApiServices {
 }
 
 export function createServices(parts: ApiParts): ApiServices {
-  const { limits } = parts
+  const { limits, processor } = parts
   const sessions = new SessionTracker(parts)
-  const processor = new ProcessorShare(limits, systemClock)
   const writer = new Writer(parts.proposer)
   const secondFactors = new SecondFactors(parts, writer)
   const tokens = new TokenSigner(() => parts.keys.clusterKeys())
@@ -75,7 +74,7 @@ export function createServices(parts: ApiParts): ApiServices {
       },
       parts.clock,
     ),
-    refusals: new RefusalQuota(parts.clock, (dropped) => {
+    refusals: new Quota(refusalQuota, parts.clock, (dropped) => {
       parts.logger.warn(
         { dropped },
         `suppressed ${dropped} lines about refused writes in the last minute`,

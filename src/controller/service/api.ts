@@ -37,6 +37,8 @@ export interface ApiSources {
       | 'issuer'
       | 'lastBackupMs'
       | 'pki'
+      | 'processor'
+      | 'proposer'
       | 'refusal'
       | 'restores'
       | 'snapshots'
@@ -54,7 +56,6 @@ export function openApi(sources: ApiSources): Api {
   const caPem = (): string => sources.inForce.caPem
   const leafPem = (): string => sources.inForce.leafPem
   return createApi({
-    proposer: clusterNode,
     cluster: clusterNode,
     state: machine,
     schemas,

@@ -10,6 +10,7 @@ import type { Router } from '../../entities/router.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { assert } from '../../lib/assert.ts'
 import { systemClock } from '../../lib/clock.ts'
+import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
@@ -17,6 +18,7 @@ import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterGate } from '../../routers/admission.ts'
@@ -50,6 +52,7 @@ export interface RouterParts {
   readonly machine: StateMachine
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
+  readonly processor: ProcessorShare
   /** While this controller must not answer from its state, nothing in it admits anybody. */
   readonly isOut: () => boolean
   /** Told of what routers are seen to do. */
@@ -74,11 +77,11 @@ export class RouterService {
 
   constructor(parts: RouterParts) {
     this.#parts = parts
-    const { config, clusterNode, machine, log } = parts
+    const { config, clusterNode, machine, log, processor } = parts
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
     const channels = new RouterChannels({
-      ...{ statuses, log, clock: systemClock, feed: machine, tell: parts.tell },
+      ...{ statuses, log, processor, clock: systemClock, feed: machine, tell: parts.tell },
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode),
@@ -136,7 +139,7 @@ export class RouterService {
   }
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
-  serve(clients: RouterClients, certifier: RouterCertifier): void {
+  serve(clients: RouterClients, certifier: RouterCertifier, proposer: Proposer): void {
     const { authorities, config, clusterNode, machine, log } = this.#parts
     if (config.routers.bind === null) return
     const channels = this.#channels
@@ -149,9 +152,9 @@ export class RouterService {
         connections: () => channels.connections(),
       }),
     )
-    channels.add(new TerminatorDuty({ clients: shown, log, proposer: clusterNode }))
+    channels.add(new TerminatorDuty({ clients: shown, log, proposer }))
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateDuty({ certifier, log, proposer: clusterNode, anchorsPem }))
+    channels.add(certificateDuty({ certifier, log, proposer, anchorsPem }))
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
       ...{ log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },

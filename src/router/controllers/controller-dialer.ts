@@ -12,7 +12,7 @@ const DOUBLINGS_MAX = 16
 export type Dial = (
   address: string,
   handlers: {
-    readonly onMessage: (message: ChannelMessage) => void
+    readonly onMessage: (message: ChannelMessage) => null
     readonly onClose: (reason: string) => void
     readonly signal: AbortSignal
   },
@@ -119,6 +119,7 @@ export class ControllerDialer {
         signal: abort.signal,
         onMessage: (message) => {
           if (connection !== null) this.#parts.onMessage(connection, message)
+          return null
         },
         onClose: (reason) => {
           if (connection !== null) this.#onClosed(connection, reason)

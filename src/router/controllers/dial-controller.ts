@@ -48,7 +48,7 @@ export async function dialController(
   parts: DialControllerParts,
   address: string,
   handlers: {
-    readonly onMessage: (message: ChannelMessage) => void
+    readonly onMessage: (message: ChannelMessage) => null
     readonly onClose: (reason: string) => void
     readonly signal: AbortSignal
   },

@@ -114,7 +114,7 @@ export class LinkAcceptor {
           if (admitted !== null && channel.isClosed) this.#parts.registry.remove(admitted)
         })
       },
-      onMessage: () => undefined,
+      onMessage: () => null,
       onClose: () => {
         clearTimeout(deadline)
         this.#open.delete(channel)

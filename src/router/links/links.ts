@@ -211,7 +211,7 @@ export class Links {
       clock: this.#parts.clock,
       timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
       signal,
-      onMessage: () => undefined,
+      onMessage: () => null,
       onClose: () => {
         if (link !== null) this.#registry.remove(link)
       },

@@ -1,6 +1,7 @@
 import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
 
 import type { ChannelMessage } from '../../channel/frame.ts'
+import { messageFault } from '../../channel/message-bounds.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import {
@@ -83,7 +84,7 @@ function lineOf(nowMs: number, peer: string, direction: string, message: Channel
     sequence,
     headers: Object.fromEntries([...headers].map(([key, value]) => [key, shownHeader(key, value)])),
     bodyBytes: body.length,
-    body: shownBody(type, body),
+    body: messageFault(message) === null ? shownBody(type, body) : '(beyond its bound)',
   }
 }
 

@@ -1,11 +1,7 @@
-import { fromBinary } from '@bufbuild/protobuf'
 import { randomUUID } from 'node:crypto'
 
-import {
-  CircuitConfirmationSchema,
-  FaultSchema,
-  FaultSubject,
-} from '../../../proto/gen/router_pb.ts'
+import { CircuitConfirmationSchema, FaultSubject } from '../../../proto/gen/router_pb.ts'
+import type { Fault } from '../../../proto/gen/router_pb.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -19,6 +15,7 @@ import {
   INTERNAL,
   INVALID_TERMINATOR,
 } from '../clients/client-errors.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
@@ -32,6 +29,7 @@ import type { RouteFault } from './route-fault.ts'
 import type { HostCandidate } from './choose-host.ts'
 import { circuitFact } from './circuit-table.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
+import { isCircuitId, wordsIn } from './named-circuits.ts'
 import { cheapestPaths } from './path.ts'
 import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 import type { CircuitEnds } from './route.ts'
@@ -110,28 +108,32 @@ export class CircuitDuty implements RouterDuty {
       ],
       [
         routerMessage.circuitConfirmation,
-        ({ channel }, { body }) => {
-          // Of a controller before its restart, or of one that ended it while the router was away.
-          for (const id of fromBinary(CircuitConfirmationSchema, body).circuitIds) {
-            if (this.#circuits.kept(id) === undefined && !this.#attempts.has(id)) {
-              channel.send(unrouteMessage(id, true))
-            }
-          }
-        },
+        (connection, message) => this.#onConfirmation(connection, message),
       ],
     ])
   }
 
+  *#onConfirmation({ channel }: RouterConnection, { body }: ChannelMessage): Generator<void, void> {
+    const { circuitIds } = yield* decodeInSteps(CircuitConfirmationSchema, body)
+    // Of a controller before its restart, or of one that ended it while the router was away.
+    for (const id of circuitIds) {
+      const isUnknown = this.#circuits.kept(id) === undefined && !this.#attempts.has(id)
+      if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
+      yield
+    }
+  }
+
   /** What a router says of a circuit that it can not go on with. */
-  onFault({ channel }: RouterConnection, { body }: ChannelMessage): void {
-    const { subject, id } = fromBinary(FaultSchema, body)
+  *onFault({ channel }: RouterConnection, fault: Fault): Generator<void, void> {
+    const { subject, id } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS)
       this.#circuits.remove(id)
     else if (subject === FaultSubject.FORWARD) {
-      for (const each of id.split(' ')) {
+      for (const each of wordsIn(id)) {
         const circuit = this.#circuits.kept(each)
-        if (circuit === undefined) channel.send(unrouteMessage(each, true))
-        else this.#reroute(circuit)
+        if (circuit !== undefined) this.#reroute(circuit)
+        else if (isCircuitId(each)) channel.send(unrouteMessage(each, true))
+        yield
       }
     }
   }

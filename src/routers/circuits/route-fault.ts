@@ -1,3 +1,4 @@
+import { routerLimits } from '../limits.ts'
 import type { DialResult } from '../../ports/live-facts.ts'
 
 /** Why a way could not be laid. */
@@ -36,7 +37,8 @@ const causes = [
 /** @param code one byte, where the router gives it. */
 export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {
   const cause = causes[code?.[0] ?? 0] ?? GENERIC
-  return { text: text ?? 'a router could not lay the way', cause }
+  const told = text?.slice(0, routerLimits.routerTextCharactersMax)
+  return { text: told ?? 'a router could not lay the way', cause }
 }
 
 const results: ReadonlyMap<string, DialResult> = new Map([

@@ -1,7 +1,6 @@
-import { fromBinary } from '@bufbuild/protobuf'
-
 import { ConnectEventsSchema } from '../../../proto/gen/router_pb.ts'
-import type { ConnectEvents, IdentityConnection } from '../../../proto/gen/router_pb.ts'
+import type { IdentityConnection } from '../../../proto/gen/router_pb.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { RouterDuty } from '../duty.ts'
 import { tellNobody } from '../../ports/live-facts.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
@@ -32,16 +31,7 @@ export class ConnectionDuty implements RouterDuty {
   constructor(tell: TellFact = tellNobody) {
     this.#tell = tell
     this.handlers = new Map([
-      [
-        routerMessage.connectEvents,
-        ({ router }, { body }) => {
-          const report = fromBinary(ConnectEventsSchema, body)
-          const known = [...(report.fullState ? (this.#byRouter.get(router.id) ?? []) : [])]
-          this.#during([...known, ...report.events.map(({ identityId }) => identityId)], () =>
-            this.#take(router.id, report),
-          )
-        },
-      ],
+      [routerMessage.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
     ])
   }
 
@@ -50,13 +40,22 @@ export class ConnectionDuty implements RouterDuty {
   }
 
   onDisconnected({ router }: { readonly router: { readonly id: string } }): void {
-    const known = [...(this.#byRouter.get(router.id) ?? [])]
-    this.#during(known, () => this.#forget(router.id))
+    for (const id of [...(this.#byRouter.get(router.id) ?? [])]) this.#remove(router.id, id)
+    this.#byRouter.delete(router.id)
   }
 
-  #take(routerId: string, { events, fullState }: ConnectEvents): void {
+  *#take(routerId: string, body: Uint8Array): Generator<void, void> {
+    const { events, fullState } = yield* decodeInSteps(ConnectEventsSchema, body)
     const known = new Set(fullState ? this.#byRouter.get(routerId) : [])
-    if (fullState) this.#forget(routerId)
+    const connected = new Set<string>()
+    for (const { identityId, isConnected } of fullState ? events : []) {
+      if (isConnected) connected.add(identityId)
+      yield
+    }
+    for (const identityId of known) {
+      if (!connected.has(identityId)) this.#remove(routerId, identityId)
+      yield
+    }
     for (const { identityId, isConnected, connectTimes } of events) {
       if (!isConnected) this.#remove(routerId, identityId)
       else {
@@ -64,16 +63,7 @@ export class ConnectionDuty implements RouterDuty {
         // All connections told once more are no news.
         if (!known.has(identityId)) this.#tellConnects(routerId, identityId, connectTimes)
       }
-    }
-  }
-
-  /** Tells whose first connection came, or whose last one went, meanwhile. */
-  #during(identityIds: readonly string[], run: () => void): void {
-    const before = new Map(identityIds.map((id) => [id, this.isConnected(id)]))
-    run()
-    for (const [identityId, was] of before) {
-      const is = this.isConnected(identityId)
-      if (is !== was) this.#tell({ kind: 'sdk', identityId, status: is ? 'online' : 'offline' })
+      yield
     }
   }
 
@@ -104,21 +94,21 @@ export class ConnectionDuty implements RouterDuty {
     )
       return
     own.add(identityId)
-    this.#counts.set(identityId, (this.#counts.get(identityId) ?? 0) + 1)
+    const others = this.#counts.get(identityId) ?? 0
+    this.#counts.set(identityId, others + 1)
+    if (others === 0) this.#tell({ kind: 'sdk', identityId, status: 'online' })
   }
 
   #remove(routerId: string, identityId: string): void {
-    if (this.#byRouter.get(routerId)?.delete(identityId) !== true) return
+    const own = this.#byRouter.get(routerId)
+    if (own?.delete(identityId) !== true) return
+    if (own.size === 0) this.#byRouter.delete(routerId)
     const left = (this.#counts.get(identityId) ?? 1) - 1
     if (left > 0) this.#counts.set(identityId, left)
-    else this.#counts.delete(identityId)
-  }
-
-  #forget(routerId: string): void {
-    for (const identityId of [...(this.#byRouter.get(routerId) ?? [])]) {
-      this.#remove(routerId, identityId)
+    else {
+      this.#counts.delete(identityId)
+      this.#tell({ kind: 'sdk', identityId, status: 'offline' })
     }
-    this.#byRouter.delete(routerId)
   }
 }
 

@@ -7,12 +7,13 @@ import {
   SessionRemovedSchema,
   ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { textValue } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
@@ -74,12 +75,14 @@ export class SessionDuty implements RouterDuty {
 
   constructor(parts: SessionDutyParts) {
     this.#parts = parts
-    this.handlers = new Map([
+    this.handlers = new Map<number, MessageHandler>([
       [
         routerMessage.apiSessionHeartbeat,
-        ({ router }, { body }) => {
-          for (const token of fromBinary(ApiSessionHeartbeatSchema, body).tokens) {
+        function* ({ router }, { body }) {
+          const { tokens } = yield* decodeInSteps(ApiSessionHeartbeatSchema, body)
+          for (const token of tokens) {
             parts.clients.used(router.id, token)
+            yield
           }
         },
       ],

@@ -31,7 +31,9 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { claimFaultCodes, DO_NOT_RETRY, INTERNAL, INVALID_INSTANCE } from './client-errors.ts'
 
-const { routerWritesWaitingMax } = routerLimits
+const { routerEntryBytesMax, routerWritesWaitingMax } = routerLimits
+/** Terminators that one entry of the log removes. */
+const ENTRY_IDS_MAX = 100
 /** Faults that say that the instance is another host's. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
 /** A number that nobody knows is as good as none. */
@@ -104,9 +106,10 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #created(
-    { router }: RouterConnection,
+    connection: RouterConnection,
     asked: CreateTerminatorV2,
   ): Promise<Partial<Answer>> {
+    const { router } = connection
     try {
       const judged = await this.#parts.clients.judge({
         ...{ routerId: router.id, type: 'Bind', sessionToken: asked.sessionToken },
@@ -120,7 +123,7 @@ export class TerminatorDuty implements RouterDuty {
         }
       }
       const outcome = await this.#propose(
-        router.id,
+        connection,
         CommandKind.HOSTED_TERMINATOR_CREATE,
         HostedTerminatorCreateSchema,
         create(HostedTerminatorCreateSchema, {
@@ -152,18 +155,24 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #remove(
-    { router, channel }: RouterConnection,
+    connection: RouterConnection,
     message: ChannelMessage,
     ids: readonly string[],
   ): Promise<void> {
-    const outcome = await this.#attempt(router.id, () =>
-      this.#propose(
-        router.id,
-        CommandKind.HOSTED_TERMINATORS_REMOVE,
-        HostedTerminatorsRemoveSchema,
-        create(HostedTerminatorsRemoveSchema, { ids: [...ids] }),
-      ),
-    )
+    const { router, channel } = connection
+    let outcome = ''
+    // An entry is small whatever a router asks for; what is left after a failure it asks for again.
+    for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
+      const some = ids.slice(at, at + ENTRY_IDS_MAX)
+      outcome = await this.#attempt(router.id, () =>
+        this.#propose(
+          connection,
+          CommandKind.HOSTED_TERMINATORS_REMOVE,
+          HostedTerminatorsRemoveSchema,
+          create(HostedTerminatorsRemoveSchema, { ids: some }),
+        ),
+      )
+    }
     channel.replyResult(message, outcome === '', outcome)
   }
 
@@ -182,13 +191,14 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #update(
-    { router, channel }: RouterConnection,
+    connection: RouterConnection,
     message: ChannelMessage,
     fields: { readonly id: string; readonly cost?: number; readonly precedence?: string },
   ): Promise<void> {
+    const { router, channel } = connection
     const outcome = await this.#attempt(router.id, () =>
       this.#propose(
-        router.id,
+        connection,
         CommandKind.HOSTED_TERMINATOR_UPDATE,
         HostedTerminatorUpdateSchema,
         create(HostedTerminatorUpdateSchema, fields),
@@ -208,17 +218,19 @@ export class TerminatorDuty implements RouterDuty {
   }
 
   async #propose<D extends DescMessage>(
-    routerId: string,
+    { router, address }: RouterConnection,
     kind: CommandKind,
     schema: D,
     message: MessageShape<D>,
   ): Promise<Outcome> {
+    const routerId = router.id
     const waiting = this.#waiting.get(routerId) ?? 0
     if (waiting >= routerWritesWaitingMax) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     this.#waiting.set(routerId, waiting + 1)
     try {
-      const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
+      const actor = enrollmentActor({ routerId }, { method: 'channel', address })
       const payload = toBinary(schema, message)
+      if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
       return (await this.#parts.proposer.propose({ kind, payload, actor })).outcome
     } finally {
       const left = (this.#waiting.get(routerId) ?? 1) - 1
@@ -237,6 +249,11 @@ export class TerminatorDuty implements RouterDuty {
       this.#parts.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
+    // The same again would be as large.
+    if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
+      const { FAILED_OTHER } = CreateTerminatorResult
+      return { result: FAILED_OTHER, msg, errorCode: INTERNAL, retryHint: DO_NOT_RETRY }
+    }
     return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: INTERNAL }
   }
 }

@@ -8,27 +8,28 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { LinkConnState } from '../../../proto/gen/router_pb.ts'
+import type { Fault, LinkConnState, RouterLink } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { LinkConnection, LiveLink } from '../../ports/live-links.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
-import type { RouterConnection } from '../connection.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
+import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { LinkTable } from './link-table.ts'
+import type { LinkTable, ReportedLink } from './link-table.ts'
 import { routerMetricsIn } from './router-metrics.ts'
 
 const LATENCY = /^link\.(.{1,128})\.latency$/
+const NAME_CHARACTERS_MAX = 256
 
 export interface LinkDutyParts {
   readonly table: LinkTable
   readonly log: RouterLogger
-  /** A fault that is none of a link. */
   /** What a router tells of itself, but for what another controller makes known. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
-  readonly onOtherFault: (connection: RouterConnection, message: ChannelMessage) => void
+  /** A fault that is none of a link. @returns what there is to do about it, in steps. */
+  readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router
    * connects. Judged by the records, so that any controller can answer for a router that is
@@ -41,17 +42,18 @@ export interface LinkDutyParts {
 export function linkDuty(parts: LinkDutyParts): RouterDuty {
   const { table, log, isCertificateOf, onMetrics, onOtherFault } = parts
   return {
-    handlers: new Map([
+    handlers: new Map<number, MessageHandler>([
       [
         routerMessage.routerLinks,
-        ({ router }, { body }) => {
-          const { links, fullRefresh } = fromBinary(RouterLinksSchema, body)
-          const reported = links.map(({ connState, linkProtocol, ...link }) => ({
-            ...{ id: link.id, destRouterId: link.destRouterId, dialAddress: link.dialAddress },
-            ...{ protocol: linkProtocol, iteration: link.iteration },
-            connections: connectionsIn(connState),
-          }))
-          const leftOut = table.report(router.id, reported, fullRefresh)
+        function* ({ router }, { body }) {
+          const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
+          // Those that were lost go first, or there may be no room for the new ones.
+          if (fullRefresh) yield* table.keep(router.id, new Set(links.map(({ id }) => id)))
+          let leftOut = 0
+          for (const link of links) {
+            if (!table.report(router.id, reportedLink(link))) leftOut += 1
+            yield
+          }
           if (leftOut > 0) log.warn({ routerId: router.id, leftOut }, 'too many links of a router')
         },
       ],
@@ -65,20 +67,23 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
       [
         routerMessage.fault,
         (connection, message) => {
-          const { subject, id, iteration } = fromBinary(FaultSchema, message.body)
+          const fault = fromBinary(FaultSchema, message.body)
+          const { subject, id, iteration } = fault
           const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
-          if (isOfLink) table.lost(connection.router.id, id, iteration)
-          else onOtherFault(connection, message)
+          if (!isOfLink) return onOtherFault(connection, fault)
+          return table.lost(connection.router.id, id, iteration)
         },
       ],
       [
         routerMessage.metrics,
-        ({ router }, { body }) => {
-          const metrics = fromBinary(MetricsSchema, body)
+        function* ({ router }, { body }) {
+          const metrics = yield* decodeInSteps(MetricsSchema, body)
           if (!metrics.doNotPropagate) onMetrics?.(routerMetricsIn(router.id, metrics))
-          for (const [name, { mean }] of Object.entries(metrics.histograms)) {
-            const id = LATENCY.exec(name)?.[1]
-            if (id !== undefined) table.measured(router.id, id, mean)
+          for (const name in metrics.histograms) {
+            const id = LATENCY.exec(name.slice(0, NAME_CHARACTERS_MAX))?.[1]
+            if (id !== undefined)
+              table.measured(router.id, id, metrics.histograms[name]?.mean ?? NaN)
+            yield
           }
         },
       ],
@@ -99,6 +104,14 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
 export function linkGone({ id, iteration }: LiveLink): Outgoing {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
   return { contentType: routerMessage.fault, body: toBinary(FaultSchema, fault) }
+}
+
+function reportedLink({ connState, ...link }: RouterLink): ReportedLink {
+  return {
+    ...{ id: link.id, destRouterId: link.destRouterId, dialAddress: link.dialAddress },
+    ...{ protocol: link.linkProtocol, iteration: link.iteration },
+    connections: connectionsIn(connState),
+  }
 }
 
 function connectionsIn(state: LinkConnState | undefined): LinkConnection[] {

@@ -76,24 +76,21 @@ export class LinkTable implements LiveLinks {
     return this.#links.rowsMax
   }
 
-  /**
-   * @param isAll the router has no other links.
-   * @returns how many of them were left out, as one router or all together report too many.
-   */
-  report(sourceRouterId: string, links: readonly ReportedLink[], isAll: boolean): number {
-    if (isAll) {
-      const ids = new Set(links.map(({ id }) => id))
-      for (const id of [...(this.#bySource.get(sourceRouterId) ?? [])]) {
-        if (!ids.has(id)) this.#lose(id)
-      }
+  /** The router has no links but those; the others are lost, one a step. */
+  *keep(sourceRouterId: string, ids: ReadonlySet<string>): Generator<void, void> {
+    for (const id of [...(this.#bySource.get(sourceRouterId) ?? [])]) {
+      if (!ids.has(id)) this.#lose(id)
+      yield
     }
-    let leftOut = 0
-    for (const link of links) {
-      if (!this.#add(sourceRouterId, bounded(link))) leftOut += 1
-      // Dialed while it was barred: nobody else would tell the router that has dialed.
-      else if (this.#parts.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
-    }
-    return leftOut
+  }
+
+  /** @returns false: it is left out, as one router or all together report too many. */
+  report(sourceRouterId: string, reported: ReportedLink): boolean {
+    const link = bounded(reported)
+    if (!this.#add(sourceRouterId, link)) return false
+    // Dialed while it was barred: nobody else would tell the router that has dialed.
+    if (this.#parts.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
+    return true
   }
 
   #refuse(sourceRouterId: string, id: string): void {

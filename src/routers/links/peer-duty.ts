@@ -9,6 +9,8 @@ import {
 import type { LinkListener, PeerStateChange } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { readMask } from '../../channel/headers.ts'
+import { messageBounds } from '../../channel/message-bounds.ts'
+import { bodyFault } from '../../channel/wire-scan.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
@@ -144,6 +146,10 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
 
 /** @throws when the bytes are no list of listeners. */
 function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
+  const { schema, elementsMax } = messageBounds.linkListeners
+  // In a hello they are a header, and no body that was judged.
+  const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
+  if (fault !== null) throw new Error(fault)
   const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax
   return fromBinary(LinkListenersSchema, bytes)
     .listeners.slice(0, linkListenersMax)

@@ -8,31 +8,33 @@ const TAGS_MAX = 32
 /** What a router tells of itself, bounded: it does not decide how much of it is passed on. */
 export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetrics {
   const { seconds = 0n, nanos = 0 } = metrics.timestamp ?? {}
-  const figures = [
-    ...figuresOf(metrics.intValues, 'intValue', (value) => ({ value: Number(value) })),
-    ...figuresOf(metrics.floatValues, 'floatValue', (value) => ({ value })),
-    ...figuresOf(metrics.histograms, 'histogram', ({ count, min, max, mean }) => ({
-      ...{ count: Number(count), min: Number(min), max: Number(max), mean },
-    })),
-  ]
+  const figures: MetricFigure[] = []
+  addFigures(figures, metrics.intValues, 'intValue', (value) => ({ value: Number(value) }))
+  addFigures(figures, metrics.floatValues, 'floatValue', (value) => ({ value }))
+  addFigures(figures, metrics.histograms, 'histogram', ({ count, min, max, mean }) => ({
+    ...{ count: Number(count), min: Number(min), max: Number(max), mean },
+  }))
   const tags = Object.entries(metrics.tags).slice(0, TAGS_MAX)
   return {
     routerId,
     eventId: bounded(metrics.eventId),
     atMs: Number(seconds) * 1000 + Math.floor(nanos / 1_000_000),
     tags: Object.fromEntries(tags.map(([name, text]) => [bounded(name), bounded(text)])),
-    figures: figures.slice(0, routerFiguresMax),
+    figures,
   }
 }
 
-function figuresOf<T>(
+/** As many as there is room for. */
+function addFigures<T>(
+  figures: MetricFigure[],
   given: Readonly<Record<string, T>>,
   type: MetricFigure['type'],
   valuesOf: (value: T) => Readonly<Record<string, number>>,
-): MetricFigure[] {
-  return Object.entries(given).map(([name, value]) => ({
-    ...{ name: bounded(name), type, values: valuesOf(value) },
-  }))
+): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (figures.length >= routerFiguresMax) return
+    figures.push({ name: bounded(name), type, values: valuesOf(value) })
+  }
 }
 
 function bounded(text: string): string {

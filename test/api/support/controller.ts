@@ -23,6 +23,8 @@ import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { WriteAllowance } from '../../../src/api/write-allowance.ts'
+import { ProcessorShare } from '../../../src/lib/processor-share.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ProblemCode } from '../../../src/lib/problems.ts'
@@ -378,10 +380,11 @@ export async function startController(
     },
   }
   const parts: ApiParts = {
-    proposer: cluster,
+    proposer: new WriteAllowance(cluster, clock),
     cluster,
     state: machine,
     schemas,
+    processor: new ProcessorShare(all, systemClock),
     keys,
     authorities,
     jwt: signerOf(await ownLeaf, [await ownLeaf], () => clock.nowMs()),

@@ -1,15 +1,23 @@
-import type { Clock } from '../lib/clock.ts'
-import { FairQueue } from '../lib/fair-queue.ts'
-import { Problem } from '../lib/problems.ts'
-import type { ApiLimits } from './limits.ts'
+import type { Clock } from './clock.ts'
+import { FairQueue } from './fair-queue.ts'
+import { Problem } from './problems.ts'
 
-type ShareLimits = Pick<
-  ApiLimits,
-  'processorBurstMs' | 'processorSliceMs' | 'processorCallersMax' | 'waitingRequestsMax'
->
+export interface ShareLimits {
+  /** What a caller may use without waiting, beyond its free part. */
+  readonly processorBurstMs: number
+  /** What waits is worked on for this long between two turns of the event loop. */
+  readonly processorSliceMs: number
+  /** Callers whose use is remembered. */
+  readonly processorCallersMax: number
+  /** Tasks that wait, shared by callers. */
+  readonly waitingRequestsMax: number
+}
 
 /** Of the main thread, what a caller may use without waiting for others. */
 const FREE_PART = 0.25
+
+/** Where there is no room to wait, it is asked for again after so long. */
+const ASK_AGAIN_MS = 10
 
 /** What a caller has used lately: a bucket that leaks at {@link FREE_PART}. */
 interface Use {
@@ -73,6 +81,47 @@ export class ProcessorShare {
       }
       this.#enqueue(caller, goOn)
     })
+  }
+
+  /**
+   * Begins the work now, or when it is its caller's turn, and takes the steps that it gives to
+   * their end. It is never refused, so a caller begins one at a time: it waits for room as well.
+   * @returns when it is over; null: it is.
+   */
+  begin(caller: string, work: () => Iterator<void> | null): Promise<void> | null {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    let steps: Iterator<void> | null = null
+    let isOver = false
+    const goOn = (): void => {
+      try {
+        isOver = steps === null || this.#slice(steps).done === true
+      } catch (error) {
+        reject(error as Error)
+        return
+      }
+      if (isOver) resolve()
+      else this.#enqueueAtLast(caller, goOn)
+    }
+    const task = (): void => {
+      try {
+        steps = work()
+      } catch (error) {
+        reject(error as Error)
+        return
+      }
+      goOn()
+    }
+    if (this.#mustWait(caller)) this.#enqueueAtLast(caller, task)
+    else this.#measured(caller, task)
+    return isOver ? null : promise
+  }
+
+  #enqueueAtLast(caller: string, task: () => void): void {
+    try {
+      this.#enqueue(caller, task)
+    } catch {
+      setTimeout(() => this.#enqueueAtLast(caller, task), ASK_AGAIN_MS)
+    }
   }
 
   #slice<T>(steps: Iterator<void, T>): IteratorResult<void, T> {

@@ -1,0 +1,88 @@
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import type { Clock } from '../lib/clock.ts'
+import { Problem } from '../lib/problems.ts'
+import { Quota } from '../lib/quota.ts'
+import type { Actor } from '../ports/actor.ts'
+import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
+
+/**
+ * Writes of one minute on this controller, of callers that nobody has given a right: an identity
+ * writes of itself what every session may, a router what its certificate stands for. Each has its
+ * record in the audit, which holds so many.
+ */
+export const writeLimits = {
+  /** Of one identity, and of each kind of write. */
+  identityWritesMax: 1200,
+  identityWritesOfKindMax: 120,
+  /** Of one router: those that host much make all their terminators again as they come back. */
+  routerWritesMax: 12_000,
+  /** Of its certificates. */
+  routerExtensionsMax: 12,
+  writesMax: 1_000_000,
+  writeWindowMs: 60_000,
+} as const
+
+/** Kinds of which clients that use or host many services need as many as there are in all. */
+const frequent: ReadonlySet<CommandKind> = new Set([
+  CommandKind.SERVICE_SESSION_CREATE,
+  CommandKind.SERVICE_SESSION_END,
+])
+
+const extensions: ReadonlySet<CommandKind> = new Set([
+  CommandKind.ROUTER_EXTEND,
+  CommandKind.ROUTER_EXTEND_BEGIN,
+  CommandKind.ROUTER_EXTEND_VERIFY,
+])
+
+interface Allowed {
+  readonly caller: string
+  readonly allMax: number
+  readonly kindMax: number
+}
+
+/** Lets each caller write so much a minute, of each kind and in all. */
+export class WriteAllowance implements Proposer {
+  readonly #proposer: Proposer
+  readonly #quota: Quota
+
+  constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#proposer = proposer
+    const { identityWritesMax: ofOneMax, writesMax: allMax, writeWindowMs: windowMs } = writeLimits
+    this.#quota = new Quota({ ofOneMax, allMax, windowMs }, clock)
+  }
+
+  propose(input: ProposalInput): Promise<Applied> {
+    const allowed = allowedTo(input)
+    if (allowed !== null && !this.#take(allowed, input.kind)) {
+      const retryAfterSeconds = Math.ceil(this.#quota.leftMs / 1000)
+      const detail = 'too many writes of this caller in one minute'
+      return Promise.reject(new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds }))
+    }
+    return this.#proposer.propose(input)
+  }
+
+  #take({ caller, allMax, kindMax }: Allowed, kind: CommandKind): boolean {
+    return this.#quota.take(`${caller} ${kind}`, kindMax) && this.#quota.take(caller, allMax)
+  }
+}
+
+/** Null: what is written by a right that was given has no bound of its own. */
+function allowedTo({ actor, kind }: ProposalInput): Allowed | null {
+  const caller = callerOf(actor)
+  if (caller === null) return null
+  if (caller.startsWith('router ')) {
+    const { routerWritesMax, routerExtensionsMax } = writeLimits
+    const kindMax = extensions.has(kind) ? routerExtensionsMax : routerWritesMax
+    return { caller, allMax: routerWritesMax, kindMax }
+  }
+  const { identityWritesMax, identityWritesOfKindMax } = writeLimits
+  const kindMax = frequent.has(kind) ? identityWritesMax : identityWritesOfKindMax
+  return { caller, allMax: identityWritesMax, kindMax }
+}
+
+function callerOf({ case: of, value }: Actor): string | null {
+  if (of === 'enrollment') return value.routerId === '' ? null : `router ${value.routerId}`
+  if (of !== 'session') return null
+  const isOfEverySession = value.permission === 'session' || value.permission === 'partial'
+  return isOfEverySession ? `identity ${value.identityId}` : null
+}

@@ -1,0 +1,110 @@
+import type { DescMessage } from '@bufbuild/protobuf'
+
+import {
+  ApiSessionHeartbeatSchema,
+  CircuitConfirmationSchema,
+  ClientHelloSchema,
+  ConnectEventsSchema,
+  CreateTerminatorV2Schema,
+  ExtendRouterSchema,
+  FaultSchema,
+  HealthEventSchema,
+  InspectAnswerSchema,
+  InspectRequestSchema,
+  LinkListenersSchema,
+  LinkStateUpdateSchema,
+  MetricsSchema,
+  PeerStateChangesSchema,
+  RemoveTerminatorSchema,
+  RemoveTerminatorsSchema,
+  RouterLinksSchema,
+  SubscribeToDataModelSchema,
+  UpdateClusterLeaderSchema,
+  UpdateCtrlAddressesSchema,
+  UpdateEdgeTerminatorSchema,
+  UpdateTerminatorSchema,
+  ValidateSessionsSchema,
+  VerifyRouterCertificateSchema,
+  VerifyRouterSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { ChannelMessage } from './frame.ts'
+import { bodyFault } from './wire-scan.ts'
+
+/** What the body of one message may be, judged before anything is made of it. */
+export interface MessageBound {
+  readonly number: number
+  /** Null: it is no protobuf, or nobody here decodes it. */
+  readonly schema: DescMessage | null
+  /** A longer body is not even kept while it comes in. */
+  readonly bytesMax: number
+  /** Tags and lengths; a message within it counts four more. */
+  readonly elementsMax: number
+}
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+function bound(
+  number: number,
+  schema: DescMessage | null,
+  bytesMax: number,
+  elementsMax = 0,
+): MessageBound {
+  return { number, schema, bytesMax, elementsMax }
+}
+
+/**
+ * Every message that a controller or a router reads, in whichever direction. Routers of the family
+ * send whole lists in one message, so these have room for some thousand links, circuits and
+ * terminators, and for some ten thousand clients.
+ */
+export const messageBounds = {
+  result: bound(2, null, 64 * KIB),
+  fault: bound(1004, FaultSchema, MIB, 64),
+  metrics: bound(1007, MetricsSchema, 4 * MIB, 262_144),
+  removeTerminator: bound(1012, RemoveTerminatorSchema, 4 * KIB, 16),
+  inspect: bound(1013, InspectRequestSchema, 64 * KIB, 1024),
+  inspected: bound(1014, InspectAnswerSchema, 4 * MIB, 16_384),
+  updateTerminator: bound(1018, UpdateTerminatorSchema, 4 * KIB, 16),
+  routeResult: bound(1022, null, 4 * KIB),
+  circuitConfirmation: bound(1034, CircuitConfirmationSchema, 2 * MIB, 65_536),
+  routerLinks: bound(1035, RouterLinksSchema, 4 * MIB, 262_144),
+  verifyRouter: bound(1036, VerifyRouterSchema, 16 * KIB, 64),
+  updateCtrlAddresses: bound(1037, UpdateCtrlAddressesSchema, 256 * KIB, 8192),
+  removeTerminators: bound(1038, RemoveTerminatorsSchema, 512 * KIB, 8192),
+  peerStateChanges: bound(1050, PeerStateChangesSchema, 4 * MIB, 131_072),
+  updateClusterLeader: bound(1051, UpdateClusterLeaderSchema, 4 * KIB, 16),
+  linkStateUpdate: bound(1053, LinkStateUpdateSchema, 64 * KIB, 1024),
+  linkListeners: bound(1056, LinkListenersSchema, 64 * KIB, 2048),
+  clientHello: bound(20_001, ClientHelloSchema, 64 * KIB, 1024),
+  apiSessionHeartbeat: bound(20_203, ApiSessionHeartbeatSchema, 4 * MIB, 65_536),
+  updateEdgeTerminator: bound(20_209, UpdateEdgeTerminatorSchema, 64 * KIB, 256),
+  validateSessions: bound(20_213, ValidateSessionsSchema, 2 * MIB, 8192),
+  healthEvent: bound(20_214, HealthEventSchema, 64 * KIB, 256),
+  createTerminator: bound(20_216, CreateTerminatorV2Schema, 64 * KIB, 1024),
+  createCircuit: bound(20_218, null, 64 * KIB),
+  extendRouter: bound(20_302, ExtendRouterSchema, 64 * KIB, 16),
+  verifyCertificate: bound(20_303, VerifyRouterCertificateSchema, 64 * KIB, 16),
+  connectEvents: bound(20_415, ConnectEventsSchema, 8 * MIB, 524_288),
+  subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
+} as const satisfies Readonly<Record<string, MessageBound>>
+
+/** Of a message that is not in the table: nobody reads it, and a longer body is left out. */
+export const OTHER_BODY_BYTES_MAX = 64 * KIB
+
+const byNumber: ReadonlyMap<number, MessageBound> = new Map(
+  Object.values(messageBounds).map((each) => [each.number, each]),
+)
+
+export function bodyBytesMaxOf(contentType: number): number {
+  return byNumber.get(contentType)?.bytesMax ?? OTHER_BODY_BYTES_MAX
+}
+
+/** Why the message is refused before it is decoded; null: nothing speaks against it. */
+export function messageFault(message: ChannelMessage): string | null {
+  const { contentType, body, leftOutBytes = 0 } = message
+  const of = byNumber.get(contentType)
+  if (of === undefined) return null
+  if (leftOutBytes > 0) return `${leftOutBytes} bytes of body`
+  return of.schema === null ? null : bodyFault(of.schema, body, of.elementsMax)
+}

@@ -1,0 +1,202 @@
+import { create, mergeFromBinary, ScalarType } from '@bufbuild/protobuf'
+import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf'
+
+/**
+ * What a body holds, counted by its tags and lengths before anything is made of it: a decoded
+ * message takes a hundred times the bytes of an empty one on the wire.
+ */
+
+/** What a message within a message counts beside its fields, as an object is made for each. */
+const MESSAGE_UNITS = 4
+/** Of one field of a body with all that is in it, which is decoded in one step. */
+export const FIELD_UNITS_MAX = 4096
+/** Fields of a body that are decoded in one step. */
+const STEP_UNITS = 512
+/** No message of the protocol is as deep. */
+const DEPTH_MAX = 8
+const VARINT_BYTES_MAX = 10
+
+const wire = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
+
+/** How a field stands on the wire: a reader goes by the schema, whatever the tag says. */
+interface Field {
+  readonly type: number
+  /** Numbers that may also come as one field of bytes, each without a tag. */
+  readonly isList: boolean
+  /** Of a message within. */
+  readonly fields: Fields | null
+}
+type Fields = ReadonlyMap<number, Field>
+
+const known = new WeakMap<DescMessage, Fields>()
+
+function fieldsOf(schema: DescMessage): Fields {
+  const before = known.get(schema)
+  if (before !== undefined) return before
+  const fields = new Map<number, Field>()
+  known.set(schema, fields)
+  for (const field of schema.fields) fields.set(field.number, fieldOf(field))
+  return fields
+}
+
+function fieldOf(field: DescField): Field {
+  if (field.fieldKind === 'map') {
+    const value = valueOf(field.mapKind, field.scalar, field.message)
+    const key = valueOf('scalar', field.mapKey, undefined)
+    const fields = new Map([[1, key] as const, [2, value] as const])
+    return { type: wire.bytes, isList: false, fields }
+  }
+  if (field.fieldKind === 'list') {
+    const each = valueOf(field.listKind, field.scalar, field.message)
+    return { ...each, isList: each.type !== wire.bytes }
+  }
+  return valueOf(field.fieldKind, field.scalar, field.message)
+}
+
+function valueOf(
+  kind: 'message' | 'enum' | 'scalar',
+  scalar: ScalarType | undefined,
+  message: DescMessage | undefined,
+): Field {
+  if (message !== undefined) return { type: wire.bytes, isList: false, fields: fieldsOf(message) }
+  const type = kind === 'enum' || scalar === undefined ? wire.varint : wireTypeOf(scalar)
+  return { type, isList: false, fields: null }
+}
+
+function wireTypeOf(scalar: ScalarType): number {
+  switch (scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return wire.bytes
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return wire.fixed64
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return wire.fixed32
+    default:
+      return wire.varint
+  }
+}
+
+/** What {@link bodyFault} says of bytes that are no fields. */
+export const MALFORMED = 'it is malformed'
+
+class Malformed extends Error {}
+
+/** Walks over the fields of a body. */
+class Scan {
+  readonly #bytes: Uint8Array
+  at = 0
+  units = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+  }
+
+  /** Counts one field, with all that is in it. @throws {Malformed} */
+  field(fields: Fields, end: number, unitsMax: number, depth: number): void {
+    const tag = this.#varint(end)
+    this.units += 1
+    const type = tag & 7
+    const field = fields.get(tag >>> 3)
+    const isPacked = field?.isList === true && type === wire.bytes
+    // A reader would take other bytes for its fields than those that are counted here.
+    if (field !== undefined && field.type !== type && !isPacked) throw new Malformed()
+    if (type === wire.varint) this.#varint(end)
+    else if (type === wire.fixed64) this.#skip(8, end)
+    else if (type === wire.fixed32) this.#skip(4, end)
+    else if (type !== wire.bytes) {
+      // Groups, which no message of the protocol has: a reader calls itself for each of them.
+      throw new Malformed()
+    } else {
+      const length = this.#varint(end)
+      if (isPacked) this.units += length
+      const within = field?.fields ?? null
+      if (within === null) this.#skip(length, end)
+      else this.#message(within, { length, end }, unitsMax, depth)
+    }
+  }
+
+  #message(
+    fields: Fields,
+    { length, end }: { readonly length: number; readonly end: number },
+    unitsMax: number,
+    depth: number,
+  ): void {
+    if (length > end - this.at || depth >= DEPTH_MAX) throw new Malformed()
+    const inner = this.at + length
+    this.units += MESSAGE_UNITS
+    while (this.at < inner && this.units <= unitsMax) {
+      this.field(fields, inner, unitsMax, depth + 1)
+    }
+  }
+
+  /** Of at most 32 bits; what is above is of no tag and no length, and is passed over. */
+  #varint(end: number): number {
+    const bytes = this.#bytes
+    let value = 0
+    for (let count = 0; count < VARINT_BYTES_MAX && this.at < end; count += 1) {
+      const byte = bytes[this.at] ?? 0
+      this.at += 1
+      if (count < 5) value += (byte & 0x7f) * 2 ** (7 * count)
+      if (byte < 0x80) return value
+    }
+    throw new Malformed()
+  }
+
+  #skip(length: number, end: number): void {
+    if (length > end - this.at) throw new Malformed()
+    this.at += length
+  }
+}
+
+/** Why the body is not decoded; null: it is within the bound, and its tags can be read. */
+export function bodyFault(
+  schema: DescMessage,
+  body: Uint8Array,
+  elementsMax: number,
+): string | null {
+  const fields = fieldsOf(schema)
+  const scan = new Scan(body)
+  try {
+    while (scan.at < body.length) {
+      const before = scan.units
+      scan.field(fields, body.length, Math.min(elementsMax, before + FIELD_UNITS_MAX), 0)
+      if (scan.units > elementsMax) return `more than ${elementsMax} elements`
+      if (scan.units > before + FIELD_UNITS_MAX) {
+        return `more than ${FIELD_UNITS_MAX} elements in one field`
+      }
+    }
+    return null
+  } catch (error) {
+    if (error instanceof Malformed) return MALFORMED
+    throw error
+  }
+}
+
+/**
+ * Decodes a body that {@link bodyFault} has nothing against, in steps of some hundred fields each.
+ * @throws {Error} when it is none of the schema.
+ */
+export function* decodeInSteps<D extends DescMessage>(
+  schema: D,
+  body: Uint8Array,
+): Generator<void, MessageShape<D>> {
+  const message = create(schema)
+  const fields = fieldsOf(schema)
+  const scan = new Scan(body)
+  while (scan.at < body.length) {
+    const [from, until] = [scan.at, scan.units + STEP_UNITS]
+    while (scan.at < body.length && scan.units < until) {
+      scan.field(fields, body.length, Infinity, 0)
+    }
+    const piece = body.subarray(from, scan.at)
+    // What is not known is of a later version, and would be kept for nothing.
+    mergeFromBinary(schema, message, piece, { readUnknownFields: false })
+    if (scan.at < body.length) yield
+  }
+  return message
+}

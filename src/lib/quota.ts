@@ -1,0 +1,60 @@
+import type { Clock } from './clock.ts'
+
+export interface QuotaLimits {
+  /** Of one caller, in a window of time. */
+  readonly ofOneMax: number
+  /** Of all callers. */
+  readonly allMax: number
+  readonly windowMs: number
+}
+
+/** So much a caller, and so much in all, in each window of time. */
+export class Quota {
+  readonly #limits: QuotaLimits
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #onDropped: (dropped: number) => void
+  readonly #takenBy = new Map<string, number>()
+  #beganMs: number
+  #taken = 0
+  #dropped = 0
+
+  /** @param onDropped told once in a window, at its end, of how much there was too much. */
+  constructor(
+    limits: QuotaLimits,
+    clock: Pick<Clock, 'monotonicMs'>,
+    onDropped: (dropped: number) => void = () => undefined,
+  ) {
+    this.#limits = limits
+    this.#clock = clock
+    this.#onDropped = onDropped
+    this.#beganMs = clock.monotonicMs()
+  }
+
+  /** Until the window ends. */
+  get leftMs(): number {
+    return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
+  }
+
+  /** @returns whether there is one more for that caller; a yes counts as one. */
+  take(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs - this.#beganMs >= this.#limits.windowMs) this.#startNext(nowMs)
+    const own = this.#takenBy.get(caller) ?? 0
+    if (own >= ofOneMax || this.#taken >= this.#limits.allMax) {
+      this.#dropped += 1
+      return false
+    }
+    // No more callers than there is in all.
+    this.#takenBy.set(caller, own + 1)
+    this.#taken += 1
+    return true
+  }
+
+  #startNext(nowMs: number): void {
+    if (this.#dropped > 0) this.#onDropped(this.#dropped)
+    this.#takenBy.clear()
+    this.#beganMs = nowMs
+    this.#taken = 0
+    this.#dropped = 0
+  }
+}

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest'
+
+import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { writeLimits, WriteAllowance } from '../../src/api/write-allowance.ts'
+import { auditLimits } from '../../src/fsm/audit-log.ts'
+import { loadState } from '../../src/fsm/load.ts'
+import { State } from '../../src/fsm/state.ts'
+import { markOf } from '../../src/fsm/write-behind.ts'
+import { enrollmentActor } from '../../src/ports/actor.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+import { startController } from '../api/support/controller.ts'
+import { TestStore } from '../fsm/support/store.ts'
+
+// The attack: somebody with an ordinary session, or a router, writes so often that what others did is remembered no more.
+
+test('an ordinary session begins so many second factors a minute, and another one its own', async () => {
+  const controller = await startController()
+  const begin = async (identityId: string): Promise<number> => {
+    const headers = { 'net-session': controller.openSession(identityId) }
+    const url = '/edge/client/v1/current-identity/mfa'
+    const reply = await controller.app.inject({ method: 'POST', url, headers, payload: {} })
+    return reply.statusCode
+  }
+  try {
+    const { identityWritesOfKindMax: most, writeWindowMs } = writeLimits
+    const statuses: number[] = []
+    for (let at = 0; at < most + 5; at += 1) statuses.push(await begin('alice-id'))
+    expect(statuses.filter((status) => status === 429)).toHaveLength(5)
+    expect(await begin('admin-id')).not.toBe(429)
+    controller.clock.advance(writeWindowMs)
+    expect(await begin('alice-id')).not.toBe(429)
+  } finally {
+    await controller.close()
+  }
+})
+
+function allowance() {
+  const taken: ProposalInput[] = []
+  const proposer = {
+    propose: (input: ProposalInput) => {
+      taken.push(input)
+      return Promise.resolve({ index: 1, outcome: { ok: true as const, id: '' } })
+    },
+  }
+  const allowed = new WriteAllowance(proposer, { monotonicMs: () => 0 })
+  const write = async (routerId: string, kind: ProposalInput['kind'], times: number) => {
+    const actor = enrollmentActor({ routerId }, { method: 'channel', address: '192.0.2.1' })
+    for (let at = 0; at < times; at += 1) {
+      await allowed.propose({ kind, payload: new Uint8Array(), actor }).catch(() => undefined)
+    }
+  }
+  return { taken, write }
+}
+
+test('a router has its certificates extended so many times a minute', async () => {
+  const { taken, write } = allowance()
+  await write('r1', CommandKind.ROUTER_EXTEND, 1000)
+  expect(taken).toHaveLength(writeLimits.routerExtensionsMax)
+  await write('r2', CommandKind.ROUTER_EXTEND, 1)
+  await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, 1)
+  expect(taken).toHaveLength(writeLimits.routerExtensionsMax + 2)
+})
+
+test('a router writes so much a minute in all, whatever it is', async () => {
+  const { taken, write } = allowance()
+  const half = Math.ceil(writeLimits.routerWritesMax * 0.75)
+  await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)
+  await write('r1', CommandKind.HOSTED_TERMINATOR_UPDATE, half)
+  expect(taken).toHaveLength(writeLimits.routerWritesMax)
+})
+
+function remember(state: State, index: number, actor: string): void {
+  const who = { actor, actorName: '', session: 's', address: '192.0.2.1' }
+  const what = { action: 'patch', entity: 'service', entityId: `s${index}`, outcome: 'done' }
+  state.remember({ index, atMs: index, ...who, ...what, fields: [], also: [], reason: '' })
+  state.forget()
+}
+
+test('a flood of one actor has its own records forgotten first, here and after a restart', async () => {
+  const state = new State()
+  const store = new TestStore()
+  state.featureLevel = 2
+  // Others write now and then, before the flood and in the midst of it.
+  const others = new Set<number>()
+  const end = auditLimits.recordsMax + 40_000
+  for (let index = 1; index <= end; index += 1) {
+    const isOther = index % 700 === 0
+    if (isOther) others.add(index)
+    remember(state, index, isOther ? `person ${index % 5}` : 'mallory')
+    if (index % 30_000 === 0) await store.write(state.takeDirty(), markOf(state))
+  }
+  const kept = [...state.audit.newestFirst()].map(({ id }) => Number(id))
+  expect(new Set(kept).intersection(others)).toEqual(others)
+  expect(kept).toEqual(kept.toSorted((a, b) => b - a))
+  expect(kept.length).toBe(state.audit.size)
+  expect(state.audit.size).toBeLessThan(auditLimits.recordsMax + 2 * auditLimits.blockRecords)
+  expect(state.audit.page(0, kept.length).map(({ id }) => Number(id))).toEqual(kept)
+  expect(state.isDigestRight('state')).toBe(true)
+
+  await store.write(state.takeDirty(), markOf(state))
+  const loaded = await loadState(store)
+  expect(loaded.stateDigest()).toBe(state.stateDigest())
+  for (let index = end + 1; index < end + 300; index += 1) {
+    for (const each of [state, loaded]) remember(each, index, 'mallory')
+  }
+  expect(loaded.stateDigest()).toBe(state.stateDigest())
+})
+
+test('below feature level 2 the oldest is forgotten, whoever it is of', () => {
+  const state = new State()
+  remember(state, 1, 'alice')
+  for (let index = 2; index <= auditLimits.recordsMax + 200; index += 1) {
+    remember(state, index, 'mallory')
+  }
+  expect([...state.audit.newestFirst()].some(({ actor }) => actor === 'alice')).toBe(false)
+})

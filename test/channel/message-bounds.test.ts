@@ -1,0 +1,114 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import {
+  ConnectEventsSchema,
+  LinkListenersSchema,
+  MetricsSchema,
+  RouterLinksSchema,
+} from '../../proto/gen/router_pb.ts'
+import { messageBounds } from '../../src/channel/message-bounds.ts'
+import {
+  bodyFault,
+  decodeInSteps,
+  FIELD_UNITS_MAX,
+  MALFORMED,
+} from '../../src/channel/wire-scan.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { routerMessage } from '../../src/routers/messages.ts'
+import { controlMessage } from '../../src/router/controllers/messages.ts'
+import { linkMessage } from '../../src/router/links/link-messages.ts'
+import { heaviestBodies, wrapped } from '../routers/heavy-bodies.ts'
+
+/** Of a controller or a router alone to send; or empty, or judged by nobody as nobody reads them. */
+const unread = new Set<number>([
+  1, 1005, 1006, 1039, 1040, 1043, 1052, 1055, 20_000, 20_002, 20_102, 20_200, 20_202, 20_204,
+  20_217, 20_219, 20_301, 20_500, 20_501, 20_506,
+])
+
+test('each message that somebody reads has a bound', () => {
+  const bounded = new Set<number>(Object.values(messageBounds).map(({ number }) => number))
+  const numbers = [routerMessage, controlMessage, linkMessage].flatMap((all) => Object.values(all))
+  expect(numbers.filter((number) => !bounded.has(number) && !unread.has(number))).toEqual([])
+})
+
+test('what routers of some thousand links, circuits and clients send is within its bound', () => {
+  const byNumber = new Map(
+    Object.values(messageBounds).map((each) => [each.number as number, each]),
+  )
+  for (const [name, number, body] of heaviestBodies()) {
+    const { schema = null, elementsMax = 0, bytesMax = 0 } = byNumber.get(number) ?? {}
+    expect(body.length, name).toBeLessThanOrEqual(bytesMax)
+    if (schema !== null) expect(bodyFault(schema, body, elementsMax), name).toBeNull()
+  }
+})
+
+function last<T>(steps: Generator<void, T>): { readonly value: T; readonly steps: number } {
+  for (let count = 1; ; count += 1) {
+    const next = steps.next()
+    if (next.done === true) return { value: next.value, steps: count }
+  }
+}
+
+test('what is decoded in steps is what it is at once', () => {
+  const links = Array.from({ length: 2000 }, (_, at) => ({
+    ...{ id: `l${at}`, destRouterId: 'er2', iteration: at },
+    connState: { stateIteration: 1, conns: [{ type: 'link.default', localAddr: `a${at}` }] },
+  }))
+  const sent = create(RouterLinksSchema, { links, fullRefresh: true })
+  const decoded = last(decodeInSteps(RouterLinksSchema, toBinary(RouterLinksSchema, sent)))
+  expect(decoded.value).toEqual(sent)
+  expect(decoded.steps).toBeGreaterThan(20)
+
+  const histograms = Object.fromEntries(
+    Array.from({ length: 500 }, (_, at) => [`h${at}`, { count: BigInt(at), mean: 0.5 }]),
+  )
+  const figures = create(MetricsSchema, { eventId: 'e', histograms, timestamp: { seconds: 5n } })
+  expect(last(decodeInSteps(MetricsSchema, toBinary(MetricsSchema, figures))).value).toEqual(
+    figures,
+  )
+})
+
+test('an element is a tag, and four more for a message within', () => {
+  const listener = { address: 'a', groups: ['g', 'h'] }
+  const body = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners: [listener] }))
+  expect(bodyFault(LinkListenersSchema, body, 8)).toBeNull()
+  expect(bodyFault(LinkListenersSchema, body, 7)).toBe('more than 7 elements')
+})
+
+test('a field that holds more than is decoded in one step is a fault', () => {
+  const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
+  const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
+  const { elementsMax } = messageBounds.connectEvents
+  expect(bodyFault(ConnectEventsSchema, body, elementsMax)).toContain('in one field')
+})
+
+test('bytes that are no fields are malformed, groups among them', () => {
+  const judge = (...bytes: number[]) => bodyFault(RouterLinksSchema, Uint8Array.from(bytes), 100)
+  expect(judge()).toBeNull()
+  expect(judge(0x0a)).toBe(MALFORMED)
+  expect(judge(0x0a, 0x05, 0x00)).toBe(MALFORMED)
+  expect(judge(0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f)).toBe(MALFORMED)
+  expect(judge(0x0b, 0x0c)).toBe(MALFORMED)
+  expect(judge(0x09, 1, 2, 3)).toBe(MALFORMED)
+  expect(judge(...Array.from({ length: 11 }, () => 0x80))).toBe(MALFORMED)
+  // A number where a message is: a reader would take it for the length of one.
+  expect(judge(0x08, 0x01, 0x00)).toBe(MALFORMED)
+  // A length that its own field ends before.
+  expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED)
+})
+
+test('bytes by chance are judged or decoded, and nothing else happens', () => {
+  const random = seededRandom(7)
+  for (let at = 0; at < 20_000; at += 1) {
+    const bytes = Uint8Array.from({ length: random.integer(0, 60) }, () => random.integer(0, 40))
+    const body = random.next() < 0.5 ? bytes : wrapped(1, bytes)
+    if (bodyFault(RouterLinksSchema, body, 1000) !== null) continue
+    try {
+      last(decodeInSteps(RouterLinksSchema, body))
+    } catch (error) {
+      expect(error).toBeInstanceOf(Error)
+      expect(String(error)).not.toContain('premature EOF')
+    }
+  }
+})

@@ -1,0 +1,121 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import {
+  ConnectEventsSchema,
+  FaultSchema,
+  FaultSubject,
+  MetricsSchema,
+  RouterLinksSchema,
+} from '../../proto/gen/router_pb.ts'
+import { messageBounds } from '../../src/channel/message-bounds.ts'
+import { textValue } from '../../src/channel/headers.ts'
+
+// Bodies that cost the most for their bytes, and the largest that routers of the family may send.
+
+const MIB = 1024 * 1024
+
+/** So many empty values of a field that is a text or a message. */
+export function empties(field: number, count: number): Uint8Array {
+  const body = new Uint8Array(2 * count)
+  for (let at = 0; at < body.length; at += 2) body[at] = field * 8 + 2
+  return body
+}
+
+/** One value of a field, of those bytes. */
+export function wrapped(field: number, bytes: Uint8Array): Uint8Array {
+  const head = [field * 8 + 2]
+  for (let left = bytes.length; ; left = Math.floor(left / 128)) {
+    head.push(left < 128 ? left : (left % 128) + 128)
+    if (left < 128) break
+  }
+  return Buffer.concat([Uint8Array.from(head), bytes])
+}
+
+/** Of so many bytes each, nearly: name, content type and body. */
+export function hostileBodies(
+  bytes = 16 * MIB,
+): readonly (readonly [string, number, Uint8Array])[] {
+  const filled = bytes / 2 - 32
+  const fault = { subject: FaultSubject.FORWARD, id: ' '.repeat(bytes - 64) }
+  return [
+    ['empty links', 1035, empties(1, filled)],
+    ['one link with many sockets', 1035, wrapped(1, wrapped(7, empties(2, filled)))],
+    ['empty connections of clients', 20_415, empties(1, filled)],
+    ['one client with many connections', 20_415, wrapped(1, empties(3, filled))],
+    ['empty listeners', 1056, empties(1, filled)],
+    ['a fault of spaces', 1004, toBinary(FaultSchema, create(FaultSchema, fault))],
+    ['empty circuits to confirm', 1034, empties(1, filled)],
+    ['empty terminators to remove', 1038, empties(1, filled)],
+    ['empty tokens in use', 20_203, empties(1, filled)],
+    ['empty tokens to validate', 20_213, empties(1, filled)],
+    ['empty figures', 1007, empties(8, filled)],
+    ['empty fingerprints', 1036, empties(2, filled)],
+    ['empty certificate requests', 20_302, empties(1, filled)],
+  ]
+}
+
+type Bound = keyof typeof messageBounds
+
+function within(name: Bound, field: number, unitsEach: number): [string, number, Uint8Array] {
+  const { number, elementsMax, bytesMax } = messageBounds[name]
+  const count = Math.min(Math.floor(elementsMax / unitsEach), bytesMax / 2 - 1)
+  return [`${count} empty in ${name}`, number, empties(field, count)]
+}
+
+const router = 'a router of 12'
+const address = 'tls:192.0.2.100:65000'
+
+/** The heaviest within the bounds. */
+export function heaviestBodies(): readonly (readonly [string, number, Uint8Array])[] {
+  const sockets = Array.from({ length: 4 }, () => ({
+    ...{ type: 'link.default', localAddr: address, remoteAddr: address },
+  }))
+  const links = Array.from({ length: 5400 }, (_, at) => ({
+    ...{ id: `${at} of the links of one router`, destRouterId: router, linkProtocol: 'tls' },
+    ...{ dialAddress: address, iteration: 1, connState: { stateIteration: 1, conns: sockets } },
+  }))
+  const events = Array.from({ length: 34_000 }, (_, at) => ({
+    ...{ identityId: `identity ${at}`, isConnected: true },
+    connectTimes: [{ connectTime: 1_700_000_000_000n, srcAddr: address, dstAddr: address }],
+  }))
+  const histograms = Object.fromEntries(
+    Array.from({ length: 16_000 }, (_, at) => [
+      `link.${at} of the links of one router.latency`,
+      { count: 1n, max: 2n, mean: 1.5, min: 1n },
+    ]),
+  )
+  const ids = Array.from({ length: 20_000 }, (_, at) => `${at} of the circuits of one router`)
+  const forward = {
+    subject: FaultSubject.FORWARD,
+    id: ids.map((id) => id.replaceAll(' ', '-')).join(' '),
+  }
+  return [
+    within('routerLinks', 1, 5),
+    within('connectEvents', 1, 5),
+    within('metrics', 8, 5),
+    within('linkListeners', 1, 5),
+    within('circuitConfirmation', 1, 1),
+    within('removeTerminators', 1, 1),
+    within('apiSessionHeartbeat', 1, 1),
+    within('validateSessions', 1, 1),
+    within('verifyRouter', 2, 1),
+    within('createTerminator', 3, 1),
+    [
+      '5,400 links of four sockets',
+      1035,
+      toBinary(RouterLinksSchema, create(RouterLinksSchema, { links, fullRefresh: true })),
+    ],
+    [
+      '34,000 clients',
+      20_415,
+      toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events, fullState: true })),
+    ],
+    ['16,000 histograms', 1007, toBinary(MetricsSchema, create(MetricsSchema, { histograms }))],
+    [
+      '20,000 circuits that do not go on',
+      1004,
+      toBinary(FaultSchema, create(FaultSchema, forward)),
+    ],
+    ['20,000 circuits to confirm', 1034, Buffer.concat(ids.map((id) => wrapped(1, textValue(id))))],
+  ]
+}
