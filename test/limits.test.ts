@@ -27,6 +27,7 @@ import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
 import { failedRequestLimits } from '../src/posture/failed-requests.ts'
+import { meshLimits } from '../src/cluster/transport/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
 import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
@@ -67,6 +68,7 @@ import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
 import { eventLimits } from '../src/events/limits.ts'
+import { descriptorLimits } from '../src/lib/descriptors.ts'
 import { patternCharactersMax } from '../src/lib/text-pattern.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
@@ -139,6 +141,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/handshake/membership-cache.ts': ROSTER_LIMITS,
   'src/cluster/transport/addresses.ts': CLAIM_LIMITS,
   'src/cluster/transport/addresses-seeds.ts': SEED_LIMITS,
+  'src/cluster/transport/limits.ts': meshLimits,
   'src/cluster/transport/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/snapshots/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
   'src/cluster/snapshots/snapshot-sender.ts': defaultSnapshotSenderOptions,
@@ -151,6 +154,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/backup/limits.ts': backupLimits,
   'src/fsm/restore/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
+  'src/lib/descriptors.ts': descriptorLimits,
   'src/lib/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),

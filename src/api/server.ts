@@ -6,6 +6,8 @@ import fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Server as HttpsServer, ServerOptions } from 'node:https'
 import { assert } from '../lib/assert.ts'
+import { boundConnections } from '../lib/connections.ts'
+import { clientSockets } from '../lib/descriptors.ts'
 import { Problem } from '../lib/problems.ts'
 import { ReplyWriter } from './answers/reply-writer.ts'
 import type { SocketCaller } from './auth/system-caller.ts'
@@ -26,7 +28,6 @@ import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { ServedPaths } from './served-paths.ts'
 import { Pipeline } from './pipeline.ts'
-import { boundConnections } from './transport/connections.ts'
 import { askForBody, deferContinue } from './transport/continue.ts'
 import { closeGently } from './transport/drain.ts'
 import { PipelinedRequests } from './transport/pipelining.ts'
@@ -185,7 +186,13 @@ function newApp(
         if (pipelined.admit(request, response)) handler(request, response)
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
-      boundConnections(server, https !== null, limits)
+      boundConnections(server, {
+        connectionsPerSourceMax: limits.connectionsPerSourceMax,
+        // A socket that only this host reaches must take connections whatever the network does.
+        ...(https === null
+          ? { handshakeTimeoutMs: null }
+          : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSockets }),
+      })
       deferContinue(server, listener)
       if (options.apis.includes('fabric')) {
         takeEventSockets(server, parts, services, options.socketCaller ?? null)

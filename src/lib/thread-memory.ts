@@ -1,9 +1,30 @@
-/** Of the thread that asks. */
+import { getHeapStatistics } from 'node:v8'
+
+/**
+ * Of the thread that asks. `process.memoryUsage` opens a file for what it says of the process, and
+ * so fails where no more files can be opened.
+ */
 export function threadMemory(): {
   readonly heapUsedBytes: number
   readonly heapTotalBytes: number
   readonly externalBytes: number
 } {
-  const { heapUsed, heapTotal, external } = process.memoryUsage()
-  return { heapUsedBytes: heapUsed, heapTotalBytes: heapTotal, externalBytes: external }
+  const heap = getHeapStatistics()
+  return {
+    heapUsedBytes: heap.used_heap_size,
+    heapTotalBytes: heap.total_heap_size,
+    externalBytes: heap.external_memory,
+  }
 }
+
+/** Of the process, as last known: it stays so while no file can be opened. */
+export function processMemory(): NodeJS.MemoryUsage {
+  try {
+    last = process.memoryUsage()
+  } catch {
+    // No descriptor is left, which is no reason for whoever asks to end.
+  }
+  return last
+}
+
+let last: NodeJS.MemoryUsage = { rss: 0, heapTotal: 0, heapUsed: 0, external: 0, arrayBuffers: 0 }

@@ -4,6 +4,7 @@ import type { ChannelMessage } from '../channel/frame.ts'
 import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
+import { processMemory } from '../lib/thread-memory.ts'
 import { isoTime } from '../pki/certificate.ts'
 import { omissionsOf, sectionsWithoutData } from './config/omissions.ts'
 import type { EffectiveValue } from './config/reader.ts'
@@ -242,7 +243,7 @@ export class RouterProgram {
   }
 
   #figures(): Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'> {
-    const { rss, heapUsed } = process.memoryUsage()
+    const { rss, heapUsed } = processMemory()
     const { user, system } = process.cpuUsage()
     const { clock } = this.#parts
     return {

@@ -4,6 +4,14 @@ export const routerLimits = {
   routerConnectionsMax: 8192,
   /** Of one source, as many routers may stand behind one address; more are closed at once. */
   routerConnectionsPerSourceMax: 1024,
+  /** Connections that one source opens at once, and then each second; more are closed at once. */
+  routerConnectionsPerSourceBurst: 256,
+  routerConnectionsPerSourcePerSecond: 32,
+  /** The same of one router, by its certificate. */
+  routerConnectsBurst: 8,
+  routerConnectsPerSecond: 0.5,
+  /** Sources and certificates whose pace is remembered, each. */
+  routerRatesMax: 16_384,
   /**
    * From the first packet to the end of the TLS handshake, and then again to the hello; beyond:
    * closed.

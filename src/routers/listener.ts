@@ -1,19 +1,29 @@
-import type { Server } from 'node:net'
 import { createServer } from 'node:tls'
-import type { TlsOptions, Server as TlsServer } from 'node:tls'
+import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 
+import type { Clock } from '../lib/clock.ts'
+import { boundConnections } from '../lib/connections.ts'
+import type { FairShare } from '../lib/fair-share.ts'
+import { KeyedRate } from '../lib/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
 
 /** What a dialer asks for in the TLS handshake that speaks the control channel of routers. */
 const CONTROL_PROTOCOL = 'ziti-ctrl'
 
+type RouterListenerLimits = Record<
+  Extract<keyof typeof routerLimits, `routerConnect${string}` | `routerHandshake${string}`>,
+  number
+>
+
 export interface RouterListenerParts {
   readonly channels: RouterChannels
   /** Versions, suites and the request for a certificate, as of every listener of the controller. */
   readonly tls: TlsOptions
-  /** Bounds connections of a source, and the time of a handshake. */
-  readonly bound: (server: Server) => void
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** The sockets that this listener shares with others. */
+  readonly room: FairShare
+  readonly limits?: Partial<RouterListenerLimits>
 }
 
 export interface CertificateAndKey {
@@ -23,8 +33,10 @@ export interface CertificateAndKey {
 
 /** The listener that routers connect to. */
 export class RouterListener {
-  readonly #server: TlsServer
+  readonly #server: Server
   readonly #parts: RouterListenerParts
+  /** By certificate: a router has one. */
+  readonly #connects: KeyedRate
 
   private constructor(
     parts: RouterListenerParts,
@@ -37,13 +49,38 @@ export class RouterListener {
       cert: certificatePem,
       key: privateKeyPem,
     })
-    this.#server.maxConnections = routerLimits.routerConnectionsMax
-    parts.bound(this.#server)
+    const limits: RouterListenerLimits = { ...routerLimits, ...parts.limits }
+    const { routerRatesMax: keysMax } = routerLimits
+    this.#connects = new KeyedRate(
+      {
+        burst: limits.routerConnectsBurst,
+        perSecond: limits.routerConnectsPerSecond,
+        keysMax,
+      },
+      parts.clock,
+    )
+    this.#server.maxConnections = limits.routerConnectionsMax
+    boundConnections(this.#server, {
+      connectionsPerSourceMax: limits.routerConnectionsPerSourceMax,
+      handshakeTimeoutMs: limits.routerHandshakeTimeoutMs,
+      room: parts.room,
+      rate: new KeyedRate(
+        {
+          burst: limits.routerConnectionsPerSourceBurst,
+          perSecond: limits.routerConnectionsPerSourcePerSecond,
+          keysMax,
+        },
+        parts.clock,
+      ),
+    })
     this.#server.on('secureConnection', (socket) => {
       // A dialer that asks for another protocol has failed in the handshake; one that asks for none
       // gets here.
-      if (socket.alpnProtocol === CONTROL_PROTOCOL) parts.channels.accept(socket)
-      else socket.destroy()
+      if (socket.alpnProtocol === CONTROL_PROTOCOL && this.#mayConnect(socket)) {
+        parts.channels.accept(socket)
+      } else {
+        socket.destroy()
+      }
     })
     // Whatever fails in a handshake fails for its dialer alone.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
@@ -64,6 +101,11 @@ export class RouterListener {
     listener.#server.on('error', () => undefined)
     parts.channels.start()
     return listener
+  }
+
+  /** Each channel costs more than its handshake: records, peers and clients are told of it. */
+  #mayConnect(socket: TLSSocket): boolean {
+    return this.#connects.take(socket.getPeerX509Certificate()?.fingerprint256 ?? '')
   }
 
   /** Where it listens, for one that was opened on any free port. */

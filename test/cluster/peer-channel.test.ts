@@ -102,7 +102,7 @@ test('a controller that is no member may ask, and a certificate that is no contr
       uris: [`spiffe://${TRUST_DOMAIN}/router/edge-1`],
     })
     await expect(callPeerOnce({ ...ask, identity: router })).rejects.toMatchObject({
-      code: 'UNAUTHORIZED',
+      code: 'PEER_UNREACHABLE',
     })
 
     const foreign = await controllerIdentity(await createAuthority(), 'n9')

@@ -2,7 +2,6 @@ import { connect } from 'node:tls'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { boundConnections } from '../../src/api/transport/connections.ts'
 import { listenerTls } from '../../src/api/transport/tls.ts'
 import { FrameDecoder } from '../../src/channel/frame.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
@@ -11,6 +10,7 @@ import { gateOf } from '../../src/controller/service/routers.ts'
 import { defaultLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { FairShare } from '../../src/lib/fair-share.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import {
   createCertificateRequest,
@@ -59,12 +59,15 @@ beforeAll(async () => {
     processor: new ProcessorShare(defaultLimits, systemClock),
     log: { info: () => undefined, warn: () => undefined },
   })
-  const bounds = { connectionsPerSourceMax: 4, handshakeTimeoutMs: 5000 }
-  const bound = (server: Parameters<typeof boundConnections>[0]): void =>
-    boundConnections(server, true, bounds)
+  const limits = {
+    routerConnectionsPerSourceMax: 4,
+    routerConnectionsPerSourceBurst: 200,
+    routerConnectsBurst: 100,
+  }
+  const parts = { channels, limits, tls: listenerTls, clock: systemClock, room: new FairShare(100) }
   const own = await serverKey(controller)
   const address = { host: '127.0.0.1', port: 0 }
-  listener = await RouterListener.open({ channels, tls: listenerTls, bound }, own, address)
+  listener = await RouterListener.open(parts, own, address)
 })
 afterAll(async () => {
   await listener.close()

@@ -149,6 +149,25 @@ export function judgeCaller(
   }
 }
 
+/**
+ * Before a byte of HTTP/2: whether a caller may speak at the port for peers at all, as controllers
+ * of this cluster's CA may, and as whom.
+ */
+export function judgeConnection(
+  leafDer: Uint8Array,
+  roster: PeerTrust,
+):
+  | { readonly ok: true; readonly standing: { readonly id: NodeId; readonly isMember: boolean } }
+  | (Verdict & { readonly ok: false }) {
+  const verdict = judgeCaller(leafDer, roster)
+  if (!verdict.ok) return verdict
+  const claim = { leafDer, hello: undefined, expectedId: null }
+  return {
+    ok: true,
+    standing: { id: verdict.caller.id, isMember: judgePeer(claim, roster).ok },
+  }
+}
+
 function judgeHello(hello: Hello, member: Member, roster: PeerTrust): Verdict | null {
   const id = member.id
   if (isTooLarge(hello)) {

@@ -7,6 +7,7 @@ import type { PeerCaller } from '../../ports/peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
+import type { PeerTrust } from '../handshake/handshake.ts'
 import type { MeshRefusal } from '../handshake/mesh-refusal.ts'
 import type { MeshIdentity } from './mesh-service.ts'
 import type { RollbackDetector } from '../handshake/rollback-detector.ts'
@@ -101,4 +102,11 @@ export interface MeshPeer {
   readonly hello: Hello | null
   /** The leaf that it proved; empty before that. */
   readonly leafPem: string
+}
+
+/** What a member with these options holds its peers to. */
+export function rosterOf(options: MeshOptions, members: readonly Member[]): PeerTrust {
+  const { selfId, clusterId, generation, trustDomain } = options
+  const byId = new Map(members.map((member) => [member.id, member]))
+  return { selfId, clusterId, generation, trustDomain, members: byId }
 }

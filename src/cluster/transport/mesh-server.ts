@@ -1,24 +1,32 @@
-import { Server, status as Status } from '@grpc/grpc-js'
+import { status as Status } from '@grpc/grpc-js'
 import type { Metadata, sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { CallRequestSchema, CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
 import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import { present } from '../../lib/assert.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { Verdict } from '../handshake/handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
 import type { RaftContent } from '../message-codec.ts'
 import { refusalMetadata } from '../handshake/mesh-refusal.ts'
-import { meshService, MeshServerCredentials, serverOptions } from './mesh-service.ts'
+import { GrpcServer } from './grpc-server.ts'
+import { MeshListener } from './mesh-listener.ts'
+import { meshService } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
+import { MeshSessions } from './mesh-sessions.ts'
+import type { CallerStanding } from './mesh-sessions.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
 
 export interface MeshServerParts {
+  readonly clock: Clock
   readonly selfId: NodeId
   readonly hello: () => Hello
+  /** By the certificate alone, before a byte of HTTP/2. */
+  readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
   /**
    * As `judge`, and whether a caller that has just said Hello may be let in after all that it said
@@ -67,8 +75,9 @@ interface Inbound {
  */
 export class MeshServer {
   readonly #parts: MeshServerParts
-  readonly #server: Server
-  readonly #credentials: MeshServerCredentials
+  readonly #listener: MeshListener
+  readonly #sessions: MeshSessions
+  readonly #grpc: GrpcServer
   readonly #bound: Readonly<Record<Kind, Map<NodeId, Inbound>>> = {
     raft: new Map(),
     forward: new Map(),
@@ -77,12 +86,20 @@ export class MeshServer {
 
   constructor(identity: MeshIdentity, parts: MeshServerParts) {
     this.#parts = parts
-    this.#credentials = new MeshServerCredentials(identity)
-    this.#server = new Server(serverOptions)
-    this.#server.addService(meshService, {
+    const sessions = new MeshSessions(parts)
+    const methods = {
       raft: (call: FrameCall) => this.#accept('raft', call),
       forward: (call: FrameCall) => this.#accept('forward', call),
       call: (call: UnaryCall, done: sendUnaryData<Buffer>) => this.#onCall(call, done),
+    }
+    const grpc = new GrpcServer(meshService, methods, sessions.mayOpen)
+    this.#sessions = sessions
+    this.#grpc = grpc
+    this.#listener = new MeshListener(identity, {
+      clock: parts.clock,
+      onConnection: (socket) => {
+        if (sessions.admit(socket)) sessions.guard(grpc.serve(socket), socket)
+      },
     })
   }
 
@@ -91,16 +108,11 @@ export class MeshServer {
    * @returns the port listened on. Rejects with the system's reason when it cannot be had.
    */
   async listen(bind: string): Promise<number> {
-    return await new Promise((resolve, reject) => {
-      this.#server.bindAsync(bind, this.#credentials, (error, port) => {
-        if (error === null) resolve(port)
-        else reject(new Error(`cannot listen on ${bind} for peers: ${error.message}`))
-      })
-    })
+    return await this.#listener.listen(bind)
   }
 
   setIdentity(identity: MeshIdentity): void {
-    this.#credentials.setIdentity(identity)
+    this.#listener.setIdentity(identity)
   }
 
   close(): void {
@@ -108,7 +120,9 @@ export class MeshServer {
     this.#all.clear()
     this.#bound.raft.clear()
     this.#bound.forward.clear()
-    this.#server.forceShutdown()
+    this.#listener.close()
+    this.#grpc.close()
+    this.#sessions.close()
   }
 
   hasCaller(id: NodeId): boolean {
@@ -143,6 +157,7 @@ export class MeshServer {
       const verdict = this.#parts.judge(inbound.leafDer, inbound.hello)
       if (!verdict.ok) this.#refuse(inbound, verdict)
     }
+    this.#sessions.judgeAgain()
   }
 
   #accept(kind: Kind, call: FrameCall): void {

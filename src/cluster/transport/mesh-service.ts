@@ -1,7 +1,6 @@
 import { createSecureContext } from 'node:tls'
 import type { SecureContext } from 'node:tls'
 
-import { ServerCredentials } from '@grpc/grpc-js'
 import type { ChannelOptions, MethodDefinition } from '@grpc/grpc-js'
 
 import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
@@ -13,7 +12,7 @@ import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
 export const FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
 
 /** HTTP/2 window of a stream, so that one round trip carries a whole batch of entries. */
-const STREAM_WINDOW_BYTES = 4 * 1024 * 1024
+export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024
 
 /** Own leaf with its chain, its key, and the anchors that a peer's chain must lead to; all PEM. */
 export interface MeshIdentity {
@@ -55,11 +54,7 @@ const keepalive: ChannelOptions = {
   'grpc.enable_channelz': 0,
 }
 
-export const serverOptions: ChannelOptions = {
-  ...keepalive,
-  // Two streams a peer, and a few more while a peer's old ones are still closing.
-  'grpc.max_concurrent_streams': 8,
-}
+export const serverOptions: ChannelOptions = keepalive
 
 export const clientOptions: ChannelOptions = {
   ...keepalive,
@@ -85,33 +80,6 @@ export function meshSecureContext(identity: MeshIdentity): SecureContext {
   return createSecureContext({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
 }
 
-function contextOptions(identity: MeshIdentity): { ca: string; cert: string; key: string } {
+export function contextOptions(identity: MeshIdentity): { ca: string; cert: string; key: string } {
   return { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem }
-}
-
-/**
- * gRPC's own factory leaves the TLS version to the platform and the peer's certificate optional in
- * part; here both are said out loud.
- */
-export class MeshServerCredentials extends ServerCredentials {
-  constructor(identity: MeshIdentity) {
-    super(
-      {
-        requestCert: true,
-        rejectUnauthorized: true,
-        minVersion: 'TLSv1.3',
-        settings: { initialWindowSize: STREAM_WINDOW_BYTES, maxConcurrentStreams: 8 },
-      },
-      { ...contextOptions(identity), minVersion: 'TLSv1.3' },
-    )
-  }
-
-  /** For connections from now on. */
-  setIdentity(identity: MeshIdentity): void {
-    this.updateSecureContextOptions({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
-  }
-
-  override _equals(other: ServerCredentials): boolean {
-    return this === other
-  }
 }

@@ -15,7 +15,7 @@ import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.t
 import type { PeerCaller } from '../../ports/peer-channel.ts'
 import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
-import { judgeCaller, judgeHistory, judgePeer } from '../handshake/handshake.ts'
+import { judgeCaller, judgeConnection, judgeHistory, judgePeer } from '../handshake/handshake.ts'
 import type { PeerClaim, PeerTrust, Verdict } from '../handshake/handshake.ts'
 import { MeshReports } from './mesh-reports.ts'
 import {
@@ -27,8 +27,10 @@ import {
 import { MeshServer } from './mesh-server.ts'
 import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
 import type { MeshIdentity } from './mesh-service.ts'
+import type { CallerStanding } from './mesh-sessions.ts'
 import { PeerLink } from './peer-link.ts'
 import { RollbackDetector } from '../handshake/rollback-detector.ts'
+import { rosterOf } from './mesh-parts.ts'
 import type { MeshOptions, MeshParts, MeshEvents, MeshPeer } from './mesh-parts.ts'
 
 interface PeerRecord {
@@ -83,8 +85,10 @@ export class Mesh implements Transport {
     options.book.setMembers(this.#roster.members)
     this.#seeds = this.#makeSeeds()
     this.#server = new MeshServer(options.identity, {
+      clock: parts.clock,
       selfId: options.selfId,
       hello: options.hello,
+      standing: (leafDer, remote) => this.#standingOf(leafDer, remote),
       configurationIndex: () => this.#configurationIndex,
       generation: options.generation,
       greet: (leafDer, hello) => this.#greet({ leafDer, hello, expectedId: null }),
@@ -231,6 +235,13 @@ export class Mesh implements Transport {
     if (leafDer === null) return null
     const verdict = judgeCaller(leafDer, this.#roster)
     return verdict.ok ? { ...verdict.caller, isMember: true } : null
+  }
+
+  #standingOf(leafDer: Uint8Array, remote: string): CallerStanding {
+    const verdict = judgeConnection(leafDer, this.#roster)
+    if (verdict.ok) return verdict.standing
+    this.#reports.refused(verdict, remote)
+    return null
   }
 
   #onCall(
@@ -385,10 +396,4 @@ export class Mesh implements Transport {
     }
     this.#review()
   }
-}
-
-function rosterOf(options: MeshOptions, members: readonly Member[]): PeerTrust {
-  const { selfId, clusterId, generation, trustDomain } = options
-  const byId = new Map(members.map((member) => [member.id, member]))
-  return { selfId, clusterId, generation, trustDomain, members: byId }
 }

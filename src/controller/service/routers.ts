@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto'
 
 import { peerChainOf } from '../../api/transport/peer.ts'
-import { boundConnections } from '../../api/transport/connections.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
 import { judgeRouter } from '../../api/auth/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
@@ -9,6 +8,7 @@ import type { ControllerConfig } from '../../config/options.ts'
 import type { Router } from '../../entities/router.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { assert } from '../../lib/assert.ts'
+import { clientSockets } from '../../lib/descriptors.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { parseHostPort } from '../../lib/names.ts'
@@ -23,7 +23,6 @@ import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterGate } from '../../routers/admission.ts'
 import type { ControllerIdentity } from '../../routers/hello-answer.ts'
-import { routerLimits } from '../../routers/limits.ts'
 import { certificateDuty } from '../../routers/certificate-duty.ts'
 import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
 import { circuitFact, circuitTable } from '../../routers/circuits/circuit-table.ts'
@@ -179,15 +178,12 @@ export class RouterService {
     if (bind === null) return
     const address = parseHostPort(bind)
     assert(address !== null, 'the configuration has checked the address')
-    const bounds = {
-      connectionsPerSourceMax: routerLimits.routerConnectionsPerSourceMax,
-      handshakeTimeoutMs: routerLimits.routerHandshakeTimeoutMs,
-    }
     this.#listener = await RouterListener.open(
       {
         channels: this.#channels,
         tls: listenerTls,
-        bound: (server) => boundConnections(server, true, bounds),
+        clock: systemClock,
+        room: clientSockets,
       },
       credentials,
       address,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { entityNamed } from '../../entities/registry.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { processMemory } from '../../lib/thread-memory.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { MetricFigure } from '../../ports/live-facts.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -95,7 +96,7 @@ export class Sampler {
       'mesh.dropped_frames': host.droppedFrames,
       'mesh.queued_bytes': host.queuedBytes,
       'disk.written_bytes': disk.writtenBytes,
-      'process.resident_bytes': process.memoryUsage.rss(),
+      'process.resident_bytes': processMemory().rss,
     }
     const parts = {
       'disk.fsync_p99_ms': disk.fsync.p99Ms,

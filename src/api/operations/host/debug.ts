@@ -1,6 +1,7 @@
 import { loadavg } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
+import { processMemory } from '../../../lib/thread-memory.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -53,7 +54,7 @@ async function debugFactsOf(
     vitals: vitals?.() ?? null,
     process: {
       ...{ pid: process.pid, node: process.version, uptimeSeconds: Math.round(process.uptime()) },
-      ...{ memory: process.memoryUsage(), heap: getHeapStatistics(), load: loadavg() },
+      ...{ memory: processMemory(), heap: getHeapStatistics(), load: loadavg() },
       resources: process.resourceUsage(),
       handles: countsOf(process.getActiveResourcesInfo()),
     },

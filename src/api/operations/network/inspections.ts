@@ -1,3 +1,4 @@
+import { processMemory } from '../../../lib/thread-memory.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
 import type { SchemaJudge } from '../../../ports/schema-judge.ts'
 import { bareAnswer } from '../../answers/envelope.ts'
@@ -131,7 +132,7 @@ function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
       generation: cluster.generation,
       appliedIndex: state.appliedIndex,
       upMs: Math.round(clock.monotonicMs() - startedMs),
-      memoryBytes: process.memoryUsage(),
+      memoryBytes: processMemory(),
     }),
   }
 }

@@ -1,0 +1,105 @@
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream, ServerOptions } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import type {
+  ConnectionInjector,
+  ServiceDefinition,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js'
+
+import { assert } from '../../lib/assert.ts'
+import { meshLimits } from './limits.ts'
+import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
+
+/**
+ * What of grpc-js no option reaches: with what it makes its HTTP/2 server, and that server itself,
+ * which alone gives out the sessions.
+ */
+interface GrpcInside {
+  commonServerOptions: ServerOptions
+  createHttp2Server(credentials: ServerCredentials): Http2Server
+}
+
+/** Whether the session may have one more stream. */
+export type StreamGate = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
+
+/** gRPC over connections whose TLS handshake is over. It never listens by itself. */
+export class GrpcServer {
+  readonly #server = new Server(serverOptions)
+  readonly #injector: ConnectionInjector
+  readonly #http2: Http2Server
+
+  /** @param mayOpen asked of each stream, which its session is ended for when it may not. */
+  constructor(
+    service: ServiceDefinition,
+    implementation: UntypedServiceImplementation,
+    mayOpen: StreamGate,
+  ) {
+    this.#server.addService(service, implementation)
+    const inside = this.#server as unknown as GrpcInside
+    const isKnown =
+      typeof inside.commonServerOptions === 'object' &&
+      typeof inside.createHttp2Server === 'function'
+    assert(isKnown, 'grpc-js makes its HTTP/2 server as it did')
+    Object.assign(inside.commonServerOptions, http2Options)
+    const make = inside.createHttp2Server.bind(this.#server)
+    const made: Http2Server[] = []
+    inside.createHttp2Server = (credentials) => {
+      const http2 = make(credentials)
+      made.push(http2)
+      return http2
+    }
+    // Not of TLS, which is over by then; the peer's certificate is still that of the connection.
+    this.#injector = this.#server.createConnectionInjector(ServerCredentials.createInsecure())
+    const [http2] = made
+    assert(http2 !== undefined, 'an injector has a server')
+    this.#http2 = http2
+    this.#guardStreams(mayOpen)
+  }
+
+  #guardStreams(mayOpen: StreamGate): void {
+    const serving = this.#http2.listeners('stream') as ((...given: unknown[]) => void)[]
+    this.#http2.removeAllListeners('stream')
+    this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {
+      const { session } = stream
+      // Those of a session that has just ended are not answered: in grpc-js that would throw.
+      if (
+        session === undefined ||
+        session.destroyed ||
+        !mayOpen(session as ServerHttp2Session, stream)
+      ) {
+        session?.destroy()
+        return
+      }
+      for (const serve of serving) serve.call(this.#http2, stream, ...more)
+    })
+  }
+
+  serve(socket: TLSSocket): ServerHttp2Session {
+    const sessions: ServerHttp2Session[] = []
+    this.#http2.once('session', (session) => sessions.push(session))
+    this.#injector.injectConnection(socket)
+    const [session] = sessions
+    assert(session !== undefined, 'a connection of HTTP/2 has a session at once')
+    return session
+  }
+
+  close(): void {
+    this.#injector.destroy()
+    this.#server.forceShutdown()
+  }
+}
+
+const http2Options: ServerOptions = {
+  maxSessionInvalidFrames: meshLimits.meshInvalidFramesMax,
+  maxSessionRejectedStreams: meshLimits.meshInvalidFramesMax,
+  streamResetBurst: meshLimits.meshStreamsBurst,
+  streamResetRate: meshLimits.meshStreamsPerSecond,
+  // So that one round trip carries a whole batch of entries. Two streams a peer, and a few more
+  // while a peer's old ones are still closing.
+  settings: {
+    initialWindowSize: STREAM_WINDOW_BYTES,
+    maxConcurrentStreams: meshLimits.meshStreamsMax,
+  },
+}

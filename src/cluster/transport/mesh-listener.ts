@@ -1,0 +1,121 @@
+import { constants } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
+import type { Server, TLSSocket } from 'node:tls'
+
+import type { Clock } from '../../lib/clock.ts'
+import { boundConnections } from '../../lib/connections.ts'
+import { KeyedRate } from '../../lib/keyed-rate.ts'
+import { meshLimits } from './limits.ts'
+import { contextOptions } from './mesh-service.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+
+export interface MeshListenerParts {
+  readonly clock: Clock
+  /** A connection whose certificate leads to the cluster CA, and that speaks HTTP/2. */
+  readonly onConnection: (socket: TLSSocket) => void
+}
+
+/**
+ * The port for peers, up to the end of the TLS handshake: how many connect, how fast, and that the
+ * chain of each leads to the cluster CA.
+ */
+export class MeshListener {
+  readonly #parts: MeshListenerParts
+  readonly #servers: Server[] = []
+  /** One for all addresses of the port. */
+  readonly #rate: KeyedRate
+  #identity: MeshIdentity
+  #isClosed = false
+
+  constructor(identity: MeshIdentity, parts: MeshListenerParts) {
+    this.#identity = identity
+    this.#parts = parts
+    this.#rate = new KeyedRate(
+      {
+        burst: meshLimits.meshConnectionsBurst,
+        perSecond: meshLimits.meshConnectionsPerSecond,
+        keysMax: meshLimits.meshSourcesMax,
+      },
+      parts.clock,
+    )
+  }
+
+  /**
+   * @param bind host:port; port 0 takes a free one. Of a name that stands for several addresses, it
+   * listens at each.
+   * @returns the port listened on. Rejects with the system's reason when it cannot be had.
+   */
+  async listen(bind: string): Promise<number> {
+    try {
+      const { host, port } = hostAndPort(bind)
+      let taken = port
+      for (const { address } of await lookup(host, { all: true })) {
+        taken = await this.#listenAt(address, taken)
+      }
+      return taken
+    } catch (error) {
+      this.close()
+      throw new Error(`cannot listen on ${bind} for peers: ${(error as Error).message}`)
+    }
+  }
+
+  /** For connections from now on. */
+  setIdentity(identity: MeshIdentity): void {
+    this.#identity = identity
+    for (const server of this.#servers) server.setSecureContext(tlsOptions(identity))
+  }
+
+  /** Connections that it has handed over stay. */
+  close(): void {
+    this.#isClosed = true
+    for (const server of this.#servers) server.close()
+  }
+
+  async #listenAt(host: string, port: number): Promise<number> {
+    const server = createServer({
+      ...tlsOptions(this.#identity),
+      ALPNProtocols: ['h2'],
+      requestCert: true,
+      rejectUnauthorized: true,
+    })
+    boundConnections(server, {
+      connectionsPerSourceMax: meshLimits.meshConnectionsPerSourceMax,
+      handshakeTimeoutMs: meshLimits.meshHandshakeTimeoutMs,
+      handshakesMax: meshLimits.meshHandshakesMax,
+      handshakesPerSourceMax: meshLimits.meshHandshakesPerSourceMax,
+      rate: this.#rate,
+    })
+    server.on('tlsClientError', (_error, socket) => socket.destroy())
+    server.on('secureConnection', (socket) => {
+      socket.on('error', () => socket.destroy())
+      if (this.#isClosed || socket.alpnProtocol !== 'h2') socket.destroy()
+      else this.#parts.onConnection(socket)
+    })
+    server.listen(port, host)
+    await once(server, 'listening')
+    server.on('error', () => undefined)
+    this.#servers.push(server)
+    return (server.address() as AddressInfo).port
+  }
+}
+
+/** Also of a port 0, which only tests have. */
+function hostAndPort(bind: string): { readonly host: string; readonly port: number } {
+  const at = bind.lastIndexOf(':')
+  return { host: bind.slice(0, at).replace(/^\[(.*)\]$/, '$1'), port: Number(bind.slice(at + 1)) }
+}
+
+/**
+ * TLS 1.3 and nothing older. Every connection proves anew that its caller holds the key of the
+ * certificate that it shows.
+ */
+function tlsOptions(identity: MeshIdentity) {
+  return {
+    ...contextOptions(identity),
+    minVersion: 'TLSv1.3',
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  } as const
+}

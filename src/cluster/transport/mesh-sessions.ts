@@ -1,0 +1,148 @@
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+
+import type { Clock } from '../../lib/clock.ts'
+import { RateBudget } from '../../lib/keyed-rate.ts'
+import type { NodeId } from '../../raft/types.ts'
+import { meshLimits } from './limits.ts'
+
+/**
+ * What the certificate of a caller makes it, as the configuration in force has it. Null: it may not
+ * speak here at all.
+ */
+export type CallerStanding = { readonly id: NodeId; readonly isMember: boolean } | null
+
+export interface MeshSessionsParts {
+  readonly clock: Clock
+  readonly standing: (leafDer: Uint8Array, remote: string) => CallerStanding
+}
+
+interface Caller {
+  readonly socket: TLSSocket
+  readonly leafDer: Uint8Array
+  id: NodeId
+  isMember: boolean
+  /** Ends a controller that is no member. */
+  timer: NodeJS.Timeout | null
+}
+
+interface StreamUse {
+  readonly socket: TLSSocket
+  readonly streams: RateBudget
+  open: number
+}
+
+/**
+ * Who may hold a connection of HTTP/2 at the port for peers, how many, and what each may do with
+ * it. Members have their own; controllers that are none (one that asks for admission, one that was
+ * removed and is to hear of it) share a few, for a short time; others have none.
+ */
+export class MeshSessions {
+  readonly #parts: MeshSessionsParts
+  /** The oldest first. */
+  readonly #callers = new Set<Caller>()
+  readonly #streams = new WeakMap<ServerHttp2Session, StreamUse>()
+
+  constructor(parts: MeshSessionsParts) {
+    this.#parts = parts
+  }
+
+  /** @returns false when the caller has no place here, and its connection was closed. */
+  admit(socket: TLSSocket): boolean {
+    const leafDer = socket.getPeerX509Certificate()?.raw
+    const standing = leafDer === undefined ? null : this.#parts.standing(leafDer, remoteOf(socket))
+    if (leafDer === undefined || standing === null || !this.#hasRoomFor(standing)) {
+      socket.destroy()
+      return false
+    }
+    const caller: Caller = { socket, leafDer, ...standing, timer: null }
+    this.#callers.add(caller)
+    socket.once('close', () => this.#forget(caller))
+    this.#limitTime(caller)
+    return true
+  }
+
+  /** Bounds what an admitted caller does: everything that it sends costs this thread time. */
+  guard(session: ServerHttp2Session, socket: TLSSocket): void {
+    const { clock } = this.#parts
+    const streams = new RateBudget(
+      { burst: meshLimits.meshStreamsBurst, perSecond: meshLimits.meshStreamsPerSecond },
+      clock,
+    )
+    const controls = new RateBudget(
+      { burst: meshLimits.meshControlsBurst, perSecond: meshLimits.meshControlsPerSecond },
+      clock,
+    )
+    const onControl = (): void => {
+      if (!controls.take()) session.destroy()
+    }
+    session.on('ping', onControl)
+    session.on('remoteSettings', onControl)
+    this.#streams.set(session, { socket, streams, open: 0 })
+  }
+
+  /** Asked of each stream that a caller opens. */
+  readonly mayOpen = (session: ServerHttp2Session, stream: ServerHttp2Stream): boolean => {
+    const use = this.#streams.get(session)
+    if (use === undefined || !use.streams.take()) return false
+    if (!stream.destroyed) {
+      use.open += 1
+      stream.once('close', () => (use.open -= 1))
+    }
+    const isMember = [...this.#callers].some((one) => one.socket === use.socket && one.isMember)
+    const { meshStreamsMax, meshStreamsOfStrangerMax } = meshLimits
+    return use.open <= (isMember ? meshStreamsMax : meshStreamsOfStrangerMax)
+  }
+
+  /** Against a configuration that has changed. */
+  judgeAgain(): void {
+    for (const caller of [...this.#callers]) {
+      const standing = this.#parts.standing(caller.leafDer, remoteOf(caller.socket))
+      if (standing === null) {
+        caller.socket.destroy()
+      } else if (standing.isMember !== caller.isMember) {
+        caller.isMember = standing.isMember
+        this.#limitTime(caller)
+      }
+    }
+  }
+
+  close(): void {
+    for (const caller of [...this.#callers]) {
+      this.#forget(caller)
+      caller.socket.destroy()
+    }
+  }
+
+  #hasRoomFor({ id, isMember }: NonNullable<CallerStanding>): boolean {
+    const own = [...this.#callers].filter((one) => one.id === id && one.isMember === isMember)
+    const max = isMember
+      ? meshLimits.meshSessionsPerControllerMax
+      : meshLimits.meshSessionsPerStrangerMax
+    const [oldest] = own
+    if (own.length >= max && oldest !== undefined) {
+      this.#forget(oldest)
+      oldest.socket.destroy()
+    }
+    if (isMember) return true
+    const strangers = [...this.#callers].filter((one) => !one.isMember).length
+    return strangers < meshLimits.meshStrangersMax
+  }
+
+  #limitTime(caller: Caller): void {
+    if (caller.timer !== null) clearTimeout(caller.timer)
+    caller.timer = caller.isMember
+      ? null
+      : setTimeout(() => caller.socket.destroy(), meshLimits.meshStrangerMs)
+  }
+
+  #forget(caller: Caller): void {
+    if (caller.timer !== null) clearTimeout(caller.timer)
+    caller.timer = null
+    this.#callers.delete(caller)
+  }
+}
+
+function remoteOf({ remoteAddress = '' }: TLSSocket): string {
+  return remoteAddress
+}

@@ -1,0 +1,133 @@
+import type { Server, Socket } from 'node:net'
+
+import type { FairShare } from './fair-share.ts'
+import type { KeyedRate } from './keyed-rate.ts'
+import { sourceOf } from './source.ts'
+
+export interface ConnectionBounds {
+  /** What one source holds; more are closed at once. */
+  readonly connectionsPerSourceMax: number
+  /** From the first packet to the end of the TLS handshake; null for plain HTTP, which has none. */
+  readonly handshakeTimeoutMs: number | null
+  /**
+   * Handshakes under way, of all and of one source. One more ends the one that has taken longest,
+   * of the source or of the one that has most: those who mean it are done in a moment, and get
+   * through beside any number that wait.
+   */
+  readonly handshakesMax?: number
+  readonly handshakesPerSourceMax?: number
+  /** How fast a source may open connections; those beyond are closed at once. */
+  readonly rate?: KeyedRate
+  /** What the listener shares with others. */
+  readonly room?: FairShare
+}
+
+interface Handshake {
+  readonly source: string
+  readonly socket: Socket
+  readonly timer: NodeJS.Timeout
+}
+
+/**
+ * Bounds how many connections one source opens and holds, and how long a TLS handshake may take.
+ * The deadline counts from the first packet: Node's own handshake timeout starts again with each
+ * byte, and leaves the connection open when it expires.
+ *
+ * To be called when the server has all its own listeners: what is refused does not get to them.
+ */
+export function boundConnections(server: Server, bounds: ConnectionBounds): void {
+  const sources = new SourceCounts()
+  const handshakes = new Handshakes(bounds)
+  const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
+  server.removeAllListeners('connection')
+  server.on('connection', (socket: Socket) => {
+    const source = sourceOf(socket.remoteAddress ?? '')
+    const { room, rate } = bounds
+    const hasRoom =
+      sources.of(source) < bounds.connectionsPerSourceMax && room?.hasRoomFor(source) !== false
+    if (!hasRoom || rate?.take(source) === false) {
+      socket.destroy()
+      return
+    }
+    sources.add(source, 1)
+    room?.take(source)
+    const endpoint = endpointOf(socket)
+    handshakes.begin(endpoint, source, socket)
+    socket.once('close', () => {
+      handshakes.end(endpoint)
+      sources.add(source, -1)
+      room?.giveBack(source)
+    })
+    for (const listener of admitted) listener.call(server, socket)
+  })
+  server.on('secureConnection', (socket: Socket) => {
+    handshakes.end(endpointOf(socket))
+  })
+}
+
+/** How many there are of each source that has any. */
+class SourceCounts {
+  readonly #counts = new Map<string, number>()
+
+  of(source: string): number {
+    return this.#counts.get(source) ?? 0
+  }
+
+  add(source: string, amount: number): void {
+    const count = this.of(source) + amount
+    if (count > 0) this.#counts.set(source, count)
+    else this.#counts.delete(source)
+  }
+
+  /** Which has most; '' when none has any. */
+  largest(): string {
+    let largest = ''
+    for (const [source, count] of this.#counts) if (count > this.of(largest)) largest = source
+    return largest
+  }
+}
+
+class Handshakes {
+  readonly #bounds: ConnectionBounds
+  /**
+   * By remote address and port: the events of one connection name different sockets before and
+   * after the handshake. The oldest is first.
+   */
+  readonly #underWay = new Map<string, Handshake>()
+  readonly #sources = new SourceCounts()
+
+  constructor(bounds: ConnectionBounds) {
+    this.#bounds = bounds
+  }
+
+  begin(endpoint: string, source: string, socket: Socket): void {
+    const { handshakeTimeoutMs, handshakesMax, handshakesPerSourceMax } = this.#bounds
+    if (handshakeTimeoutMs === null) return
+    if (this.#sources.of(source) >= (handshakesPerSourceMax ?? Infinity)) this.#endOldest(source)
+    if (this.#underWay.size >= (handshakesMax ?? Infinity)) this.#endOldest(this.#sources.largest())
+    const timer = setTimeout(() => socket.destroy(), handshakeTimeoutMs)
+    this.#underWay.set(endpoint, { source, socket, timer })
+    this.#sources.add(source, 1)
+  }
+
+  end(endpoint: string): void {
+    const handshake = this.#underWay.get(endpoint)
+    if (handshake === undefined) return
+    clearTimeout(handshake.timer)
+    this.#underWay.delete(endpoint)
+    this.#sources.add(handshake.source, -1)
+  }
+
+  #endOldest(source: string): void {
+    for (const [endpoint, handshake] of this.#underWay) {
+      if (handshake.source !== source) continue
+      this.end(endpoint)
+      handshake.socket.destroy()
+      return
+    }
+  }
+}
+
+function endpointOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress ?? ''} ${remotePort ?? 0}`
+}

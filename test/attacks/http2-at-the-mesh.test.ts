@@ -1,0 +1,121 @@
+import { once } from 'node:events'
+import { connect, constants } from 'node:http2'
+import type { ClientHttp2Stream } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import { describe, expect, test } from 'vitest'
+
+import { meshLimits } from '../../src/cluster/transport/limits.ts'
+import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import { controllerIdentity, issueIdentity, TRUST_DOMAIN } from '../cluster/mesh-fixture.ts'
+import {
+  answerPings,
+  attackedMesh,
+  frame,
+  isOver,
+  PING,
+  PREFACE,
+  SETTINGS,
+} from './support/mesh-port.ts'
+
+// Certificates of the network lead to the CA of its controllers. Whoever has any of them speaks HTTP/2 to the thread that leads
+// the cluster: streams that are opened and reset, pings and settings cost it far more than they cost the attacker.
+
+const mesh = await attackedMesh()
+
+/** The first bytes that a server of HTTP/2 sends are its settings; '' when it closes instead. */
+async function greeting(socket: TLSSocket): Promise<string> {
+  socket.write(PREFACE)
+  socket.write(frame(SETTINGS, Buffer.alloc(0)))
+  const first = await Promise.race([
+    once(socket, 'data').then(([bytes]: Buffer[]) => bytes),
+    once(socket, 'close').then(() => undefined),
+  ]).catch(() => undefined)
+  return first?.[3] === SETTINGS ? 'settings' : ''
+}
+
+describe('the certificate of', () => {
+  test.each([
+    ['an identity', [`spiffe://${TRUST_DOMAIN}/identity/i1`]],
+    ['a session', [`spiffe://${TRUST_DOMAIN}/identity/i1/apiSession/s1`]],
+    ['a router', [`spiffe://${TRUST_DOMAIN}/router/r1`]],
+    ['a controller of another network', ['spiffe://attacker.example/controller/b']],
+    ['nobody that has a name', []],
+  ])('%s ends with the handshake', async (_whose, uris) => {
+    const identity = await issueIdentity(mesh.authority, { commonName: 'b', uris })
+    expect(await greeting(await mesh.tls(identity))).toBe('')
+  })
+
+  test('a member, and that of a controller that asks for admission, goes on to HTTP/2', async () => {
+    expect(await greeting(await mesh.tls(mesh.member))).toBe('settings')
+    const newcomer = await controllerIdentity(mesh.authority, 'new')
+    expect(await greeting(await mesh.tls(newcomer))).toBe('settings')
+  })
+})
+
+test('controllers that are no members hold a few connections, each its own, and leave those of members', async () => {
+  const { meshSessionsPerStrangerMax, meshStrangersMax } = meshLimits
+  const member = await mesh.tls(mesh.member)
+  expect(await greeting(member)).toBe('settings')
+  const stranger = await controllerIdentity(mesh.authority, 'stranger')
+  const held: TLSSocket[] = []
+  for (let at = 0; at <= meshSessionsPerStrangerMax; at += 1) held.push(await mesh.tls(stranger))
+  const [first] = held
+  if (first !== undefined) expect(await isOver(first)).toBe(true)
+  const others = await Promise.all(
+    Array.from({ length: meshStrangersMax }, (_, at) =>
+      controllerIdentity(mesh.authority, `other-${at}`),
+    ),
+  )
+  const sockets = await Promise.all(others.map((identity) => mesh.tls(identity)))
+  const greetings = await Promise.all(sockets.map(greeting))
+  expect(greetings.filter((said) => said !== '').length).toBeLessThan(meshStrangersMax)
+  expect(member.destroyed).toBe(false)
+  for (const socket of [...held, ...sockets]) socket.destroy()
+})
+
+describe('a connection ends, even of a member, that', () => {
+  async function begun(identity: MeshIdentity = mesh.member): Promise<TLSSocket> {
+    const socket = await mesh.tls(identity)
+    expect(await greeting(socket)).toBe('settings')
+    answerPings(socket)
+    return socket
+  }
+
+  test('sends pings faster than peers do', async () => {
+    const socket = await begun()
+    const pings = Array.from({ length: meshLimits.meshControlsBurst * 2 }, () =>
+      frame(PING, Buffer.alloc(8)),
+    )
+    socket.write(Buffer.concat(pings))
+    expect(await isOver(socket)).toBe(true)
+  })
+
+  test('sends settings faster than peers do', async () => {
+    const socket = await begun()
+    const settings = Array.from({ length: meshLimits.meshControlsBurst * 2 }, () =>
+      frame(SETTINGS, Buffer.alloc(0)),
+    )
+    socket.write(Buffer.concat(settings))
+    expect(await isOver(socket)).toBe(true)
+  })
+
+  test.each([
+    ['resets them', (stream: ClientHttp2Stream) => stream.close(constants.NGHTTP2_CANCEL)],
+    ['waits for their answers', (stream: ClientHttp2Stream) => stream.resume()],
+  ])('opens stream after stream and %s', async (_how, then) => {
+    const socket = await mesh.tls(mesh.member)
+    const session = connect('https://mesh.flotilla', { createConnection: () => socket })
+    session.on('error', () => undefined)
+    let opened = 0
+    const flood = setInterval(() => {
+      if (session.destroyed || session.closed) return
+      const stream = session.request({ ':method': 'POST', ':path': '/x' }, { endStream: true })
+      stream.on('error', () => undefined)
+      then(stream)
+      opened += 1
+    }, 2)
+    await once(session, 'close')
+    clearInterval(flood)
+    expect(opened).toBeGreaterThanOrEqual(meshLimits.meshStreamsBurst)
+  })
+})

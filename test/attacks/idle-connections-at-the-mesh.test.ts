@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+
+import { meshLimits } from '../../src/cluster/transport/limits.ts'
+import { attackMesh } from '../cluster/mesh-attacker.ts'
+import { helloOf } from '../cluster/mesh-fixture.ts'
+import { encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
+import { attackedMesh } from './support/mesh-port.ts'
+import { until } from './support/listener.ts'
+
+// An attacker without credentials opens connections to the port for peers and says nothing, as many as it can and as fast as it
+// can: each is a file descriptor of the controller, and each handshake time of the thread that leads the cluster.
+
+const mesh = await attackedMesh()
+
+/** What is left of so many connections of one source when the rest have been closed on it. */
+function held(sockets: readonly { readonly destroyed: boolean }[]): number {
+  return sockets.filter(({ destroyed }) => !destroyed).length
+}
+
+test('one source holds a few of them, and a peer that shares its address gets in all the same', async () => {
+  const { meshHandshakesPerSourceMax } = meshLimits
+  const count = meshHandshakesPerSourceMax * 3
+  const sockets = Array.from({ length: count }, () => mesh.tcp('127.0.0.2').resume())
+  await until(() => held(sockets) <= meshHandshakesPerSourceMax)
+  // The first came first and waited longest.
+  expect(sockets.at(-1)?.destroyed).toBe(false)
+  const peer = await mesh.tls(mesh.member, '127.0.0.2')
+  expect(peer.authorized).toBe(true)
+})
+
+test('many sources hold no more together, and a peer gets in beside them', async () => {
+  const { meshHandshakesMax } = meshLimits
+  const sources = Array.from({ length: 8 }, (_, at) => `127.0.1.${at + 1}`)
+  const sockets = sources.flatMap((source) =>
+    Array.from({ length: 30 }, () => mesh.tcp(source).resume()),
+  )
+  await until(() => held(sockets) <= meshHandshakesMax)
+  const vote = new MessageEncoder().encode({
+    ...{ type: 'voteRequest', from: 'b', to: 'a', term: 3, pre: true, transfer: false },
+    last: { term: 2, index: 5 },
+  })
+  const before = mesh.victim.raft.length
+  const spoken = attackMesh({
+    ...{ port: mesh.victim.port, caPem: mesh.authority.caPem, identity: mesh.member },
+    frames: [encodeRaftHello(helloOf('b')), vote],
+  })
+  await until(() => mesh.victim.raft.length > before)
+  mesh.victim.mesh.stop()
+  await spoken
+})

@@ -1,0 +1,38 @@
+import { openSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+
+import { boundConnections } from '../../../src/lib/connections.ts'
+import { clientSockets } from '../../../src/lib/descriptors.ts'
+import { processMemory, threadMemory } from '../../../src/lib/thread-memory.ts'
+
+// A process that the test starts with few file descriptors: it listens as a controller does, and says after each line of its
+// input whether it can still open a file, and what memory it has. `fill` first takes every descriptor that is left.
+
+const server = createServer((socket) => socket.on('error', () => undefined))
+boundConnections(server, {
+  connectionsPerSourceMax: 10_000,
+  handshakeTimeoutMs: null,
+  room: clientSockets,
+})
+server.listen(0, '0.0.0.0', () => {
+  console.log(JSON.stringify({ port: (server.address() as AddressInfo).port }))
+})
+// Before there are none left: the module is read from its file.
+processMemory()
+
+createInterface(process.stdin).on('line', (line) => {
+  const open = (): string => {
+    try {
+      openSync('/dev/null', 'r')
+      return 'opened'
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? ''
+    }
+  }
+  let file = open()
+  while (line === 'fill' && file === 'opened') file = open()
+  const { heapUsedBytes } = threadMemory()
+  console.log(JSON.stringify({ file, heapUsedBytes, rss: processMemory().rss }))
+})
