@@ -9,6 +9,8 @@ export const routerLimits = {
    * closed.
    */
   routerHandshakeTimeoutMs: 5000,
+  /** Channels that one router opens in a minute; beyond: refused as busy. Stock ones wait 1 s. */
+  routerConnectsPerMinuteMax: 120,
   /** Protocols of one router that are shown. */
   routerProtocolsMax: 16,
   /** Characters of each text that a router says of itself; the rest is cut off. */
