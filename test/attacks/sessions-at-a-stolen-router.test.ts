@@ -1,4 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
+import { Agent } from 'node:https'
 import { describe, expect, test } from 'vitest'
 
 import { ApiSessionHeartbeatSchema } from '../../proto/gen/router_pb.ts'
@@ -148,6 +149,27 @@ describe('the token of a session that a router knows', () => {
       expect(mfa).toMatchObject(refusal(401, 'UNAUTHORIZED'))
     }
     expect((await get(own, token, device.key)).status).toBe(200)
+  })
+
+  test('goes on over the connection of a client whose certificate is extended, and elsewhere with the new one', async () => {
+    const { key: by, authenticatorId } = await attacked.newDevice()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const token = await logIn(by)
+    const privateKeyPem = generatePrivateKeyPem()
+    const own = `${client}/current-identity`
+    const path = `${own}/authenticators/${authenticatorId}`
+    const body = { clientCertCsr: await csrOf(privateKeyPem) }
+    const asked = { token, by, agent }
+    const extended = dataOf(await listener.call({ ...asked, path: `${path}/extend`, body }))
+    const clientCert = String(extended['clientCert'])
+    const verified = { ...asked, path: `${path}/extend-verify`, body: { clientCert } }
+    expect((await listener.call(verified)).status).toBe(200)
+    const still = await listener.call({ ...asked, method: 'GET', path: own })
+    agent.destroy()
+    expect(still.status, still.text).toBe(200)
+    expect(await get(own, token, by)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
+    const next = { certificatePem: clientCert, privateKeyPem }
+    expect((await get(own, token, next)).status).toBe(200)
   })
 
   test('of a client without rights that logged in by a password is good at the client API', async () => {

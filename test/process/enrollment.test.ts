@@ -71,18 +71,19 @@ describe('Identity client certificate', () => {
     dataOf(await net.verifyExtension(2, extending, next.certificatePem))
     await refusedEverywhere(by)
     await expectEverywhere(200, (k) => net.logIn(k, next))
-    await expectEverywhere(200, (k) => net.session(k, extending.token))
-    const again = await net.verifyExtension(3, extending, next.certificatePem)
+    await expectEverywhere(200, (k) => net.session(k, extending.token, next))
+    const renewed = { ...extending, by: next }
+    const again = await net.verifyExtension(3, renewed, next.certificatePem)
     expect(again.status, again.text).toBe(409)
   })
 
   test('of a disabled identity is refused on every controller, with its sessions, until the identity is enabled', async () => {
     const { identityId, by } = await newDevice(2)
     const { token } = dataOf(await net.logIn(1, by)) as { token: string }
-    await expectEverywhere(200, (k) => net.session(k, token))
+    await expectEverywhere(200, (k) => net.session(k, token, by))
     dataOf(await net.ask(2, 'POST', `/identities/${identityId}/disable`, { durationMinutes: 0 }))
     await refusedEverywhere(by)
-    await expectEverywhere(401, (k) => net.session(k, token))
+    await expectEverywhere(401, (k) => net.session(k, token, by))
     dataOf(await net.ask(3, 'POST', `/identities/${identityId}/enable`))
     await expectEverywhere(200, (k) => net.logIn(k, by))
     await expectEverywhere(401, (k) => net.session(k, token))
@@ -137,10 +138,10 @@ describe('CA', () => {
     dataOf(await net.ottca(2, token, by))
     const waiting = await net.outstanding(3, { ottca: ca.id })
     const session = dataOf(await net.logIn(1, by)) as { token: string }
-    await expectEverywhere(200, (k) => net.session(k, session.token))
+    await expectEverywhere(200, (k) => net.session(k, session.token, by))
     dataOf(await net.ask(2, 'DELETE', `/cas/${ca.id}`))
     await refusedEverywhere(by)
-    await expectEverywhere(401, (k) => net.session(k, session.token))
+    await expectEverywhere(401, (k) => net.session(k, session.token, by))
     for (const k of [1, 2, 3]) {
       expect(await net.shown(k, `/identities/${identityId}`)).toMatchObject({ authenticators: {} })
     }
@@ -193,7 +194,7 @@ describe('Authenticator', () => {
     const enrollment = await net.reEnrolled(3, session.authenticatorId)
     expect(enrollment).toMatchObject({ method: 'ott', identityId })
     await refusedEverywhere(by)
-    await expectEverywhere(401, (k) => net.session(k, session.token))
+    await expectEverywhere(401, (k) => net.session(k, session.token, by))
     const request = await newRequest()
     const { cert } = dataOf(await net.ott(1, enrollment.token, request))
     dataOf(await net.logIn(2, certifiedKey(request, cert)))

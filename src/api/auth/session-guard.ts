@@ -12,6 +12,7 @@ import type { TokenFactor } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionTracker } from './session-tracker.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
+import type { PeerChain } from '../transport/peer.ts'
 
 type GateParts = Pick<ApiParts, 'state' | 'cluster' | 'limits' | 'clock' | 'keys'>
 
@@ -27,6 +28,8 @@ export class SessionGuard {
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
+  /** By what a connection showed, which is one object each: the session it was good for. */
+  readonly #proven = new WeakMap<PeerChain, string>()
   #waiting = 0
 
   constructor(
@@ -178,7 +181,12 @@ export class SessionGuard {
   #isHonouredAt(call: RequestContext, session: ApiSession): boolean {
     const { state } = this.#parts
     if (call.api !== 'client') return mayManage(state, session)
-    return isShownBy(state, session, call.peerChain()?.[0].sha1 ?? null)
+    const chain = call.peerChain()
+    // A client whose certificate was extended goes on over the connections that it has.
+    if (chain !== null && this.#proven.get(chain) === session.id) return true
+    const isShown = isShownBy(state, session, chain?.[0].sha1 ?? null)
+    if (isShown && chain !== null) this.#proven.set(chain, session.id)
+    return isShown
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Agent } from 'node:https'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
@@ -27,6 +28,8 @@ export interface TlsRequest {
   readonly body?: unknown
   readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Holds connections open; without one, each request has a connection of its own. */
+  readonly agent?: Agent | false
 }
 
 /** The real listener of a controller, on a port of its own, as clients with certificates meet it. */
@@ -54,7 +57,7 @@ export class TlsListener {
     return new TlsListener(listener)
   }
 
-  /** Each on a connection of its own. */
+  /** Each on a connection of its own, but for an agent's. */
   call({
     method = 'POST',
     path,
@@ -62,11 +65,12 @@ export class TlsListener {
     body,
     token,
     headers = {},
+    agent = false,
   }: TlsRequest): Promise<TlsReply> {
     return new Promise((resolve, reject) => {
       const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
       const asked = request({
-        ...{ host: '127.0.0.1', port: this.port, agent: false, rejectUnauthorized: false },
+        ...{ host: '127.0.0.1', port: this.port, agent, rejectUnauthorized: false },
         method,
         path,
         headers: {

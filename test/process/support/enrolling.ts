@@ -272,9 +272,10 @@ export class Enrolling {
   }
 
   /** What a session is answered; reflecting all that administrators wrote. */
-  session(k: number, token: string): Promise<Answer> {
+  session(k: number, token: string, by: CertifiedKey | null = null): Promise<Answer> {
     const headers = this.#reflecting()
-    return this.device(k, 'GET', '/current-api-session', { token, headers })
+    const shown = by === null ? {} : { by }
+    return this.device(k, 'GET', '/current-api-session', { token, headers, ...shown })
   }
 
   /** As of every answer so far: another controller may be some milliseconds behind. */
