@@ -62,7 +62,8 @@ async function flood(what: Flood): Promise<void> {
   let over = 0
   const resetting = (): void => {
     counts.opened += 1
-    const socket = quiet(connectTls({ ...tls, port: meshPort, ALPNProtocols: ['h2'] }))
+    const socket = connectTls({ ...tls, port: meshPort, ALPNProtocols: ['h2'] })
+    socket.on('error', () => undefined)
     const session = connectHttp2('https://mesh', { createConnection: () => socket })
     session.on('error', () => undefined)
     const timer = setInterval(() => {

@@ -100,6 +100,7 @@ export interface ApiLimits {
    * Judgements that wait, shared by callers; beyond, or beyond its part: 429
    * SERVER_TOO_MANY_REQUESTS.
    */
+  readonly schemaLateMsMax: number
   readonly schemasWaitingMax: number
   /** One certificate being issued; beyond: 503 TIMEOUT. */
   readonly certificateMsMax: number
@@ -271,6 +272,7 @@ export const defaultLimits: ApiLimits = {
   passwordHashesWaitingMax: 64,
   schemaMsMax: 2 * SECOND,
   schemaWaitMsMax: 5 * SECOND,
+  schemaLateMsMax: 8_000,
   schemasWaitingMax: 16,
   certificateMsMax: 2 * SECOND,
   certificateWaitMsMax: 5 * SECOND,

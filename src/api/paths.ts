@@ -15,15 +15,22 @@ const CLIENT_ALIAS = '/edge/v1'
  */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
+/** An escape before the version of a path ends. */
+const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
+
 /**
- * The path a request means: repeated slashes count as one, `/edge/v1` is the client API, and so is
- * a path under no known root. The query is untouched.
+ * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. A
+ * path of an API has one spelling, or the rule of a proxy in front would miss the others: one with
+ * empty or dot segments, or with escapes before its version ends, is left as no route has it. The
+ * query is untouched.
  */
 export function canonicalUrl(url: string): string {
   const at = url.indexOf('?')
   const path = at === -1 ? url : url.slice(0, at)
   const query = at === -1 ? '' : url.slice(at)
-  return canonicalPath(path.includes('//') ? path.replace(/\/{2,}/g, '/') : path) + query
+  if (/\/\/|\/\.{1,2}(?:\/|$)/.test(path)) return url
+  if (ESCAPED_BASE.test(path)) return path.replaceAll('%', '%25') + query
+  return canonicalPath(path) + query
 }
 
 function canonicalPath(path: string): string {

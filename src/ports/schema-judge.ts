@@ -10,7 +10,7 @@ export interface SchemaJudge {
   /**
    * @returns what is wrong with the schema (field `schema`), null when it can be used.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many wait, or this one has waited for too
-   * long.
+   * long; TIMEOUT when the processor had no time for it.
    */
   judgeSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
   /**

@@ -161,7 +161,11 @@ export class CertificateWorker implements CertificateIssuer {
     this.#worker = worker
     this.#isReady = false
     this.#authority = null
-    this.#setTimer(worker, START_MS_MAX, new Error('the thread of certificates did not start'))
+    this.#setTimer(
+      worker,
+      START_MS_MAX,
+      new Problem('TIMEOUT', { detail: 'the controller is too busy to issue certificates now' }),
+    )
   }
 
   #take(worker: Worker, report: CertificateReport): void {

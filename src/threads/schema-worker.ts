@@ -10,10 +10,14 @@ import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'
 import { heapLimits, threadFile } from './thread-file.ts'
 
 export interface SchemaWorkerLimits {
-  /** One judgement; beyond it the thread is ended and another takes its place. */
+  /**
+   * Processor time of one judgement; beyond it the thread is ended and another takes its place.
+   */
   readonly schemaMsMax: number
   /** In line; who has waited for longer is sent away. */
   readonly schemaWaitMsMax: number
+  /** In all for one judgement, where the processor has no time for it. */
+  readonly schemaLateMsMax: number
   /** Judgements in line, of all callers. */
   readonly schemasWaitingMax: number
 }
@@ -22,6 +26,17 @@ export interface SchemaWorkerLimits {
 const HEAP_MEGABYTES_MAX = 128
 /** From its start until it can judge; a machine under load takes its time. */
 const START_MS_MAX = 8_000
+
+/** Between two looks at a judgement that is late. */
+const LOOK_MS_MIN = 20
+
+/** Of a judgement. */
+interface Begin {
+  /** Monotonic ms. */
+  readonly atMs: number
+  /** By the thread until then. */
+  readonly used: ReturnType<Worker['cpuUsage']>
+}
 
 interface Job {
   readonly question: SchemaQuestion
@@ -108,7 +123,7 @@ export class SchemaWorker implements SchemaJudge {
     this.#worker = worker
     this.#isReady = false
     this.#timer = setTimeout(() => {
-      this.#replace(worker, new Error('the thread of schemas did not start in time'))
+      this.#replace(worker, tooBusy())
     }, START_MS_MAX)
   }
 
@@ -124,11 +139,35 @@ export class SchemaWorker implements SchemaJudge {
     if (this.#job !== null) this.#ask(worker, this.#job)
   }
 
-  #ask(worker: Worker, { question }: Job): void {
+  #ask(worker: Worker, job: Job): void {
+    const begin: Begin = { atMs: this.#clock.monotonicMs(), used: worker.cpuUsage() }
+    // Looked at when it is late; of a thread that has ended by then there is nothing to tell.
+    begin.used.catch(() => undefined)
+    this.#lookIn(this.#limits.schemaMsMax, worker, job, begin)
+    worker.postMessage(job.question)
+  }
+
+  #lookIn(ms: number, worker: Worker, job: Job, begin: Begin): void {
     this.#timer = setTimeout(() => {
-      this.#replace(worker, null)
-    }, this.#limits.schemaMsMax)
-    worker.postMessage(question)
+      this.#look(worker, job, begin).catch((error: unknown) => {
+        if (job === this.#job) this.#replace(worker, error as Error)
+      })
+    }, ms)
+  }
+
+  /**
+   * A judgement that is late has used its time, or had none of the processor: the one is its
+   * caller's fault, the other is not.
+   */
+  async #look(worker: Worker, job: Job, { atMs, used }: Begin): Promise<void> {
+    const { schemaMsMax, schemaLateMsMax } = this.#limits
+    const { user, system } = await worker.cpuUsage(await used)
+    if (job !== this.#job) return
+    const leftMs = schemaMsMax - (user + system) / 1000
+    if (leftMs <= 0) this.#replace(worker, null)
+    else if (this.#clock.monotonicMs() - atMs >= schemaLateMsMax) {
+      this.#replace(worker, tooBusy())
+    } else this.#lookIn(Math.max(leftMs, LOOK_MS_MIN), worker, job, { atMs, used })
   }
 
   /** @returns the judgement at work, which is none any more. */
@@ -160,6 +199,11 @@ export class SchemaWorker implements SchemaJudge {
 function endless({ question }: Job, what: string): FieldFault {
   const field = question.data === undefined ? 'schema' : 'data'
   return { field, reason: `${field} ${what}; simplify the schema of the config type` }
+}
+
+function tooBusy(): Problem {
+  const detail = 'the controller is too busy to validate this now'
+  return new Problem('TIMEOUT', { detail, retryAfterSeconds: 1 })
 }
 
 function tooMany(): Problem {

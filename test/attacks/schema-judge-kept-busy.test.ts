@@ -1,10 +1,17 @@
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SchemaWorker } from '../../src/threads/schema-worker.ts'
 
 // Schemas of users are judged one at a time. Whoever sends one judgement without end after another would have the thread
 // for itself, and nobody else could write a config.
-const limits = { schemaMsMax: 300, schemaWaitMsMax: 60_000, schemasWaitingMax: 16 }
+const limits = {
+  schemaMsMax: 300,
+  schemaWaitMsMax: 60_000,
+  schemaLateMsMax: 60_000,
+  schemasWaitingMax: 16,
+}
 const endless = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
 const bomb = { name: `${'a'.repeat(40)}!` }
 const port = { type: 'object', properties: { port: { type: 'integer' } } }
@@ -23,4 +30,18 @@ test('one caller keeps no other from having a schema judged', async () => {
   expect(await judge.judgeData(port, { port: 1 }, 'alice')).toBeNull()
   // Alice waited for what was at work when she came, and for one more of Eve's, who has a line of twelve.
   expect(ended).toBeLessThanOrEqual(2)
+})
+
+test('threads that take the processor do not make a short expression a fault of its caller', async () => {
+  const busy = new SchemaWorker({ ...limits, schemaMsMax: 1000, schemaLateMsMax: 1 }, systemClock)
+  expect(await busy.judgeData(port, {}, 'alice')).toBeNull()
+  const spinners = Array.from(
+    { length: 3 * availableParallelism() },
+    () => new Worker('for (;;) {}', { eval: true }),
+  )
+  try {
+    await expect(busy.judgeData(endless, bomb, 'alice')).rejects.toMatchObject({ code: 'TIMEOUT' })
+  } finally {
+    await Promise.all([busy.close(), ...spinners.map((spinner) => spinner.terminate())])
+  }
 })

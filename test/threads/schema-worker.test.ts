@@ -1,10 +1,17 @@
-import { afterEach, expect, test } from 'vitest'
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { SchemaWorker } from '../../src/threads/schema-worker.ts'
 
-const limits = { schemaMsMax: 1000, schemaWaitMsMax: 60_000, schemasWaitingMax: 8 }
+const limits = {
+  schemaMsMax: 1000,
+  schemaWaitMsMax: 60_000,
+  schemaLateMsMax: 60_000,
+  schemasWaitingMax: 8,
+}
 let worker: SchemaWorker | null = null
 
 function start(changes: Partial<typeof limits> = {}): SchemaWorker {
@@ -44,6 +51,34 @@ test('a regular expression without end is refused in time, holds up nobody here,
   clearInterval(timer)
   // This thread went on turning all the while.
   expect(turns).toBeGreaterThan(20)
+})
+
+describe('on a machine that has little time for it', () => {
+  const spinners: Worker[] = []
+  afterEach(async () => {
+    await Promise.all(spinners.splice(0).map((spinner) => spinner.terminate()))
+  })
+  /** A judge whose thread runs, beside others that take the processor. */
+  async function busy(changes: Partial<typeof limits>): Promise<SchemaWorker> {
+    const judge = start(changes)
+    expect(await judge.judgeData(port, {}, 'a')).toBeNull()
+    const spin = (): Worker => new Worker('for (;;) {}', { eval: true })
+    spinners.push(...Array.from({ length: 3 * availableParallelism() }, spin))
+    return judge
+  }
+  const letters = (count: number) => ({ name: `${'a'.repeat(count)}!` })
+
+  test('an expression that takes little time by itself is judged', async () => {
+    const judge = await busy({ schemaMsMax: 1000 })
+    expect(await judge.judgeData(endless, letters(23), 'a')).toMatchObject({ field: 'name' })
+  })
+
+  test('one that was not given its time is no fault of the caller', async () => {
+    const judge = await busy({ schemaMsMax: 1000, schemaLateMsMax: 1 })
+    await expect(judge.judgeData(endless, bomb, 'a')).rejects.toMatchObject({
+      ...{ code: 'TIMEOUT', retryAfterSeconds: 1 },
+    })
+  })
 })
 
 test('a schema that needs more memory than there is ends its thread, not the process', async () => {

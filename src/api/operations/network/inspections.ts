@@ -140,7 +140,7 @@ function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
 /**
  * Expressions of callers are judged where one without end can be ended, in turn with what others
  * have judged.
- * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS.
+ * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS, TIMEOUT.
  */
 async function isMatch(
   judge: SchemaJudge,

@@ -1,0 +1,27 @@
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+
+import { meshLimits } from '../../src/cluster/transport/limits.ts'
+import { attackedMesh } from './support/mesh-port.ts'
+
+// An attacker opens a connection, drops it and opens the next, so that it never holds many: each costs the thread behind the port
+// a handshake. Routers and peers are paced by one mechanism; here it is the port for peers.
+
+const mesh = await attackedMesh()
+
+test('beyond its pace a source is closed at once, and other sources are served', async () => {
+  const attacker = '127.0.0.9'
+  for (let at = 0; at < meshLimits.meshConnectionsBurst; at += 16) {
+    const some = Array.from({ length: 16 }, () => mesh.tcp(attacker).resume())
+    await Promise.all(some.map((socket) => once(socket, 'connect')))
+    for (const socket of some) socket.destroy()
+  }
+  const more = Array.from({ length: meshLimits.meshHandshakesPerSourceMax }, () =>
+    mesh.tcp(attacker).resume(),
+  )
+  // Fewer than it may hold, so nothing but their pace ends them so soon.
+  const endedMs = performance.now() + meshLimits.meshHandshakeTimeoutMs / 2
+  await Promise.any(more.map((socket) => once(socket, 'close')))
+  expect(performance.now()).toBeLessThan(endedMs)
+  expect((await mesh.tls(mesh.member, '127.0.0.10')).authorized).toBe(true)
+})

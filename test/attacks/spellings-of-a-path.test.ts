@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { expect, test } from 'vitest'
+
+import { attackedListener, textOf } from './support/listener.ts'
+
+// A proxy in front of a controller keeps strangers from /edge/management by a rule on that path. Whoever spells it otherwise
+// would be let pass by the proxy, and served by the controller.
+
+const { port } = await attackedListener({})
+
+async function get(path: string): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  socket.end(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
+  return await textOf(socket)
+}
+
+test.each([
+  ...[
+    '//edge/management/v1/version',
+    '/edge//management/v1/version',
+    '/edge/management//v1/version',
+  ],
+  ...[
+    '/edge/management/v1//version',
+    '/./edge/management/v1/version',
+    '/x/../edge/management/v1/version',
+  ],
+  ...[
+    '/edge/./management/v1/version',
+    '/%65dge/management/v1/version',
+    '/edge%2fmanagement/v1/version',
+  ],
+  ...[
+    '/edge/%6danagement/v1/version',
+    '/edge/management/%761/version',
+    '//version',
+    '/fabric/%761/routers',
+  ],
+])('%s is answered as a path that does not exist', async (path) => {
+  const answer = await get(path)
+  expect(answer).toMatch(/^HTTP\/1\.1 404 /)
+  expect(answer).toContain('"code":"NOT_FOUND"')
+})
+
+test('the one spelling is served', async () => {
+  expect(await get('/edge/management/v1/version')).toMatch(/^HTTP\/1\.1 200 /)
+})
