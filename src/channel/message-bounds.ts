@@ -6,6 +6,7 @@ import {
   ClientHelloSchema,
   ConnectEventsSchema,
   CreateTerminatorV2Schema,
+  CreateTunnelTerminatorSchema,
   ExtendRouterSchema,
   FaultSchema,
   HealthEventSchema,
@@ -85,6 +86,7 @@ export const messageBounds = {
   createCircuit: bound(20_218, null, 64 * KIB),
   extendRouter: bound(20_302, ExtendRouterSchema, 64 * KIB, 16),
   verifyCertificate: bound(20_303, VerifyRouterCertificateSchema, 64 * KIB, 16),
+  createTunnelTerminator: bound(20_413, CreateTunnelTerminatorSchema, 64 * KIB, 1024),
   connectEvents: bound(20_415, ConnectEventsSchema, 8 * MIB, 524_288),
   subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
 } as const satisfies Readonly<Record<string, MessageBound>>

@@ -50,9 +50,7 @@ export interface ReferenceRule {
 /** Where a read-only value of the detail comes from. */
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
-  /**
-   * {_links, entity, id, name}, and perhaps `urlName`, of the record that `by` names; else null.
-   */
+  /** {_links, entity, id, name} and perhaps `urlName` of the record that `by` names; or null. */
   | {
       readonly from: 'entityRef'
       readonly to: string
@@ -62,12 +60,7 @@ export type ComputedSource =
   /** [{role, name}] of the role list `by`. */
   | { readonly from: 'rolesDisplay'; readonly to: string; readonly by: string }
   /** A stored field of the record of `to` that `by` names; its zero value when it names none. */
-  | {
-      readonly from: 'fieldOf'
-      readonly to: string
-      readonly by: string
-      readonly field: string
-    }
+  | { readonly from: 'fieldOf'; readonly to: string; readonly by: string; readonly field: string }
   /** Whether a record of `of` names this one by its field `by`. */
   | { readonly from: 'isReferenced'; readonly of: string; readonly by: string }
   /** The stored field under another name; `otherwise` in place of null. */
@@ -76,9 +69,7 @@ export type ComputedSource =
   | { readonly from: 'fieldUnlessEmpty'; readonly field: string }
   /** Whether any of the boolean fields has the value beside it. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
-  /**
-   * `field` of the record of `of` that names this one by `by`; `otherwise`, or null, without one.
-   */
+  /** `field` of the record of `of` that names this one by `by`; else `otherwise`, or null. */
   | {
       readonly from: 'fieldOfNaming'
       readonly of: string

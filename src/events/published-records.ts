@@ -18,7 +18,7 @@ export const publishedRecords: Readonly<Record<string, Published>> = {
   apiSession: {
     shown: [
       ...['identityId', 'authenticatorId', 'caId', 'signerId', 'hasImproperChain', 'ipAddress'],
-      ...['configTypes', 'lastActivityAt', 'isMfaComplete', 'mfaPassedAt'],
+      ...['api', 'configTypes', 'lastActivityAt', 'isMfaComplete', 'mfaPassedAt'],
     ],
     withheld: ['certFingerprint'],
   },

@@ -362,8 +362,7 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A router takes a list by a greater index alone, and the log may not have grown since the last
-    // one.
+    // A router takes a list by a greater index alone, and the log may not have grown since.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, address }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.address !== address)

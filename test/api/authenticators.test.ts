@@ -54,9 +54,12 @@ async function newHolder(): Promise<Holder> {
   return { identityId, id: (reply.body.data as { id: string }).id, ...credentials }
 }
 
-async function loggedIn(holder: Holder): Promise<CallerOf> {
+async function loggedIn(
+  holder: Holder,
+  base: typeof client | typeof management = client,
+): Promise<CallerOf> {
   const caller = new CallerOf(controller)
-  const reply = await caller.logIn(holder, client)
+  const reply = await caller.logIn(holder, base)
   expect(reply.status, reply.text).toBe(200)
   return caller
 }
@@ -264,7 +267,7 @@ describe('one’s own authenticators', () => {
     'are listed and shown at %s, those of others are not',
     async (base) => {
       const holder = await newHolder()
-      const caller = await loggedIn(holder)
+      const caller = await loggedIn(holder, base)
       const listed = await call(caller, 'GET', base + own)
       expect(listed.body.data).toMatchObject([
         {

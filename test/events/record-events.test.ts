@@ -7,7 +7,7 @@ import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
-import { eventsOf } from './support.ts'
+import { clusterSeenBy, eventsOf } from './support.ts'
 import type { Events } from '../../src/events/open-events.ts'
 
 const { controller, root } = await controllerForFile()
@@ -52,11 +52,7 @@ test('one log gives the same events, in the same order, on every controller', as
   other.follow(['session', 'enrollment', 'identity'], {
     ...{ onEntry: () => undefined, onReplaced: () => undefined },
   })
-  const events = eventsOf(
-    other,
-    Object.assign(Object.create(controller.cluster), { selfId: 'ctrl2' }),
-    clock,
-  )
+  const events = eventsOf(other, clusterSeenBy('ctrl2', controller.cluster), clock)
   for (const entry of controller.cluster.entries) other.apply(entry)
   const theirs = replicated(events)
   const ours = replicated(controller.events)
@@ -89,7 +85,7 @@ test('a log-in is an API session and an authentication, under ids of their own',
 test('an event says the same whenever it is first read, whatever became of its records since', async () => {
   const clock = new ManualClock()
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
-  const cluster = Object.assign(Object.create(controller.cluster), { selfId: 'ctrl3' })
+  const cluster = clusterSeenBy('ctrl3', controller.cluster)
   const early = eventsOf(machine, cluster, clock)
   const late = eventsOf(machine, cluster, clock)
   const readAtOnce: string[] = []

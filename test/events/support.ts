@@ -29,6 +29,17 @@ type Sources = Pick<
   'selfId' | 'generation' | 'members' | 'leaderId' | 'leaderContactMs'
 >
 
+/** The cluster as another of its controllers sees it. */
+export function clusterSeenBy(selfId: string, cluster: Sources): Sources {
+  return {
+    selfId,
+    generation: cluster.generation,
+    members: () => cluster.members(),
+    leaderId: () => cluster.leaderId(),
+    leaderContactMs: () => cluster.leaderContactMs(),
+  }
+}
+
 /** The events of a controller that has joined its cluster. */
 export function eventsOf(
   state: EventsParts['state'],

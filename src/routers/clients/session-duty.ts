@@ -387,10 +387,7 @@ function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Out
   }
 }
 
-/**
- * At least one, which may be empty: a router may hold sessions that were ended while nobody could
- * tell it.
- */
+/** At least one, which may be empty: a router may hold sessions that ended while it was away. */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []
   for (let at = 0; at === 0 || at < sessions.length; at += CHUNK_SESSIONS) {

@@ -280,7 +280,7 @@ describe('ca', () => {
     expect(await auto(renewed)).toMatchObject(refusal(409, 'ENROLLMENT_IDENTITY_ALREADY_ENROLLED'))
     const token = String(session['token'])
     const own = (): Promise<TlsReply> =>
-      listener.call({ method: 'GET', path: `${client}/current-identity`, token })
+      listener.call({ method: 'GET', path: `${client}/current-identity`, token, by: renewed })
     expect((await own()).status).toBe(200)
     await caller.call('PATCH', `${management}/cas/${id}`, { isAuthEnabled: false })
     expect((await own()).status).toBe(401)

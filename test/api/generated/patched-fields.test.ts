@@ -83,6 +83,7 @@ const anyRouter = async (turn: 0 | 1): Promise<JsonObject> => ({
   disabled: turn === 0,
   ctrlChanListeners: { 'tls:here:1': [`group${turn}`] },
   configs: [await routerConfigId(turn)],
+  allowedNames: [`r${turn}.test`],
   tags: tags(turn),
 })
 const anyService = async (turn: 0 | 1): Promise<JsonObject> => ({

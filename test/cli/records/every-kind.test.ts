@@ -72,7 +72,7 @@ const examples: Readonly<Record<string, Example>> = {
   'edge-router': {
     create: 'name=edge roleAttributes=public isTunnelerEnabled=true appData.site=a',
     update: 'noTraversal=true appData.rack=7',
-    shows: /^edge +\S+ +0 +yes +no +- +yes/m,
+    shows: /^edge +\S+ +0 +yes +no +- +- +yes/m,
   },
   'edge-router-policy': {
     create: 'name=all semantic=AnyOf identityRoles=#all edgeRouterRoles=@gate',

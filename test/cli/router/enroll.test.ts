@@ -31,7 +31,8 @@ afterAll(() => cluster.close())
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-router-'))
 })
-afterEach(() => {
+afterEach(async () => {
+  for (const id of made.splice(0)) await cluster.ask('DELETE', `/edge-routers/${id}`)
   cluster.controller.cluster.losesAnswers = false
   rmSync(folder, { recursive: true, force: true })
 })
@@ -45,9 +46,13 @@ ctrl: {endpoints: ["tls:ctrl1.test:6262", "tls:ctrl2.test:6262"]}
 csr: {country: NO, organization: Anvil, sans: {dns: [r.test], ip: [127.0.0.1], uri: ["urn:r"], email: [r@r.test]}}
 `
 
+/** Routers of the test: a name that one has is no other's. */
+const made: string[] = []
+
 async function newToken(): Promise<{ readonly id: string; readonly jwt: string }> {
   serial += 1
   const id = String((await cluster.ask('POST', '/edge-routers', { name: `gate ${serial}` }))['id'])
+  made.push(id)
   return { id, jwt: String((await cluster.ask('GET', `/edge-routers/${id}`))['enrollmentJwt']) }
 }
 
