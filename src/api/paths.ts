@@ -18,19 +18,25 @@ const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 /** An escape before the version of a path ends. */
 const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 
+/** What comes behind the version of a path. */
+const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
+
 /**
- * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. A
- * path of an API has one spelling, or the rule of a proxy in front would miss the others: one with
- * empty or dot segments, or with escapes before its version ends, is left as no route has it. The
+ * The path a request means: `/edge/v1` is the client API, and so is a path under no known root. The
+ * base of an API has one spelling, or the rule of a proxy in front would miss the others: a path
+ * with dot segments, or with empty ones or escapes before its version ends, is left as no route has
+ * it. Behind the version, where consoles of the family write them, repeated slashes are one. The
  * query is untouched.
  */
 export function canonicalUrl(url: string): string {
   const at = url.indexOf('?')
   const path = at === -1 ? url : url.slice(0, at)
   const query = at === -1 ? '' : url.slice(at)
-  if (/\/\/|\/\.{1,2}(?:\/|$)/.test(path)) return url
-  if (ESCAPED_BASE.test(path)) return path.replaceAll('%', '%25') + query
-  return canonicalPath(path) + query
+  if (/\/\.{1,2}(?:\/|$)/.test(path)) return url
+  const merged = path.replace(BEHIND_VERSION, (behind) => behind.replace(/\/{2,}/g, '/'))
+  if (merged.includes('//')) return url
+  if (ESCAPED_BASE.test(merged)) return merged.replaceAll('%', '%25') + query
+  return canonicalPath(merged) + query
 }
 
 function canonicalPath(path: string): string {

@@ -22,11 +22,9 @@ test.each([
     '/edge//management/v1/version',
     '/edge/management//v1/version',
   ],
-  ...[
-    '/edge/management/v1//version',
-    '/./edge/management/v1/version',
-    '/x/../edge/management/v1/version',
-  ],
+  ...['//fabric/v1/routers', '/fabric//v1/routers', '/edge//v1/version'],
+  ...['/./edge/management/v1/version', '/x/../edge/management/v1/version'],
+  ...['/edge/management/v1/./version', '/edge/management/v1//../v1/version'],
   ...[
     '/edge/./management/v1/version',
     '/%65dge/management/v1/version',
@@ -46,4 +44,16 @@ test.each([
 
 test('the one spelling is served', async () => {
   expect(await get('/edge/management/v1/version')).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+// The family's console asks for `v1//terminators`, and for `services/ID//` before each form that it opens.
+test.each([
+  ...['/edge/management/v1//version', '/edge/management/v1/version//'],
+  ...['/edge/client/v1//version', '/edge/v1//version?limit=1'],
+])('%s is served: behind the version, repeated slashes are one', async (path) => {
+  expect(await get(path)).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+test('behind the version of the fabric API, repeated slashes are one', async () => {
+  expect(await get('/fabric/v1//routers')).toMatch(/^HTTP\/1\.1 401 /)
 })

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -52,8 +52,8 @@ for (const [role, router] of [
     },
   })
 }
-const host = await enrolled('host', 'hosts')
-const user = await enrolled('user', 'users')
+const { file: host } = await network.addClient('host', 'hosts')
+const { file: user } = await network.addClient('user', 'users')
 const children: ChildProcess[] = []
 let alive = [1, 2, 3]
 try {
@@ -123,19 +123,6 @@ async function echoes(word: string): Promise<void> {
     else console.log(`    circuit ${JSON.stringify(circuits.at(-1) ?? null).slice(0, 400)}`)
     return said.includes(word)
   })
-}
-
-async function enrolled(name: string, role: string): Promise<string> {
-  const id = await network.post('identities', {
-    ...{ name, type: 'Default', isAdmin: false, roleAttributes: [role] },
-    enrollment: { ott: true },
-  })
-  const { enrollment } = await network.detail(1, `identities/${id}`)
-  const token = join(folder, `${name}.jwt`)
-  const file = join(folder, `${name}.json`)
-  writeFileSync(token, (enrollment as { ott: { jwt: string } }).ott.jwt)
-  execFileSync(binary ?? '', ['edge', 'enroll', token, '-o', file], { stdio: 'pipe' })
-  return file
 }
 
 /** An identity file names one controller; a client that starts while that one is away is told of another. */

@@ -1,9 +1,16 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { Client } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { freePort } from '../support/ports.ts'
 import { StockRouter } from './stock-router.ts'
+
+export interface StockClient {
+  readonly id: string
+  readonly file: string
+}
 
 /** A cluster of three with routers of the public family, each of them online in no controller yet. */
 export class StockNetwork implements AsyncDisposable {
@@ -51,11 +58,34 @@ export class StockNetwork implements AsyncDisposable {
     console.log(`  ${name} has enrolled at ${endpoint}`)
   }
 
+  /**
+   * An identity with `role` that the program of the family has enrolled.
+   * @returns its id and its file.
+   */
+  async addClient(name: string, role: string): Promise<StockClient> {
+    const id = await this.post('identities', {
+      ...{ name, type: 'Default', isAdmin: false, roleAttributes: [role] },
+      enrollment: { ott: true },
+    })
+    const { enrollment } = await this.detail(1, `identities/${id}`)
+    const token = join(this.cluster.folder, `${name}.jwt`)
+    const file = join(this.cluster.folder, `${name}.json`)
+    writeFileSync(token, (enrollment as { ott: { jwt: string } }).ott.jwt)
+    execFileSync(this.binary, ['edge', 'enroll', token, '-o', file], { stdio: 'pipe' })
+    return { id, file }
+  }
+
   /** @returns the id. */
   async post(path: string, body: Record<string, unknown>): Promise<string> {
     const answer = await this.client(1).request('POST', `/edge/management/v1/${path}`, { body })
     if (answer.status !== 201) throw new Error(`${path}: ${JSON.stringify(answer.body)}`)
     return (answer.body.data as { id: string }).id
+  }
+
+  /** A change that is answered with 200 or 201. */
+  async manage(method: string, path: string, body?: unknown): Promise<void> {
+    const answer = await this.client(1).request(method, `/edge/management/v1/${path}`, { body })
+    if (![200, 201].includes(answer.status)) throw new Error(`${path}: ${answer.text}`)
   }
 
   async detail(k: number, path: string): Promise<Record<string, unknown>> {

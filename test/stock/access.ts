@@ -1,0 +1,200 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, createWriteStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import { pause } from '../process/support/client.ts'
+import { StockNetwork } from './network.ts'
+import type { StockClient } from './network.ts'
+import { seen } from './stock-router.ts'
+
+// A client of the public family holds a circuit through one of its routers, and its access is taken away: for each reason, how
+// long the connection stays open from the answer to the request that took it. `node test/stock/access.ts --binary PATH`
+
+const { values: options } = parseArgs({
+  options: { binary: { type: 'string' }, only: { type: 'string', default: '' } },
+})
+const { binary } = options
+if (binary === undefined || !existsSync(binary)) {
+  console.log('skipped: --binary names no program of the router family, so there is nothing to try')
+  process.exit(0)
+}
+/** A router that is not told leaves it open till its server gives up; a busy machine takes a part of this. */
+const longestMs = 5_000
+/** Clients of the family look so often at what a posture check asks of their device. */
+const deviceMs = 10_000
+/** Who begins to lead lets clients report to it again for so long, before it ends sessions by their reports. */
+const graceMs = 60_000
+
+interface Held {
+  readonly user: StockClient
+  readonly policyId: string
+  readonly checkId: string
+  readonly serviceId: string
+  /** Runs while the client may dial. */
+  readonly watched: ChildProcess
+}
+
+const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
+  'its service session is deleted': async ({ user }) =>
+    network.manage('DELETE', `sessions/${await idOf('sessions', user)}`),
+  'its API session is deleted': async ({ user }) =>
+    network.manage('DELETE', `api-sessions/${await idOf('api-sessions', user)}`),
+  'its API session is revoked': async ({ user }) =>
+    network.manage('POST', 'revocations', {
+      ...{ id: await idOf('api-sessions', user), type: 'API_SESSION' },
+      expiresAt: '2100-01-01T00:00:00Z',
+    }),
+  'its policy is deleted': ({ policyId }) =>
+    network.manage('DELETE', `service-policies/${policyId}`),
+  'its policy means other identities': ({ policyId }) =>
+    network.manage('PATCH', `service-policies/${policyId}`, { identityRoles: ['#others'] }),
+  'its identity loses the role': ({ user }) =>
+    network.manage('PATCH', `identities/${user.id}`, { roleAttributes: ['others'] }),
+  'its identity is disabled': ({ user }) =>
+    network.manage('POST', `identities/${user.id}/disable`, { durationMinutes: 5 }),
+  'its identity is deleted': ({ user }) => network.manage('DELETE', `identities/${user.id}`),
+  'its service is deleted': ({ serviceId }) => network.manage('DELETE', `services/${serviceId}`),
+  'a posture check of its policy asks for another system': ({ checkId }) =>
+    network.manage('PATCH', `posture-checks/${checkId}`, {
+      ...{ typeId: 'OS', operatingSystems: [{ type: 'Windows', versions: [] }] },
+    }),
+  'its policy gets a posture check that it fails': async ({ policyId }) => {
+    const failing = await network.post('posture-checks', {
+      ...{ name: 'fails', typeId: 'DOMAIN', domains: ['none.test'], roleAttributes: ['fails'] },
+    })
+    await network.manage('PATCH', `service-policies/${policyId}`, {
+      postureCheckRoles: [`@${failing}`],
+    })
+  },
+  'its device ends a program that a posture check asks for': ({ watched }) => {
+    watched.kill('SIGKILL')
+    return Promise.resolve()
+  },
+}
+
+const startedMs = performance.now()
+await using network = await StockNetwork.start(binary, ['er1'])
+const { folder } = network.cluster
+for (const k of [1, 2, 3]) await seen(`the router online on ctrl${k}`, () => network.areOnline(k))
+await network.post('service-edge-router-policies', {
+  ...{ name: 's', semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles: ['#all'] },
+})
+await network.post('edge-router-policies', {
+  ...{ name: 'e', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles: ['#all'] },
+})
+await network.post('service-policies', {
+  ...{ name: 'b', type: 'Bind', semantic: 'AnyOf' },
+  ...{ serviceRoles: ['#echo'], identityRoles: ['#hosts'] },
+})
+const host = await network.addClient('host', 'hosts')
+const children: ChildProcess[] = []
+const late: string[] = []
+try {
+  let serial = 0
+  for (const [reason, take] of Object.entries(reasons)) {
+    if (!reason.includes(options.only)) continue
+    serial += 1
+    const held = await offered(serial)
+    const connection = await dialed(held, serial)
+    const exited = once(connection, 'exit')
+    const isOfPosture = reason.includes('posture')
+    const patienceMs = longestMs + (isOfPosture ? deviceMs : 0)
+    if (isOfPosture)
+      await pause(Math.max(0, startedMs + graceMs + 2 * longestMs - performance.now()))
+    const askedMs = performance.now()
+    await take(held)
+    const tookMs = performance.now()
+    const isOver = await Promise.race([
+      exited.then(() => true),
+      new Promise((resolve) => setTimeout(() => resolve(false), patienceMs)),
+    ])
+    const [stayedMs, requestMs] = [performance.now() - tookMs, tookMs - askedMs].map(Math.round)
+    if (isOver !== true) late.push(reason)
+    const outcome = isOver === true ? `closed after ${stayedMs} ms` : `open after ${patienceMs} ms`
+    console.log(`  ${outcome} (request ${requestMs} ms): ${reason}`)
+    connection.kill('SIGKILL')
+  }
+  if (late.length > 0) throw new Error(`left open: ${late.join('; ')}`)
+  console.log('all seen')
+} finally {
+  for (const child of children) child.kill('SIGKILL')
+}
+
+/** A service of its own, hosted, that one client may dial while its system is Linux. */
+async function offered(serial: number): Promise<Held> {
+  const [name, role] = [`echo${serial}`, `users${serial}`]
+  const serviceId = await network.post('services', {
+    ...{ name, encryptionRequired: true, roleAttributes: ['echo'] },
+  })
+  const checkId = await network.post('posture-checks', {
+    ...{ name: `linux${serial}`, typeId: 'OS', roleAttributes: [] },
+    operatingSystems: [{ type: 'Linux', versions: [] }],
+  })
+  const program = join(folder, `watched${serial}`)
+  copyFileSync('/bin/sleep', program)
+  const watched = spawn(program, ['600'], { stdio: 'ignore' })
+  children.push(watched)
+  const runsId = await network.post('posture-checks', {
+    ...{ name: `runs${serial}`, typeId: 'PROCESS', roleAttributes: [] },
+    process: { osType: 'Linux', path: program, hashes: [], signerFingerprint: '' },
+  })
+  const policyId = await network.post('service-policies', {
+    ...{ name: `d${serial}`, type: 'Dial', semantic: 'AnyOf' },
+    ...{ serviceRoles: [`@${serviceId}`], identityRoles: [`#${role}`] },
+    postureCheckRoles: [`@${checkId}`, `@${runsId}`],
+  })
+  const user = await network.addClient(`user${serial}`, role)
+  started(['demo', 'echo-server', '-i', host.file, '-s', name], `host${serial}`)
+  await seen(`a terminator of ${name}`, async () => {
+    const path = `/edge/management/v1/services/${serviceId}/terminators`
+    const { body } = await network.client(1).request('GET', path)
+    return (body.data as unknown[]).length > 0
+  })
+  return { user, policyId, checkId, serviceId, watched }
+}
+
+/** A connection over which a word came back. */
+async function dialed({ user }: Held, serial: number): Promise<ChildProcessWithoutNullStreams> {
+  const word = `word ${serial}`
+  let connection: ChildProcessWithoutNullStreams | null = null
+  await seen(`"${word}" comes back`, async () => {
+    const child = started(['demo', 'zcat', '-i', user.file, `ziti:echo${serial}`], `user${serial}`)
+    let said = ''
+    child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    child.stdin.write(`${word}\n`)
+    while (!said.includes(word) && child.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    connection = said.includes(word) ? child : null
+    return connection !== null
+  })
+  if (connection === null) throw new Error(`${word} did not come back`)
+  return connection
+}
+
+function started(args: readonly string[], name: string): ChildProcessWithoutNullStreams {
+  const child = spawn(binary ?? '', args, { stdio: ['pipe', 'pipe', 'pipe'] })
+  const log = createWriteStream(join(folder, `${name}.log`), { flags: 'a' })
+  child.stdout.pipe(log)
+  child.stderr.pipe(log)
+  children.push(child)
+  return child
+}
+
+/** Of the one that it has. */
+async function idOf(kind: 'sessions' | 'api-sessions', { id }: StockClient): Promise<string> {
+  const apiSession = await only('api-sessions', `identity="${id}"`)
+  return kind === 'api-sessions' ? apiSession : await only(kind, `apiSession="${apiSession}"`)
+}
+
+async function only(kind: string, filter: string): Promise<string> {
+  const path = `/edge/management/v1/${kind}?filter=${encodeURIComponent(filter)}`
+  const { body } = await network.client(1).request('GET', path)
+  const found = (body.data ?? []) as { id: string }[]
+  const [first] = found
+  if (first === undefined || found.length > 1) throw new Error(`${path}: ${JSON.stringify(body)}`)
+  return first.id
+}
