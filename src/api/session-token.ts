@@ -1,5 +1,8 @@
+import { decodeJwt } from 'jose'
+
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
+import { JWT_CHARACTERS_MAX } from '../pki/jwt-signer.ts'
 import type { ApiParts } from './parts.ts'
 
 /** Bound to its API session, so it does not outlive that one by this. */
@@ -65,6 +68,17 @@ export async function serviceSessionIn(
     typeof apiSessionId === 'string'
     ? { sessionId, apiSessionId, serviceId }
     : null
+}
+
+/** What a token says that it is of, whoever made it; null: of no service session. */
+export function namedSessionId(token: string): string | null {
+  if (token.length > JWT_CHARACTERS_MAX) return null
+  try {
+    const { jti, z_t: type } = decodeJwt(token)
+    return type === SESSION_TOKEN_TYPE && typeof jti === 'string' ? jti : null
+  } catch {
+    return null
+  }
 }
 
 function isFor({ aud }: JsonObject, audience: string): boolean {

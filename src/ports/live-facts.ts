@@ -86,7 +86,8 @@ export type LiveFact =
 export interface RouterMetrics {
   readonly routerId: string
   readonly eventId: string
-  readonly atMs: number
+  /** UTC ms; null: it says none. */
+  readonly atMs: number | null
   readonly tags: Readonly<Record<string, string>>
   readonly figures: readonly MetricFigure[]
 }

@@ -92,7 +92,7 @@ export interface RouterClients {
    * business with, is passed over.
    */
   used(routerId: string, token: string): void
-  /** Of service sessions, by token or id: those that are gone, with the id where it is known. */
-  goneSessions(tokens: readonly string[]): Promise<readonly GoneSession[]>
+  /** Of a service session, by token or id, when it is gone: with the id where it is known. */
+  goneSession(token: string): GoneSession | null
   judge(claim: ClientClaim): Promise<JudgedClaim>
 }

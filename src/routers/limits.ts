@@ -28,6 +28,9 @@ export const routerLimits = {
    * Lines in the log about refused routers, of a minute: one that is refused dials again and again.
    */
   routerRefusalsLoggedMax: 60,
+  /** The same of warnings about one router that is connected, at once and then each second. */
+  routerWarningsBurst: 20,
+  routerWarningsPerSecond: 0.2,
   /** Links that a controller knows of; those beyond are not shown. */
   linksMax: 65_536,
   /** Links that one router reports. */
@@ -59,6 +62,8 @@ export const routerLimits = {
   sessionsShownMax: 65_536,
   /** Of one router; the oldest goes. */
   sessionsShownPerRouterMax: 4096,
+  /** A router that asks for all API sessions again is told them once in so long. */
+  wholeSessionsEveryMs: 5000,
   /** Service sessions that a router asks about at once. */
   sessionsValidatedMax: 1000,
   /** Writes of one router that are under way; beyond: it is told to come back. */

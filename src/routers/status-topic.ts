@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 
 import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
 import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
+import { ownText } from '../lib/own-text.ts'
 import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'
@@ -26,7 +27,7 @@ function statusOf({
 
 /** A router says these of itself, and a peer repeats them: neither decides how long they are. */
 function bounded({ hostname, protocols, version, capabilities }: RouterStatus): RouterStatus {
-  const text = (value: string): string => value.slice(0, routerTextCharactersMax)
+  const text = (value: string): string => ownText(value, routerTextCharactersMax)
   const entries = Object.entries(protocols).slice(0, routerProtocolsMax)
   return {
     hostname: text(hostname),

@@ -94,7 +94,7 @@ test('a request id takes effect once and is answered alike when it comes again',
   expect(again.status).toBe(201)
   expect(again.body.data).toEqual(first.body.data)
   expect(controller.machine.count('service')).toBe(1)
-  const alias = await root.call('POST', `/edge//management/v1/services/`, service('once'), headers)
+  const alias = await root.call('POST', `/edge/management/v1//services/`, service('once'), headers)
   expect(alias.body.data).toEqual(first.body.data)
   const other = await root.call('POST', services, service('other'), headers)
   expect(other.status).toBe(409)

@@ -84,9 +84,8 @@ class Clients implements RouterClients {
     this.usedTokens.push(`${routerId} ${token}`)
   }
 
-  goneSessions(tokens: readonly string[]): Promise<readonly GoneSession[]> {
-    const gone = tokens.filter((token) => token.startsWith('gone'))
-    return Promise.resolve(gone.map((token) => ({ token, id: `id of ${token}` })))
+  goneSession(token: string): GoneSession | null {
+    return token.startsWith('gone') ? { token, id: `id of ${token}` } : null
   }
 
   judge(): Promise<JudgedClaim> {

@@ -38,7 +38,7 @@ export const admittingClients: RouterClients = {
   tokensOf: () => [],
   follow: () => () => undefined,
   used: () => undefined,
-  goneSessions: (tokens) => Promise.resolve(tokens.map((token) => ({ token, id: token }))),
+  goneSession: (token) => ({ token, id: token }),
   judge: () =>
     Promise.resolve({
       ok: true,

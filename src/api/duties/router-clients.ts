@@ -21,7 +21,7 @@ import type {
 } from '../../ports/router-clients.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import { serviceSessionIn } from '../session-token.ts'
+import { namedSessionId, serviceSessionIn } from '../session-token.ts'
 import { judgedNowMs } from '../auth/judged-now.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */
@@ -134,14 +134,9 @@ export class ApiRouterClients implements RouterClients {
     if (session !== null && this.routersOf(session).has(routerId)) sessions.use(session.id)
   }
 
-  async goneSessions(tokens: readonly string[]): Promise<readonly GoneSession[]> {
-    const gone: GoneSession[] = []
-    for (const token of tokens) {
-      const claimed = await serviceSessionIn(this.#parts, token)
-      const id = claimed?.sessionId ?? token
-      if (this.#parts.state.get('session', id) === undefined) gone.push({ token, id })
-    }
-    return gone
+  goneSession(token: string): GoneSession | null {
+    const id = namedSessionId(token) ?? token
+    return this.#parts.state.get('session', id) === undefined ? { token, id } : null
   }
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {

@@ -41,6 +41,7 @@ import { RouterListener } from '../../routers/listener.ts'
 import type { CertificateAndKey } from '../../routers/listener.ts'
 import { RouterChannels } from '../../routers/router-channels.ts'
 import type { RouterCluster, RouterLogger } from '../../routers/router-channels.ts'
+import { boundedByRouter } from '../../routers/router-log.ts'
 import { RouterStatusTopic } from '../../routers/status-topic.ts'
 import { hostsOf } from './hosts.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
@@ -70,13 +71,16 @@ export class RouterService {
   readonly circuits: CircuitTable
   readonly inspections: RouterInspections
   readonly #parts: RouterParts
+  readonly #log: RouterLogger
   readonly #channels: RouterChannels
   #listener: RouterListener | null = null
   #circuitDuty: CircuitDuty | null = null
 
   constructor(parts: RouterParts) {
     this.#parts = parts
-    const { config, clusterNode, machine, log, processor } = parts
+    const { config, clusterNode, machine, processor } = parts
+    const log = boundedByRouter(parts.log, systemClock)
+    this.#log = log
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
     const channels = new RouterChannels({
@@ -139,7 +143,8 @@ export class RouterService {
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
   serve(clients: RouterClients, certifier: RouterCertifier, proposer: Proposer): void {
-    const { authorities, config, clusterNode, machine, log } = this.#parts
+    const { authorities, config, clusterNode, machine } = this.#parts
+    const log = this.#log
     if (config.routers.bind === null) return
     const channels = this.#channels
     const shown = new ShownSessions(clients)

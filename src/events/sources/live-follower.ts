@@ -85,8 +85,9 @@ export class LiveFollower {
         return [alertEvent(fact, this.#parts.bus.selfId, atMs)]
       case 'routerMetrics': {
         if (!this.#parts.bus.isWanted('metrics')) return []
-        const { figures, routerId: id, ...source } = fact.metrics
-        return figures.map((figure) => metricEvent(figure, { ...source, id }))
+        const { figures, routerId: id, ...said } = fact.metrics
+        const source = { ...said, id, atMs: said.atMs ?? atMs }
+        return figures.map((figure) => metricEvent(figure, source))
       }
     }
   }

@@ -45,7 +45,7 @@ export function connectEvent(fact: ConnectFact, nowMs: number): NewEvent {
   return {
     namespace: 'connect',
     atMs: fact.atMs ?? nowMs,
-    weight: 320,
+    weight: 320 + source.id.length + sourceAddress.length + targetAddress.length,
     fields: () => ({
       ...{ src_type: source.type, src_id: source.id, src_addr: sourceAddress },
       ...{ dst_type: target.type, dst_id: target.id, dst_addr: targetAddress },
@@ -57,7 +57,7 @@ export function sdkEvent({ identityId, status }: SdkFact, atMs: number): NewEven
   return {
     namespace: 'sdk',
     atMs,
-    weight: 160,
+    weight: 160 + identityId.length,
     fields: () => ({ event_type: `sdk-${status}`, identity_id: identityId }),
   }
 }

@@ -51,7 +51,7 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
   return {
     namespace: 'link',
     atMs,
-    weight: 384 + connections.length * 128,
+    weight: 384 + textsOf(of).reduce((sum, { length }) => sum + length, 64 * connections.length),
     fields: () => ({
       ...{ event_type: types[type], link_id: of.id, src_router_id: of.sourceRouterId },
       ...{ dst_router_id: of.destRouterId, protocol: of.protocol, dial_address: of.dialAddress },
@@ -59,4 +59,10 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
       ...(connections.length === 0 ? {} : { connections }),
     }),
   }
+}
+
+/** What a router says of its link. */
+function textsOf({ id, protocol, dialAddress, connections }: LinkFact['link']): string[] {
+  const ends = connections.map((each) => each.type + each.sourceAddress + each.destAddress)
+  return [id, protocol, dialAddress, ...ends]
 }

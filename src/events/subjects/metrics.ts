@@ -57,7 +57,8 @@ export function metricEvent(figure: MetricFigure, source: MetricSource): NewEven
     atMs: source.atMs,
     about: name,
     source: source.id,
-    weight: 320 + Object.keys(figure.values).length * 32,
+    weight:
+      320 + Object.keys(figure.values).length * 32 + figure.name.length + charactersOf(source),
     fields: () => ({
       ...{ metric_type: figure.type, source_id: source.id },
       ...(entityId === undefined ? {} : { source_entity_id: entityId }),
@@ -66,4 +67,12 @@ export function metricEvent(figure: MetricFigure, source: MetricSource): NewEven
       source_event_id: source.eventId,
     }),
   }
+}
+
+/** Each event repeats them. */
+function charactersOf({ eventId, tags }: MetricSource): number {
+  return Object.entries(tags).reduce(
+    (sum, [name, text]) => sum + name.length + text.length,
+    eventId.length,
+  )
 }

@@ -61,6 +61,8 @@ export interface CircuitDutyParts {
  */
 interface Attempt {
   readonly number: number
+  /** From the client to the host. */
+  readonly routerIds: readonly string[]
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
   readonly settle: (fault: RouteFault | null) => void
@@ -113,24 +115,34 @@ export class CircuitDuty implements RouterDuty {
     ])
   }
 
-  *#onConfirmation({ channel }: RouterConnection, { body }: ChannelMessage): Generator<void, void> {
+  *#onConfirmation(
+    { router, channel }: RouterConnection,
+    { body }: ChannelMessage,
+  ): Generator<void, void> {
     const { circuitIds } = yield* decodeInSteps(CircuitConfirmationSchema, body)
     // Of a controller before its restart, or of one that ended it while the router was away.
     for (const id of circuitIds) {
-      const isUnknown = this.#circuits.kept(id) === undefined && !this.#attempts.has(id)
+      const isLaid = this.#attempts.get(id)?.routerIds.includes(router.id) === true
+      const isUnknown = this.#carriedBy(router.id, id) === undefined && !isLaid
       if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
       yield
     }
   }
 
+  /** Undefined for one that the router is no part of, whether there is one or not. */
+  #carriedBy(routerId: string, id: string): Circuit | undefined {
+    const circuit = this.#circuits.kept(id)
+    return circuit?.path.routerIds.includes(routerId) === true ? circuit : undefined
+  }
+
   /** What a router says of a circuit that it can not go on with. */
-  *onFault({ channel }: RouterConnection, fault: Fault): Generator<void, void> {
+  *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id } = fault
-    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS)
-      this.#circuits.remove(id)
-    else if (subject === FaultSubject.FORWARD) {
+    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
+      if (this.#carriedBy(router.id, id) !== undefined) this.#circuits.remove(id)
+    } else if (subject === FaultSubject.FORWARD) {
       for (const each of wordsIn(id)) {
-        const circuit = this.#circuits.kept(each)
+        const circuit = this.#carriedBy(router.id, each)
         if (circuit !== undefined) this.#reroute(circuit)
         else if (isCircuitId(each)) channel.send(unrouteMessage(each, true))
         yield
@@ -301,16 +313,14 @@ export class CircuitDuty implements RouterDuty {
     attempt: number,
     client: AdmittedClient,
     peerData: PeerData,
-  ): Promise<{
-    readonly fault: RouteFault | null
-    readonly peerData: PeerData
-  }> {
+  ): Promise<{ readonly fault: RouteFault | null; readonly peerData: PeerData }> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const dial = { binding: host.binding, address: host.address, peerData }
     const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
     const { promise, resolve } = Promise.withResolvers<RouteFault | null>()
     const made: Attempt = {
-      ...{ number: attempt, missing: new Set(path.routerIds), peerData: new Map() },
+      ...{ number: attempt, routerIds: path.routerIds, missing: new Set(path.routerIds) },
+      peerData: new Map(),
       settle: resolve,
     }
     this.#attempts.set(ends.id, made)
@@ -324,7 +334,7 @@ export class CircuitDuty implements RouterDuty {
     const fault = await promise
     clearTimeout(timer)
     this.#attempts.delete(ends.id)
-    if (fault !== null) this.#tell(path.routerIds, unrouteMessage(ends.id, true))
+    if (fault !== null) this.#tell(made.routerIds, unrouteMessage(ends.id, true))
     return { fault, peerData: made.peerData }
   }
 
@@ -335,14 +345,16 @@ export class CircuitDuty implements RouterDuty {
     const attempt = this.#attempts.get(id)
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
       // Too late: nobody waits for the way.
-      if (this.#circuits.kept(id) === undefined) channel.send(unrouteMessage(id, true))
+      if (this.#carriedBy(router.id, id) === undefined) channel.send(unrouteMessage(id, true))
       return
     }
     if (!headers.has(result.isSuccess)) {
       attempt.settle(routeFault(readText(headers, result.error), headers.get(result.errorCode)))
       return
     }
-    for (const [key, value] of headers) {
+    // The key of the host is among it: one on the way would put its own there.
+    const isOfHost = attempt.routerIds.at(-1) === router.id
+    for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= result.attempt && key <= result.errorCode
       if (!isOfChannel && !isResult) attempt.peerData.set(key, value)

@@ -2,15 +2,16 @@ import { ConnectEventsSchema } from '../../../proto/gen/router_pb.ts'
 import type { IdentityConnection } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { RouterDuty } from '../duty.ts'
+import { ownText } from '../../lib/own-text.ts'
 import { tellNobody } from '../../ports/live-facts.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
+import { toldTime } from '../told-time.ts'
 
 const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = routerLimits
 
 const ID_CHARACTERS_MAX = 128
-const TIME_MS_MAX = 8_640_000_000_000_000n
 
 /**
  * Which identities have a connection to an edge router, as those routers tell each controller that
@@ -74,12 +75,13 @@ export class ConnectionDuty implements RouterDuty {
   ): void {
     if (identityId.length > ID_CHARACTERS_MAX) return
     for (const { connectTime, srcAddr, dstAddr } of connects.slice(0, identityConnectsMax)) {
+      const atMs = toldTime(connectTime)
       this.#tell({
         ...{ kind: 'connect', source: { type: 'identity', id: identityId } },
-        sourceAddress: srcAddr.slice(0, routerTextCharactersMax),
+        sourceAddress: ownText(srcAddr, routerTextCharactersMax),
         target: { type: 'router', id: routerId },
-        targetAddress: dstAddr.slice(0, routerTextCharactersMax),
-        ...(isTime(connectTime) ? { atMs: Number(connectTime) } : {}),
+        targetAddress: ownText(dstAddr, routerTextCharactersMax),
+        ...(atMs === null ? {} : { atMs }),
       })
     }
   }
@@ -110,9 +112,4 @@ export class ConnectionDuty implements RouterDuty {
       this.#tell({ kind: 'sdk', identityId, status: 'offline' })
     }
   }
-}
-
-/** A router says when it was; not every number is a time. */
-function isTime(ms: bigint): boolean {
-  return ms > 0n && ms <= TIME_MS_MAX
 }

@@ -1,26 +1,24 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { create, toBinary } from '@bufbuild/protobuf'
 
 import {
   ApiSessionAddedSchema,
   ApiSessionHeartbeatSchema,
   ApiSessionRemovedSchema,
-  SessionRemovedSchema,
-  ValidateSessionsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { textValue } from '../../channel/headers.ts'
-import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
+import { sessionsRemoved, tellGoneSessions } from './gone-sessions.ts'
 import type { ShownSessions } from './shown-sessions.ts'
 import { ToldSessions } from './told-sessions.ts'
 
-const { sessionsValidatedMax } = routerLimits
+const { wholeSessionsEveryMs } = routerLimits
 /** Sessions in one message; routers wait for the last one of them. */
 const CHUNK_SESSIONS = 100
 /** Of a session and a router each, between two turns of the event loop. */
@@ -65,6 +63,9 @@ export class SessionDuty implements RouterDuty {
   readonly #ended = new Map<string, string>()
   /** Routers that may know other sessions than before. */
   readonly #moved = new Set<RouterConnection>()
+  /** Routers that have asked for all of it, and when each was last told: it costs much. */
+  readonly #asking = new Set<RouterConnection>()
+  readonly #answeredMs = new WeakMap<RouterConnection, number>()
   #isFlushDue = false
   #isMoving = false
   /**
@@ -89,12 +90,13 @@ export class SessionDuty implements RouterDuty {
       [
         routerMessage.requestSessions,
         (connection) => {
-          if (connection.router.isEdge && parts.isLeader()) this.#tellAll([connection])
+          if (connection.router.isEdge) this.#asking.add(connection)
+          this.#tellAsking()
         },
       ],
       [
         routerMessage.validateSessions,
-        (connection, message) => this.#validate(connection, message),
+        ({ channel }, { body }) => tellGoneSessions(channel, parts.clients, body),
       ],
     ])
   }
@@ -108,6 +110,7 @@ export class SessionDuty implements RouterDuty {
   onDisconnected(connection: RouterConnection): void {
     this.#told.drop(connection)
     this.#moved.delete(connection)
+    this.#asking.delete(connection)
     this.#parts.shown.forget(connection.router.id)
   }
 
@@ -116,6 +119,7 @@ export class SessionDuty implements RouterDuty {
     if (!isLeader) this.#told.clear()
     else if (!this.#wasLeader) this.#tellAll(this.#edgeRouters())
     this.#wasLeader = isLeader
+    this.#tellAsking()
     // A connection that was replaced by a newer one of its router is gone without a word.
     for (const known of [...this.#told.readers()]) {
       if (known.channel.isClosed) this.#told.drop(known)
@@ -156,6 +160,17 @@ export class SessionDuty implements RouterDuty {
 
   #edgeRouters(): RouterConnection[] {
     return [...this.#parts.connections()].filter(({ router }) => router.isEdge)
+  }
+
+  #tellAsking(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    for (const connection of this.#asking) {
+      const lastMs = this.#answeredMs.get(connection) ?? -Infinity
+      if (nowMs - lastMs < wholeSessionsEveryMs) continue
+      this.#asking.delete(connection)
+      this.#answeredMs.set(connection, nowMs)
+      if (this.#parts.isLeader()) this.#tellAll([connection])
+    }
   }
 
   #tellAll(connections: readonly RouterConnection[]): void {
@@ -351,21 +366,6 @@ export class SessionDuty implements RouterDuty {
     const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
     return toBinary(ApiSessionRemovedSchema, removed)
   }
-
-  async #validate({ channel }: RouterConnection, { body }: ChannelMessage): Promise<void> {
-    const { sessionTokens } = fromBinary(ValidateSessionsSchema, body)
-    const gone = await this.#parts.clients.goneSessions(
-      sessionTokens.slice(0, sessionsValidatedMax),
-    )
-    if (gone.length > 0) {
-      channel.send(
-        sessionsRemoved(
-          gone.map(({ token }) => token),
-          gone.map(({ id }) => id),
-        ),
-      )
-    }
-  }
 }
 
 interface WholeState {
@@ -377,14 +377,6 @@ function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection
   const known = news.get(connection) ?? { added: [], removedIds: [] }
   news.set(connection, known)
   return known
-}
-
-function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {
-  const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
-  return {
-    contentType: routerMessage.sessionRemoved,
-    body: toBinary(SessionRemovedSchema, removed),
-  }
 }
 
 /** At least one, which may be empty: a router may hold sessions that ended while it was away. */

@@ -1,4 +1,5 @@
 import type { LinkChanges, LinkConnection, LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import { ownText } from '../../lib/own-text.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 
@@ -239,7 +240,7 @@ export class LinkTable implements LiveLinks {
 
 /** A router says these; it does not decide how long they are. */
 function bounded(link: ReportedLink): ReportedLink {
-  const text = (value: string): string => value.slice(0, routerTextCharactersMax)
+  const text = (value: string): string => ownText(value, routerTextCharactersMax)
   return {
     id: text(link.id),
     destRouterId: text(link.destRouterId),

@@ -1,6 +1,8 @@
 import type { Metrics } from '../../../proto/gen/router_pb.ts'
+import { ownText } from '../../lib/own-text.ts'
 import type { MetricFigure, RouterMetrics } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
+import { toldTime } from '../told-time.ts'
 
 const { routerFiguresMax, routerTextCharactersMax } = routerLimits
 const TAGS_MAX = 32
@@ -18,7 +20,7 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
   return {
     routerId,
     eventId: bounded(metrics.eventId),
-    atMs: Number(seconds) * 1000 + Math.floor(nanos / 1_000_000),
+    atMs: toldTime(seconds * 1000n + BigInt(Math.floor(nanos / 1_000_000))),
     tags: Object.fromEntries(tags.map(([name, text]) => [bounded(name), bounded(text)])),
     figures,
   }
@@ -38,5 +40,5 @@ function addFigures<T>(
 }
 
 function bounded(text: string): string {
-  return text.slice(0, routerTextCharactersMax)
+  return ownText(text, routerTextCharactersMax)
 }

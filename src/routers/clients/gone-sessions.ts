@@ -1,0 +1,39 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { SessionRemovedSchema, ValidateSessionsSchema } from '../../../proto/gen/router_pb.ts'
+import type { Channel, Outgoing } from '../../channel/channel.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
+import type { GoneSession, RouterClients } from '../../ports/router-clients.ts'
+import { routerLimits } from '../limits.ts'
+import { routerMessage } from '../messages.ts'
+
+/** Of the service sessions that a router asks about, those that are gone. */
+export function* tellGoneSessions(
+  channel: Pick<Channel, 'send'>,
+  clients: Pick<RouterClients, 'goneSession'>,
+  body: Uint8Array,
+): Generator<void, void> {
+  const { sessionTokens } = yield* decodeInSteps(ValidateSessionsSchema, body)
+  const gone: GoneSession[] = []
+  for (const token of sessionTokens.slice(0, routerLimits.sessionsValidatedMax)) {
+    const found = clients.goneSession(token)
+    if (found !== null) gone.push(found)
+    yield
+  }
+  if (gone.length === 0) return
+  const tokens = gone.map(({ token }) => token)
+  channel.send(
+    sessionsRemoved(
+      tokens,
+      gone.map(({ id }) => id),
+    ),
+  )
+}
+
+export function sessionsRemoved(tokens: readonly string[], ids: readonly string[]): Outgoing {
+  const removed = create(SessionRemovedSchema, { tokens: [...tokens], ids: [...ids] })
+  return {
+    contentType: routerMessage.sessionRemoved,
+    body: toBinary(SessionRemovedSchema, removed),
+  }
+}

@@ -1,0 +1,26 @@
+import type { Clock } from '../lib/clock.ts'
+import { KeyedRate } from '../lib/keyed-rate.ts'
+import { routerLimits } from './limits.ts'
+import type { RouterLogger } from './router-channels.ts'
+
+/** Passes on so many warnings of each router: what a router does wrong it can do all the time. */
+export function boundedByRouter(
+  log: RouterLogger,
+  clock: Pick<Clock, 'monotonicMs'>,
+): RouterLogger {
+  const rate = new KeyedRate(
+    {
+      burst: routerLimits.routerWarningsBurst,
+      perSecond: routerLimits.routerWarningsPerSecond,
+      keysMax: routerLimits.routerRatesMax,
+    },
+    clock,
+  )
+  return {
+    info: (fields, message) => log.info(fields, message),
+    warn: (fields, message) => {
+      const { routerId } = fields
+      if (typeof routerId !== 'string' || rate.take(routerId)) log.warn(fields, message)
+    },
+  }
+}

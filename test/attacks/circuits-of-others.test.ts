@@ -1,0 +1,200 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import {
+  CircuitConfirmationSchema,
+  FaultSchema,
+  FaultSubject,
+  RouteSchema,
+  UnrouteSchema,
+} from '../../proto/gen/router_pb.ts'
+import type { Route } from '../../proto/gen/router_pb.ts'
+import { readBytesMap } from '../../src/channel/header-maps.ts'
+import { int32Value, readText, textValue } from '../../src/channel/headers.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { JudgedClaim } from '../../src/ports/router-clients.ts'
+import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
+import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
+import type { CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
+import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
+import { LinkTable } from '../../src/routers/links/link-table.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from '../routers/stage.ts'
+
+// The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to itself, or puts its own key in
+// the place of the host's where it carries one.
+
+const PUBLIC_KEY = 1003
+const log = { info: () => undefined, warn: () => undefined }
+const client = {
+  ...{ sessionId: 'dial', apiSessionId: 'session', serviceId: 's1' },
+  ...{ identityId: 'i1', identityName: 'clerk' },
+}
+const host = {
+  ...{ terminatorId: 't1', routerId: 'host', hostId: 'i2', binding: 'edge', address: 'at t1' },
+  ...({ cost: 0, precedence: 'default', instanceId: '', peerData: new Map() } as const),
+}
+
+let stage: RouterStage
+let links: LinkTable
+let circuits: CircuitTable
+
+beforeEach(() => {
+  stage = new RouterStage()
+  const { channels } = stage
+  const connection = channels.connection.bind(channels)
+  circuits = circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message))
+  links = new LinkTable({
+    owner: 'ctrl1',
+    isBarred: () => false,
+    isConnected: (id) => connection(id) !== undefined,
+    tellGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
+    onGone: (link) => duty.onLinkGone(link),
+  })
+  const duty = new CircuitDuty({
+    ...{ table: circuits, links, log, connection, clock: systemClock, draw: () => 0 },
+    clients: { judge: () => Promise.resolve({ ok: true, client } satisfies JudgedClaim) },
+    hosts: {
+      service: () => ({ encryptionRequired: false, strategy: 'smartrouting', hosts: [host] }),
+      ...{ routerCost: () => 10, isEndOnly: () => false },
+    },
+  })
+  channels.add(duty)
+  channels.add(
+    linkDuty({
+      ...{ table: links, log, isCertificateOf: () => false },
+      onOtherFault: (from, fault) => duty.onFault(from, fault),
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+function linked(id: string, from: string, to: string): void {
+  links.report(from, {
+    ...{ id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1, connections: [] },
+  })
+  for (const end of [from, to]) links.measured(end, id, 1_000_000)
+}
+
+/** Of the client, on the way, of the host, and the stolen one, which is elsewhere. */
+async function dialed(): Promise<Record<'near' | 'middle' | 'far' | 'stolen', Pipe>> {
+  const near = await stage.dial('client')
+  const [middle, far] = [await stage.dial('middle'), await stage.dial('host')]
+  const stolen = await stage.dial('stolen')
+  linked('l1', 'client', 'middle')
+  linked('l2', 'middle', 'host')
+  const headers: ChannelMessage['headers'] = new Map([
+    ...([11, 14] as const).map((key) => [key, textValue('token')] as const),
+    [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
+  ])
+  near.say({ contentType: 20_218, sequence: 50, headers })
+  await settle()
+  return { near, middle, far, stolen }
+}
+
+const routeOf = (pipe: Pipe): Route | undefined =>
+  pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))[0]
+
+async function answer(pipe: Pipe, id: string, key: string): Promise<void> {
+  const headers = new Map([
+    [1101, int32Value(0)],
+    [1102, Uint8Array.of(1)],
+    [PUBLIC_KEY, textValue(key)],
+  ])
+  pipe.say({ contentType: 1022, headers, body: textValue(id) })
+  await settle()
+}
+
+async function laid() {
+  const pipes = await dialed()
+  const id = routeOf(pipes.near)?.circuitId ?? ''
+  for (const pipe of [pipes.far, pipes.near, pipes.middle])
+    await answer(pipe, id, 'key of the host')
+  expect(circuits.get(id)?.routerIds).toEqual(['client', 'middle', 'host'])
+  return { ...pipes, id }
+}
+
+const unroutes = (pipe: Pipe): string[] =>
+  pipe.ofType(1006).map(({ body }) => fromBinary(UnrouteSchema, body).circuitId)
+
+async function fault(pipe: Pipe, subject: FaultSubject, id: string): Promise<void> {
+  const body = toBinary(FaultSchema, create(FaultSchema, { subject, id, iteration: 9 }))
+  pipe.say({ contentType: 1004, body })
+  await settle()
+}
+
+test.each([
+  ['ingress', FaultSubject.INGRESS],
+  ['egress', FaultSubject.EGRESS],
+])('a router ends no circuit that it does not carry by a fault of its %s', async (_, subject) => {
+  const { stolen, near, id } = await laid()
+  await fault(stolen, subject, id)
+  expect(circuits.get(id)).toBeDefined()
+  expect(unroutes(near)).toEqual([])
+})
+
+test('a router moves no circuit that it does not carry to another way', async () => {
+  const { stolen, near, id } = await laid()
+  await fault(stolen, FaultSubject.FORWARD, id)
+  expect(near.ofType(1005)).toHaveLength(1)
+  expect(unroutes(stolen)).toEqual([id])
+})
+
+test('a router that confirms circuits does not learn which ones others carry', async () => {
+  const { stolen, near, id } = await laid()
+  const asked = create(CircuitConfirmationSchema, { circuitIds: [id, 'a guess'] })
+  for (const pipe of [stolen, near]) {
+    pipe.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, asked) })
+  }
+  await settle()
+  expect(unroutes(stolen)).toEqual([id, 'a guess'])
+  expect(unroutes(near)).toEqual(['a guess'])
+})
+
+test('a router ends no link that it has no part in', async () => {
+  const { stolen, id } = await laid()
+  await fault(stolen, FaultSubject.LINK, 'l2')
+  expect(circuits.get(id)?.linkIds).toEqual(['l1', 'l2'])
+  expect(links.get('l2')).toBeDefined()
+})
+
+test('a router answers no route of others', async () => {
+  const { stolen, near } = await dialed()
+  const id = routeOf(near)?.circuitId ?? ''
+  await answer(stolen, id, 'key of the stolen one')
+  expect(near.ofType(20_219)).toEqual([])
+  expect(unroutes(stolen)).toEqual([id])
+})
+
+test('a router on the way puts no key in the place of the one of the host', async () => {
+  const { near, middle, far } = await dialed()
+  const id = routeOf(near)?.circuitId ?? ''
+  await answer(far, id, 'key of the host')
+  await answer(near, id, '')
+  await answer(middle, id, 'key of the stolen one')
+  const [reply] = near.ofType(20_219)
+  expect(readText(reply?.headers ?? new Map(), 11)).toBe(id)
+  const told = readBytesMap(reply?.headers ?? new Map(), 10)
+  expect(Buffer.from(told?.get(PUBLIC_KEY) ?? []).toString()).toBe('key of the host')
+})
+
+test('a router draws no circuit to itself by links that only it has measured', async () => {
+  const { near, stolen } = await dialed()
+  for (const to of ['client', 'host']) {
+    const id = `false-${to}`
+    links.report('stolen', {
+      ...{ id, destRouterId: to, protocol: 'tls', dialAddress: '' },
+      ...{ iteration: 1, connections: [] },
+    })
+    for (let times = 0; times < 2; times += 1) links.measured('stolen', id, 0)
+  }
+  near.say({
+    ...{ contentType: 20_218, sequence: 51 },
+    headers: new Map([[12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])]]),
+  })
+  await settle()
+  expect(near.ofType(1005)).toHaveLength(2)
+  expect(stolen.ofType(1005)).toEqual([])
+})

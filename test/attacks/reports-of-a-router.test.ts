@@ -1,0 +1,151 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import { MetricsSchema, RouterLinksSchema } from '../../proto/gen/router_pb.ts'
+import { DialCounter } from '../../src/events/sources/dial-counter.ts'
+import { EventBus } from '../../src/events/event-bus.ts'
+import { eventLimits } from '../../src/events/limits.ts'
+import { LiveFollower } from '../../src/events/sources/live-follower.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { linkDuty } from '../../src/routers/links/link-duty.ts'
+import { LinkTable } from '../../src/routers/links/link-table.ts'
+import { routerLimits } from '../../src/routers/limits.ts'
+import { boundedByRouter } from '../../src/routers/router-log.ts'
+import type { Pipe } from '../channel/pipe.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage } from '../routers/stage.ts'
+import { eventually } from '../support/eventually.ts'
+
+// The attack: what a router reports of itself ends the controller that shows it to others, fills its memory, or fills its log.
+
+const MIB = 1024 * 1024
+
+class Reports {
+  readonly stage = new RouterStage()
+  readonly lines: string[] = []
+  readonly #bus = new EventBus({
+    ...{ selfId: 'ctrl1', generation: 1, startedAtMs: 1, limits: eventLimits },
+    appliedIndex: () => 7,
+  })
+  readonly #live = new LiveFollower({
+    ...{ bus: this.#bus, clock: systemClock, dials: new DialCounter(systemClock.nowMs()) },
+    ...{ isConnected: () => true, state: { findAll: () => [] } },
+  })
+
+  constructor() {
+    // Somebody reads.
+    this.#bus.want(['metrics'])
+    const warn = (_fields: unknown, message: string): number => this.lines.push(message)
+    const table = new LinkTable({
+      ...{ owner: 'ctrl1', isBarred: () => false, isConnected: () => true },
+      ...{ tellGone: () => undefined, onGone: () => undefined },
+      onSeen: (link, type) => this.#live.tell({ kind: 'link', type, link }),
+    })
+    this.stage.channels.add(
+      linkDuty({
+        ...{ table, isCertificateOf: () => false, onOtherFault: () => undefined },
+        log: boundedByRouter({ info: () => undefined, warn }, systemClock),
+        onMetrics: (metrics) => this.#live.tell({ kind: 'routerMetrics', metrics }),
+      }),
+    )
+  }
+
+  [Symbol.dispose](): void {
+    this.stage.channels.stop()
+  }
+
+  /** Texts of all events so far, and what the ring took them for. */
+  async told(): Promise<{ readonly texts: readonly string[]; readonly weight: number }> {
+    await settle()
+    const { ring } = this.#bus
+    const texts = Array.from({ length: ring.end }, (_, at) => ring.at(at)?.text ?? '')
+    return { texts, weight: ring.weight }
+  }
+}
+
+function say(pipe: Pipe, metrics: Parameters<typeof create<typeof MetricsSchema>>[1]): void {
+  pipe.say({ contentType: 1007, body: toBinary(MetricsSchema, create(MetricsSchema, metrics)) })
+}
+
+test.each([2n ** 60n, -(2n ** 60n), 0n])(
+  'figures of a time that is none, %d s, are read by whoever follows them',
+  async (seconds) => {
+    using reports = new Reports()
+    const pipe = await reports.stage.dial('er1')
+    say(pipe, { timestamp: { seconds, nanos: 0 }, intValues: { figure: 1n } })
+    const { texts } = await reports.told()
+    expect(texts).toHaveLength(1)
+    const { timestamp } = JSON.parse(texts[0] ?? '') as { timestamp: string }
+    expect(Math.abs(Date.parse(timestamp) - Date.now())).toBeLessThan(3_600_000)
+  },
+)
+
+test('figures weigh what they say', async () => {
+  using reports = new Reports()
+  const pipe = await reports.stage.dial('er1')
+  const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
+  say(pipe, { timestamp: { seconds: 1n, nanos: 0 }, tags, intValues: { figure: 1n } })
+  const { texts, weight } = await reports.told()
+  expect(texts.join('').length).toBeGreaterThan(8000)
+  expect(weight).toBeGreaterThan(8000)
+})
+
+test('links weigh what is said of them', async () => {
+  using reports = new Reports()
+  const pipe = await reports.stage.dial('er1')
+  const text = 'x'.repeat(255)
+  const conns = Array.from({ length: 16 }, () => ({
+    type: text,
+    localAddr: text,
+    remoteAddr: text,
+  }))
+  const links = [{ id: 'l1', destRouterId: 'er2', connState: { conns } }]
+  const body = toBinary(RouterLinksSchema, create(RouterLinksSchema, { links }))
+  pipe.say({ contentType: 1035, body })
+  const { texts, weight } = await reports.told()
+  expect(texts.join('').length).toBeGreaterThan(12_000)
+  expect(weight).toBeGreaterThan(12_000)
+})
+
+test('the beginning of a long text keeps nothing else of it in memory', () => {
+  setFlagsFromString('--expose_gc')
+  const collect = runInNewContext('gc') as () => void
+  const heldMiB = (): number => {
+    collect()
+    const { heapUsed, external } = process.memoryUsage()
+    return (heapUsed + external) / MIB
+  }
+  const table = new LinkTable({
+    ...{ owner: 'ctrl1', isBarred: () => false, isConnected: () => true },
+    ...{ tellGone: () => undefined, onGone: () => undefined },
+  })
+  const beforeMiB = heldMiB()
+  for (let at = 0; at < 64; at += 1) {
+    const link = { id: `l${at}`, destRouterId: 'er2', dialAddress: 'x'.repeat(3 * MIB) }
+    const body = toBinary(RouterLinksSchema, create(RouterLinksSchema, { links: [link] }))
+    const [{ dialAddress } = link] = fromBinary(RouterLinksSchema, body).links
+    table.report('er1', { ...link, dialAddress, protocol: '', iteration: 1, connections: [] })
+  }
+  expect(table.list()).toHaveLength(64)
+  expect(heldMiB() - beforeMiB).toBeLessThan(96)
+})
+
+test('what a router does wrong all the time is warned of so often', async () => {
+  using reports = new Reports()
+  const pipe = await reports.stage.dial('er1')
+  const beyond = routerLimits.linksPerRouterMax + 1
+  const list = Array.from({ length: beyond }, (_, at) => ({ id: `l${at}`, destRouterId: 'er2' }))
+  const all = toBinary(RouterLinksSchema, create(RouterLinksSchema, { links: list }))
+  pipe.say({ contentType: 1035, body: all })
+  const one = create(RouterLinksSchema, { links: [{ id: 'one more', destRouterId: 'er2' }] })
+  for (let times = 0; times < 100; times += 1) {
+    pipe.say({ contentType: 1035, body: toBinary(RouterLinksSchema, one) })
+  }
+  pipe.say({ contentType: 1, sequence: 9 })
+  await eventually(() => expect(pipe.ofType(2)).toHaveLength(2))
+  expect(reports.lines.length).toBeGreaterThan(0)
+  expect(reports.lines.length).toBeLessThan(routerLimits.routerWarningsBurst + 5)
+})

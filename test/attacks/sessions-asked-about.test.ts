@@ -1,0 +1,69 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/router_pb.ts'
+import { namedSessionId } from '../../src/api/session-token.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
+import { ShownSessions } from '../../src/routers/clients/shown-sessions.ts'
+import { routerLimits } from '../../src/routers/limits.ts'
+import { admittingClients } from '../routers/fuzz.ts'
+import { RouterStage } from '../routers/stage.ts'
+import { eventually } from '../support/eventually.ts'
+import type { RouterChannelsParts } from '../../src/routers/router-channels.ts'
+import { settle } from '../channel/pipe.ts'
+
+// The attack: a router asks about sessions, which costs it nothing and its controller much, again and again.
+
+let stage: RouterStage
+afterEach(() => stage.channels.stop())
+
+function staged(processor?: RouterChannelsParts['processor']): RouterStage {
+  stage = new RouterStage(processor)
+  const clients = {
+    ...admittingClients,
+    goneSession: (token: string) => ({ token, id: namedSessionId(token) ?? token }),
+  }
+  stage.channels.add(
+    new SessionDuty({
+      ...{ clients, shown: new ShownSessions(clients), clock: systemClock },
+      ...{ isLeader: () => true, onEnded: () => undefined },
+      connections: () => stage.channels.connections(),
+    }),
+  )
+  return stage
+}
+
+const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
+
+test('service sessions are looked up one a step, and none of their tokens is verified for it', async () => {
+  let steps = 0
+  const pipe = await staged({
+    begin: (_caller, work) => {
+      const left = work()
+      for (; left !== null && left.next().done !== true; steps += 1);
+      return null
+    },
+  }).dial('er1')
+  steps = 0
+  const forged = `${part({ alg: 'ES256' })}.${part({ z_t: 's', jti: 'named' })}.AAAA`
+  const sessionTokens = Array.from({ length: routerLimits.sessionsValidatedMax }, () => forged)
+  const asked = create(ValidateSessionsSchema, { sessionTokens })
+  pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
+  await settle()
+  const [told] = pipe.ofType(20_102)
+  const { ids } = fromBinary(SessionRemovedSchema, told?.body ?? new Uint8Array())
+  expect(new Set(ids)).toEqual(new Set(['named']))
+  expect(steps).toBeGreaterThanOrEqual(routerLimits.sessionsValidatedMax)
+})
+
+test('all sessions are told once, however often a router asks for them', async () => {
+  const pipe = await staged().dial('er1')
+  stage.channels.sweep()
+  const before = pipe.ofType(20_200).length
+  for (let times = 0; times < 50; times += 1) pipe.say({ contentType: 20_204, sequence: times })
+  pipe.say({ contentType: 1, sequence: 99 })
+  await eventually(() => expect(pipe.ofType(2)).toHaveLength(2))
+  stage.channels.sweep()
+  expect(pipe.ofType(20_200).length - before).toBe(1)
+})
