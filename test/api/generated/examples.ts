@@ -161,6 +161,7 @@ export const refusedOnPurpose: readonly string[] = [
   'client POST /enroll/updb',
   // At the admin socket alone.
   'fabric POST /cluster/backup',
+  'fabric POST /cluster/reset-log-time',
   'fabric POST /cluster/restore/begin',
   'fabric POST /cluster/restore/chunk',
   'fabric POST /cluster/restore/end',
