@@ -23,7 +23,7 @@ test('the version is told to anybody, at every base and alias, with the addresse
     '/',
     '/version',
     '/edge/v1/version',
-    '/edge/client//v1///version',
+    '/edge/client/v1///version',
     '/version?x=1',
   ]) {
     const reply = await anonymous.get(path)
