@@ -1,10 +1,13 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { InspectAnswerSchema, InspectRequestSchema } from '../../proto/gen/router_pb.ts'
+import { jsonDepth } from '../lib/json-depth.ts'
 import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
 import { routerLimits } from './limits.ts'
 import { routerMessage } from './messages.ts'
 import type { RouterChannels } from './router-channels.ts'
+
+const JSON_DEPTH_MAX = 64
 
 /** Asks routers over their channels to this controller. */
 export function inspectionsOf(channels: Pick<RouterChannels, 'connection'>): RouterInspections {
@@ -38,7 +41,9 @@ function failed(routerId: string, what: string): RouterInspection {
   return { values: [], errors: [`${routerId}: ${what}`] }
 }
 
+/** As the text that it is, where it is no JSON or nests deeper than anybody can write it again. */
 function jsonOf(text: string): unknown {
+  if (jsonDepth(text) > JSON_DEPTH_MAX) return text
   try {
     return JSON.parse(text) as unknown
   } catch {

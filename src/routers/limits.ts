@@ -56,8 +56,10 @@ export const routerLimits = {
   modelSubscriptionSecondsMax: 360,
   /** How often routers are told how far the model is. */
   modelIndexEveryMs: 30_000,
-  /** For what a router tells of itself; it is an error in the answer then. */
-  routerInspectionTimeoutMs: 10_000,
+  /**
+   * For what a router tells of itself; it is an error in the answer then, which has longer itself.
+   */
+  routerInspectionTimeoutMs: 5000,
   /** Tokens of service sessions that routers showed, kept to name them when they end. */
   sessionsShownMax: 65_536,
   /** Of one router; the oldest goes. */
@@ -66,7 +68,9 @@ export const routerLimits = {
   wholeSessionsEveryMs: 5000,
   /** Service sessions that a router asks about at once. */
   sessionsValidatedMax: 1000,
-  /** Writes of one router that are under way; beyond: it is told to come back. */
+  /** Writes of one router among those of all that are proposed; the others of it wait. */
+  routerWritesAtOnceMax: 4,
+  /** Writes of one router that wait; beyond: it is told to come back. */
   routerWritesWaitingMax: 256,
   /** What one write of a router puts into the log; beyond: refused. */
   routerEntryBytesMax: 16 * 1024,

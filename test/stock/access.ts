@@ -33,6 +33,8 @@ interface Held {
   readonly policyId: string
   readonly checkId: string
   readonly serviceId: string
+  /** Lets it use the router. */
+  readonly routerPolicyId: string
   /** Runs while the client may dial. */
   readonly watched: ChildProcess
 }
@@ -51,6 +53,8 @@ const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
     network.manage('DELETE', `service-policies/${policyId}`),
   'its policy means other identities': ({ policyId }) =>
     network.manage('PATCH', `service-policies/${policyId}`, { identityRoles: ['#others'] }),
+  'its edge-router policy is deleted': ({ routerPolicyId }) =>
+    network.manage('DELETE', `edge-router-policies/${routerPolicyId}`),
   'its identity loses the role': ({ user }) =>
     network.manage('PATCH', `identities/${user.id}`, { roleAttributes: ['others'] }),
   'its identity is disabled': ({ user }) =>
@@ -83,7 +87,7 @@ await network.post('service-edge-router-policies', {
   ...{ name: 's', semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles: ['#all'] },
 })
 await network.post('edge-router-policies', {
-  ...{ name: 'e', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles: ['#all'] },
+  ...{ name: 'e', semantic: 'AnyOf', identityRoles: ['#hosts'], edgeRouterRoles: ['#all'] },
 })
 await network.post('service-policies', {
   ...{ name: 'b', type: 'Bind', semantic: 'AnyOf' },
@@ -147,13 +151,17 @@ async function offered(serial: number): Promise<Held> {
     postureCheckRoles: [`@${checkId}`, `@${runsId}`],
   })
   const user = await network.addClient(`user${serial}`, role)
+  const routerPolicyId = await network.post('edge-router-policies', {
+    ...{ name: `e${serial}`, semantic: 'AnyOf' },
+    ...{ identityRoles: [`@${user.id}`], edgeRouterRoles: ['#all'] },
+  })
   started(['demo', 'echo-server', '-i', host.file, '-s', name], `host${serial}`)
   await seen(`a terminator of ${name}`, async () => {
     const path = `/edge/management/v1/services/${serviceId}/terminators`
     const { body } = await network.client(1).request('GET', path)
     return (body.data as unknown[]).length > 0
   })
-  return { user, policyId, checkId, serviceId, watched }
+  return { user, policyId, checkId, serviceId, routerPolicyId, watched }
 }
 
 /** A connection over which a word came back. */

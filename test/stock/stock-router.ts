@@ -120,9 +120,9 @@ forwarder: {}
   }
 }
 
-/** @throws when it is not so after half a minute. */
+/** @throws when it is not so in a time that a busy machine has enough of. */
 export async function seen(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
   const beganMs = performance.now()
-  await until(what, async () => ((await isSo()) ? true : null), 30_000)
+  await until(what, async () => ((await isSo()) ? true : null))
   console.log(`  seen after ${((performance.now() - beganMs) / 1000).toFixed(1)} s: ${what}`)
 }

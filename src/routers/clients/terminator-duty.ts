@@ -20,6 +20,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { CreateTerminatorV2 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
+import { Lanes } from '../../lib/lanes.ts'
 import { Problem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
@@ -31,7 +32,7 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { claimFaultCodes, DO_NOT_RETRY, INTERNAL, INVALID_INSTANCE } from './client-errors.ts'
 
-const { routerEntryBytesMax, routerWritesWaitingMax } = routerLimits
+const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
 /** Terminators that one entry of the log removes. */
 const ENTRY_IDS_MAX = 100
 /** Faults that say that the instance is another host's. */
@@ -57,8 +58,8 @@ type Answer = Omit<MessageShape<typeof CreateTerminatorV2AnswerSchema>, '$typeNa
 export class TerminatorDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #parts: TerminatorDutyParts
-  /** Writes under way, by router: beyond the limit it is told to come back. */
-  readonly #waiting = new Map<string, number>()
+  /** Writes by router: beyond the limit it is told to come back. */
+  readonly #writes = new Lanes(routerWritesAtOnceMax)
 
   constructor(parts: TerminatorDutyParts) {
     this.#parts = parts
@@ -224,19 +225,17 @@ export class TerminatorDuty implements RouterDuty {
     message: MessageShape<D>,
   ): Promise<Outcome> {
     const routerId = router.id
-    const waiting = this.#waiting.get(routerId) ?? 0
-    if (waiting >= routerWritesWaitingMax) throw new Problem('SERVER_TOO_MANY_REQUESTS')
-    this.#waiting.set(routerId, waiting + 1)
-    try {
-      const actor = enrollmentActor({ routerId }, { method: 'channel', address })
-      const payload = toBinary(schema, message)
-      if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
-      return (await this.#parts.proposer.propose({ kind, payload, actor })).outcome
-    } finally {
-      const left = (this.#waiting.get(routerId) ?? 1) - 1
-      if (left > 0) this.#waiting.set(routerId, left)
-      else this.#waiting.delete(routerId)
+    if (this.#writes.count(routerId) >= routerWritesWaitingMax) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
+    const actor = enrollmentActor({ routerId }, { method: 'channel', address })
+    const payload = toBinary(schema, message)
+    if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
+    const { proposer } = this.#parts
+    return await this.#writes.run(
+      routerId,
+      async () => (await proposer.propose({ kind, payload, actor })).outcome,
+    )
   }
 
   /**

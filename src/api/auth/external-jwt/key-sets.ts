@@ -2,7 +2,7 @@ import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts
 import { isObject } from '../../../entities/check.ts'
 import type { Json } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { jsonDepth } from '../../answers/body.ts'
+import { jsonDepth } from '../../../lib/json-depth.ts'
 import type { ApiLogger } from '../../parts.ts'
 import { KeyFetchError } from './key-endpoint.ts'
 import type { KeyEndpoint } from './key-endpoint.ts'

@@ -1,0 +1,62 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterAll, expect, test } from 'vitest'
+
+import { CreateCircuitSchema, RemoveTerminatorsSchema } from '../../proto/gen/router_pb.ts'
+import { messageFault } from '../../src/channel/message-bounds.ts'
+import type { ProposalInput } from '../../src/ports/proposer.ts'
+import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
+import { routerLimits } from '../../src/routers/limits.ts'
+import { settle } from '../channel/pipe.ts'
+import { admittingClients } from '../routers/fuzz.ts'
+import { RouterStage } from '../routers/stage.ts'
+
+// The attack: one router asks for so many writes that those of others wait behind them, or for a circuit in the older form in
+// which nothing is bounded.
+
+const stage = new RouterStage()
+afterAll(() => stage.channels.stop())
+
+test('of the writes of one router a few are proposed at once, and all others wait for these', async () => {
+  const proposed: ProposalInput[] = []
+  const going: (() => void)[] = []
+  stage.channels.add(
+    new TerminatorDuty({
+      clients: admittingClients,
+      log: { info: () => undefined, warn: () => undefined },
+      proposer: {
+        propose: (input) => {
+          proposed.push(input)
+          return new Promise((resolve) => {
+            going.push(() => resolve({ index: 1, outcome: { ok: true, id: 'x' } } as never))
+          })
+        },
+      },
+    }),
+  )
+  const pipe = await stage.dial('er1')
+  const ids = create(RemoveTerminatorsSchema, { terminatorIds: ['t1'] })
+  const body = toBinary(RemoveTerminatorsSchema, ids)
+  for (let times = 0; times < 100; times += 1) pipe.say({ contentType: 1038, body })
+  await settle()
+  expect(proposed).toHaveLength(routerLimits.routerWritesAtOnceMax)
+  const other = await stage.dial('er2')
+  other.say({ contentType: 1038, body })
+  await settle()
+  expect(proposed).toHaveLength(routerLimits.routerWritesAtOnceMax + 1)
+  for (let at = 0; at < 101; at += 1) {
+    going[at]?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await settle()
+  expect(proposed).toHaveLength(101)
+})
+
+test('a circuit that is asked for in the older form is bounded before it is decoded', () => {
+  const asked = create(CreateCircuitSchema, {
+    fingerprints: Array.from({ length: 2000 }, () => ''),
+  })
+  const body = toBinary(CreateCircuitSchema, asked)
+  expect(messageFault({ contentType: 20_205, sequence: 1, headers: new Map(), body })).toContain(
+    'elements',
+  )
+})
