@@ -60,14 +60,16 @@ class Person {
 
   async begin(k: number, token: string): Promise<void> {
     dataOf(await net.device(k, 'POST', mfa, { token }), 201)
-    const detail = dataOf(await net.device((k % 3) + 1, 'GET', mfa, { token }))
+    const headers = net.asOfAnswers()
+    const detail = dataOf(await net.device((k % 3) + 1, 'GET', mfa, { token, headers }))
     expect(detail['isVerified']).toBe(false)
     this.url = String(detail['provisioningUrl'])
     this.recoveryCodes = detail['recoveryCodes'] as string[]
   }
 
   verify(k: number, token: string, code = this.code()): Promise<Answer> {
-    return net.device(k, 'POST', `${mfa}/verify`, { token, body: { code } })
+    const headers = net.asOfAnswers()
+    return net.device(k, 'POST', `${mfa}/verify`, { token, body: { code }, headers })
   }
 
   code(stepsLater = 0): string {

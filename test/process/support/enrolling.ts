@@ -104,13 +104,14 @@ export class Enrolling {
   ): Promise<Answer> {
     const answer = await clientOf(this.#admins, k).request(method, MANAGEMENT + path, {
       ...(body === undefined ? {} : { body }),
-      headers: { ...headers, ...this.#reflecting() },
+      headers: { ...headers, ...this.asOfAnswers() },
     })
     this.#reflect(answer)
     return answer
   }
 
-  #reflecting(): Record<string, string> {
+  /** Headers that ask for the state of every answer so far: another controller may be some milliseconds behind. */
+  asOfAnswers(): Record<string, string> {
     return this.#index === '' ? {} : { 'net-min-index': this.#index }
   }
 
@@ -273,14 +274,14 @@ export class Enrolling {
 
   /** What a session is answered; reflecting all that administrators wrote. */
   session(k: number, token: string, by: CertifiedKey | null = null): Promise<Answer> {
-    const headers = this.#reflecting()
+    const headers = this.asOfAnswers()
     const shown = by === null ? {} : { by }
     return this.device(k, 'GET', '/current-api-session', { token, headers, ...shown })
   }
 
   /** As of every answer so far: another controller may be some milliseconds behind. */
   identity(k: number, token: string): Promise<Answer> {
-    const headers = this.#reflecting()
+    const headers = this.asOfAnswers()
     return this.device(k, 'GET', '/current-identity', { token, headers })
   }
 }

@@ -128,7 +128,7 @@ export class Fleet {
   cli(
     args: readonly string[],
     stdin = '',
-    timeoutMs = 90_000,
+    timeoutMs = PATIENCE_MS * 2,
     program = flotilla,
   ): Promise<CliResult> {
     return new Promise((resolve) => {
