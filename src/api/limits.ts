@@ -38,10 +38,13 @@ export interface ApiLimits {
   readonly answerPieceBytes: number
   /** A client that reads nothing of an answer for this long loses its connection ... */
   readonly answerStallMs: number
+  /** ... or for this long, where there is no room for the answers to others ... */
+  readonly answerQuietMs: number
   /** ... and so does one that reads a whole answer at a lower rate. */
   readonly answerBytesPerSecondMin: number
   /**
-   * Answers that clients have not read yet, shared by sources; beyond: 429
+   * Answers that are made or not read yet, their copies in Node and TLS, and requests that wait
+   * behind one, shared by sources; beyond: connections that read nothing are closed, then 429
    * SERVER_TOO_MANY_REQUESTS.
    */
   readonly unsentBytesMax: number
@@ -254,6 +257,7 @@ export const defaultLimits: ApiLimits = {
   pipelinedRequestsMax: 64,
   answerPieceBytes: 64 * 1024,
   answerStallMs: 15 * SECOND,
+  answerQuietMs: 2 * SECOND,
   answerBytesPerSecondMin: 64 * 1024,
   unsentBytesMax: 32 * 1024 * 1024,
   lingerBytesMax: 8 * 1024 * 1024,

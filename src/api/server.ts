@@ -159,7 +159,7 @@ function newApp(
     // A request without a Host header is refused where all refusals get their envelope.
     requireHostHeader: false,
   }
-  const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax)
+  const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax, services.unsent)
   const { https } = options
   const app = fastify<Server>({
     logger: false,
@@ -183,7 +183,7 @@ function newApp(
     },
     serverFactory: (handler): Server => {
       const listener: RequestListener = (request, response) => {
-        if (pipelined.admit(request, response)) handler(request, response)
+        pipelined.admit(request, response, () => handler(request, response))
       }
       const server = newServer(https, serverOptions, listener, options.onHttpsServer)
       boundConnections(server, {

@@ -19,6 +19,23 @@ export class FairShare {
     this.#max = max
   }
 
+  /** Whether there is no room for any caller. */
+  get isFull(): boolean {
+    return this.#total >= this.#max
+  }
+
+  /** Which caller has most; '' when none has any. */
+  largest(): string {
+    let largest = ''
+    let most = 0
+    for (const [caller, taken] of this.#taken) {
+      if (taken <= most) continue
+      largest = caller
+      most = taken
+    }
+    return largest
+  }
+
   /** Whether the caller may take some more: it is asked before, so the last one may go beyond. */
   hasRoomFor(caller: string): boolean {
     if (this.#total >= this.#max) return false

@@ -76,10 +76,19 @@ export class ProcessorShare {
           if (next.done === true) resolve(next.value)
           else this.#enqueue(caller, goOn)
         } catch (error) {
-          reject(error as Error)
+          fail(error)
         }
       }
-      this.#enqueue(caller, goOn)
+      // What is not taken to its end gives back what it holds.
+      const fail = (error: unknown): void => {
+        steps.return?.()
+        reject(error as Error)
+      }
+      try {
+        this.#enqueue(caller, goOn)
+      } catch (error) {
+        fail(error)
+      }
     })
   }
 

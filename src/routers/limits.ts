@@ -69,7 +69,7 @@ export const routerLimits = {
   /** Service sessions that a router asks about at once. */
   sessionsValidatedMax: 1000,
   /** Writes of one router among those of all that are proposed; the others of it wait. */
-  routerWritesAtOnceMax: 4,
+  routerWritesAtOnceMax: 2,
   /** Writes of one router that wait; beyond: it is told to come back. */
   routerWritesWaitingMax: 256,
   /** What one write of a router puts into the log; beyond: refused. */

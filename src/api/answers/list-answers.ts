@@ -7,7 +7,10 @@ import type { Reply, Pagination } from './envelope.ts'
 import type { ListResult, Listing } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProcessorShare } from '../../lib/processor-share.ts'
+import { sourceOf } from '../../lib/source.ts'
 import { sharerOf } from '../records/sharer.ts'
+import { tooMuchUnread } from '../transport/unsent-answers.ts'
+import type { UnsentAnswers } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<
   ApiLimits,
@@ -78,10 +81,12 @@ export class ListAnswers {
   readonly #processor: ProcessorShare
   readonly #limits: ListLimits
   readonly #room: FairShare
+  readonly #unsent: UnsentAnswers
 
-  constructor(limits: ListLimits, processor: ProcessorShare) {
+  constructor(limits: ListLimits, processor: ProcessorShare, unsent: UnsentAnswers) {
     this.#processor = processor
     this.#limits = limits
+    this.#unsent = unsent
     this.#room = new FairShare(limits.longListsMax)
   }
 
@@ -121,15 +126,27 @@ export class ListAnswers {
     const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
     let isLong = rows.records.length > pageLimits.limitMax
     if (isLong) this.#takeRoom(call)
-    while (!rendering.showNext()) {
-      if (!isLong && rendering.bytes > longListBytesMin) {
-        isLong = true
-        this.#takeRoom(call)
+    const source = sourceOf(call.address)
+    let heldBytes = 0
+    try {
+      while (!rendering.showNext()) {
+        if (!isLong && rendering.bytes > longListBytesMin) {
+          isLong = true
+          this.#takeRoom(call)
+        }
+        if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
+        if (rendering.bytes > heldBytes + PACK_CHARACTERS) {
+          if (!this.#unsent.hasRoomFor(source, PACK_CHARACTERS)) throw tooMuchUnread()
+          this.#unsent.take(source, PACK_CHARACTERS)
+          heldBytes += PACK_CHARACTERS
+        }
+        rendering.pack()
+        yield
+        checkWanted(call)
       }
-      if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
-      rendering.pack()
-      yield
-      checkWanted(call)
+    } finally {
+      // The whole of it counts as it is sent.
+      this.#unsent.giveBack(source, heldBytes)
     }
     if (isLong && rendering.bytes > bytesMax) throw tooLong(bytesMax)
     return rendering.answer()

@@ -11,8 +11,8 @@ import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
 import { sendStream } from '../transport/send-stream.ts'
 import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
-import { UnsentAnswers, byteLengthOf } from '../transport/unsent-answers.ts'
-import type { Body } from '../transport/unsent-answers.ts'
+import { byteLengthOf, tooMuchUnread } from '../transport/unsent-answers.ts'
+import type { Body, UnsentAnswers } from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ByteStream } from '../../ports/byte-stream.ts'
@@ -31,14 +31,14 @@ export class ReplyWriter {
   readonly #server: string
   readonly #unsent: UnsentAnswers
 
-  constructor(parts: ApiParts, { sessions, metrics, refusals }: ApiServices) {
+  constructor(parts: ApiParts, { sessions, metrics, refusals, unsent }: ApiServices) {
     this.#refusals = refusals
     this.#parts = parts
     this.#sessions = sessions
     this.#metrics = metrics
     this.#unmatched = metrics.of('unmatched')
     this.#server = `ziti-controller/${parts.version.version}`
-    this.#unsent = new UnsentAnswers(parts.limits)
+    this.#unsent = unsent
   }
 
   succeed(reply: FastifyReply, call: RequestContext, answer: Reply): void {
@@ -280,12 +280,6 @@ function problemOfFramework(error: unknown): Problem | null {
  */
 function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent === true
-}
-
-function tooMuchUnread(): Problem {
-  return new Problem('SERVER_TOO_MANY_REQUESTS', {
-    detail: 'clients at this address have not read earlier responses',
-  })
 }
 
 function statusOfClientError(code: string | undefined): number {

@@ -18,6 +18,7 @@ import type { ApiParts } from '../parts.ts'
 import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { Quota } from '../../lib/quota.ts'
 import { refusalQuota } from '../refusal-quota.ts'
+import { UnsentAnswers } from '../transport/unsent-answers.ts'
 import { Writer } from './writes.ts'
 
 /** What the operations of all listeners share. */
@@ -40,6 +41,8 @@ export interface ApiServices {
   readonly largeBodies: LargeBodies
   readonly processor: ProcessorShare
   readonly lists: ListAnswers
+  /** Of all listeners. */
+  readonly unsent: UnsentAnswers
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
 }
@@ -53,6 +56,7 @@ export function createServices(parts: ApiParts): ApiServices {
   const endpoint = new KeyEndpoint(limits, parts.keyEndpoints)
   const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)
   const tokenFactor = new TokenFactor(parts, externalTokens)
+  const unsent = new UnsentAnswers(limits)
   return {
     sessions,
     tokens,
@@ -84,7 +88,8 @@ export function createServices(parts: ApiParts): ApiServices {
     secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,
-    lists: new ListAnswers(limits, processor),
+    lists: new ListAnswers(limits, processor, unsent),
+    unsent,
     integrity: new IntegrityRunner(parts),
     resealer: new FactorResealer(parts, secondFactors.vault),
     metrics: new ApiMetrics(

@@ -1,12 +1,25 @@
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { systemClock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/fair-share.ts'
+import { Problem } from '../../lib/problems.ts'
 import type { ApiLimits } from '../limits.ts'
 
 type UnsentLimits = Pick<
   ApiLimits,
-  'answerPieceBytes' | 'answerStallMs' | 'answerBytesPerSecondMin' | 'unsentBytesMax'
+  | 'answerPieceBytes'
+  | 'answerStallMs'
+  | 'answerQuietMs'
+  | 'answerBytesPerSecondMin'
+  | 'unsentBytesMax'
+  | 'timeoutCheckMs'
 >
+
+/** So small an answer is always sent, as a refusal is: a connection has one of them at most. */
+const SMALL_BYTES = 4096
+/** What a request that is read and not begun yet takes of memory, by measurement. */
+const WAITING_REQUEST_BYTES = 8192
+/** Between two looks, what a client has read by then comes to be known. */
+const LOOKS_MIN = 2
 
 /**
  * A body: text that was made for one answer, bytes that many answers share, or the parts of a long
@@ -23,33 +36,67 @@ function isShared(body: Body): body is Buffer {
   return Buffer.isBuffer(body)
 }
 
-/** The answers of one connection that its client has not read yet. */
+/** An answer that its client has not read yet. */
 interface Unread {
-  count: number
-  readonly stalled: NodeJS.Timeout
+  readonly source: string
+  readonly bytes: number
+  /** Monotonic ms by which all of it is to be read. */
+  readonly dueMs: number
+  /** Monotonic ms at which the last of it moved. */
+  movedMs: number
+  /** How often it was looked at since: a controller that is held up itself does not look. */
+  looks: number
 }
 
 /**
- * Sends the bodies of answers no faster than their clients read them. A body that is larger than a
- * piece goes out piece by piece, so that TLS never holds an encrypted copy of all of it; what is
- * not sent yet counts against its source; and a client that stops reading, or reads too slowly,
- * loses its connection.
+ * Sends the bodies of answers no faster than their clients read them, and bounds what they hold of
+ * memory: the bodies, the copies that Node and TLS keep until the system takes them, and requests
+ * that wait behind an answer. A body that is larger than a piece goes out piece by piece, so that
+ * TLS never holds an encrypted copy of all of it; what is not sent yet counts against its source.
+ * A client that stops reading, or reads too slowly, loses its connection, and does so at once where
+ * there is no room for others.
  */
 export class UnsentAnswers {
   readonly #limits: UnsentLimits
-  readonly #unsent: FairShare
-  readonly #unread = new WeakMap<Socket, Unread>()
+  readonly #room: FairShare
+  /** The one that moved longest ago is first. */
+  readonly #unread = new Map<ServerResponse, Unread>()
+  #looking: NodeJS.Timeout | null = null
 
   constructor(limits: UnsentLimits) {
     this.#limits = limits
-    this.#unsent = new FairShare(limits.unsentBytesMax)
+    this.#room = new FairShare(limits.unsentBytesMax)
   }
 
   /**
    * Whether the source may be owed an answer of so many bytes; asked before its head is written.
+   * Where it may not, connections that read nothing are closed, until it may.
    */
   hasRoomFor(source: string, bytes: number): boolean {
-    return bytes <= this.#limits.answerPieceBytes || this.#unsent.hasRoomFor(source)
+    if (bytes <= SMALL_BYTES) return true
+    while (!this.#room.hasRoomFor(source)) if (!this.#closeQuietest(source)) return false
+    return true
+  }
+
+  /** Counts an answer that is being made, or a part of it. */
+  take(source: string, bytes: number): void {
+    this.#room.take(source, bytes)
+  }
+
+  giveBack(source: string, bytes: number): void {
+    this.#room.giveBack(source, bytes)
+  }
+
+  /**
+   * Counts a request that waits for the answer before its own.
+   * @param isFirst it waits alone, as one may whose client has read that answer before this
+   * controller knows: it is never refused.
+   * @returns what is to be called when it begins or goes; null: there is no room for it.
+   */
+  holdRequest(source: string, isFirst: boolean): (() => void) | null {
+    if (!isFirst && !this.hasRoomFor(source, WAITING_REQUEST_BYTES)) return null
+    this.#room.take(source, WAITING_REQUEST_BYTES)
+    return () => this.#room.giveBack(source, WAITING_REQUEST_BYTES)
   }
 
   /**
@@ -73,9 +120,7 @@ export class UnsentAnswers {
     } else {
       end(isShared(body) ? body : Buffer.concat(body), 'latin1')
     }
-    if (isBackedUp(response, this.#limits.answerPieceBytes)) {
-      this.#hold(response, source, byteLength, byteLength)
-    }
+    this.#hold(response, source, 2 * byteLength, byteLength)
   }
 
   #sendInPieces(
@@ -87,8 +132,9 @@ export class UnsentAnswers {
     const { answerPieceBytes } = this.#limits
     const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
     const totalBytes = byteLengthOf(body)
-    const heldBytes = isShared(body) ? answerPieceBytes : totalBytes
-    const progressed = this.#hold(response, source, heldBytes, totalBytes)
+    // A piece waits as it is and encrypted.
+    const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
+    this.#hold(response, source, heldBytes, totalBytes)
     const pieces = piecesOf(parts, answerPieceBytes)
     let left = totalBytes
     const sendMore = (): void => {
@@ -101,7 +147,7 @@ export class UnsentAnswers {
         }
         if (response.write(piece)) continue
         response.once('drain', () => {
-          progressed()
+          this.#noteMove(response)
           sendMore()
         })
         return
@@ -110,50 +156,79 @@ export class UnsentAnswers {
     sendMore()
   }
 
-  /**
-   * Counts the bytes against the source until the response is sent or its connection is gone, and
-   * ends the connection when nothing of its answers moves for `answerStallMs`, or this one takes
-   * longer than `answerBytesPerSecondMin` allows.
-   * @returns what is to be called when the client has read some.
-   */
-  #hold(
-    response: ServerResponse,
-    source: string,
-    heldBytes: number,
-    totalBytes: number,
-  ): () => void {
-    const { answerStallMs, answerBytesPerSecondMin } = this.#limits
-    this.#unsent.take(source, heldBytes)
-    // `response.socket` is null while earlier answers of a pipelined connection are being sent.
-    const { socket } = response.req
-    const unread = this.#unreadOf(socket)
-    const tooSlow = setTimeout(
-      () => socket.destroy(),
-      answerStallMs + (totalBytes * 1000) / answerBytesPerSecondMin,
-    )
-    unread.count += 1
-    response.once('close', () => {
-      clearTimeout(tooSlow)
-      this.#unsent.giveBack(source, heldBytes)
-      unread.count -= 1
-      if (unread.count > 0) {
-        unread.stalled.refresh()
-        return
-      }
-      clearTimeout(unread.stalled)
-      this.#unread.delete(socket)
-    })
-    return () => unread.stalled.refresh()
+  /** Counts the bytes against the source until the response is sent or its connection is gone. */
+  #hold(response: ServerResponse, source: string, bytes: number, totalBytes: number): void {
+    if (response.writableFinished || response.destroyed) return
+    const { answerStallMs, answerBytesPerSecondMin, timeoutCheckMs } = this.#limits
+    const movedMs = systemClock.monotonicMs()
+    const dueMs = movedMs + answerStallMs + (totalBytes * 1000) / answerBytesPerSecondMin
+    this.#room.take(source, bytes)
+    this.#unread.set(response, { source, bytes, dueMs, movedMs, looks: 0 })
+    response.once('close', () => this.#release(response))
+    this.#looking ??= setInterval(() => this.#look(), timeoutCheckMs).unref()
   }
 
-  #unreadOf(socket: Socket): Unread {
-    const known = this.#unread.get(socket)
-    if (known !== undefined) return known
-    const stalled = setTimeout(() => socket.destroy(), this.#limits.answerStallMs)
-    const unread = { count: 0, stalled }
-    this.#unread.set(socket, unread)
-    return unread
+  #noteMove(response: ServerResponse): void {
+    const unread = this.#unread.get(response)
+    if (unread === undefined) return
+    unread.movedMs = systemClock.monotonicMs()
+    unread.looks = 0
+    this.#unread.delete(response)
+    this.#unread.set(response, unread)
   }
+
+  #release(response: ServerResponse): void {
+    const unread = this.#unread.get(response)
+    if (unread === undefined) return
+    this.#unread.delete(response)
+    this.#room.giveBack(unread.source, unread.bytes)
+  }
+
+  #close(response: ServerResponse): void {
+    this.#release(response)
+    response.req.socket.destroy()
+  }
+
+  /**
+   * Closes the connection that has read nothing for longest: of the source, or, where there is no
+   * room for any, of the one that is owed most.
+   * @returns false: all of them have read something lately.
+   */
+  #closeQuietest(source: string): boolean {
+    const from = this.#room.isFull ? this.#room.largest() : source
+    const quietSinceMs = systemClock.monotonicMs() - this.#limits.answerQuietMs
+    for (const [response, unread] of this.#unread) {
+      if (unread.movedMs > quietSinceMs) return false
+      if (unread.source !== from || unread.bytes <= SMALL_BYTES) continue
+      if (unread.looks < LOOKS_MIN) continue
+      this.#close(response)
+      return true
+    }
+    return false
+  }
+
+  /**
+   * Closes the connections of which nothing moved for `answerStallMs`, or that take longer for an
+   * answer than `answerBytesPerSecondMin` allows.
+   */
+  #look(): void {
+    const nowMs = systemClock.monotonicMs()
+    const { answerStallMs } = this.#limits
+    for (const [response, unread] of this.#unread) {
+      unread.looks += 1
+      const isStalled = nowMs - unread.movedMs >= answerStallMs
+      if (isStalled || nowMs >= unread.dueMs) this.#close(response)
+    }
+    if (this.#unread.size > 0 || this.#looking === null) return
+    clearInterval(this.#looking)
+    this.#looking = null
+  }
+}
+
+export function tooMuchUnread(): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', {
+    detail: 'clients at this address have not read earlier responses',
+  })
 }
 
 /** Views of the parts, none larger than a piece. */
@@ -161,12 +236,4 @@ function* piecesOf(parts: readonly Buffer[], pieceBytes: number): Generator<Buff
   for (const part of parts) {
     for (let at = 0; at < part.length; at += pieceBytes) yield part.subarray(at, at + pieceBytes)
   }
-}
-
-/**
- * Whether a client that reads would have taken more by now, or earlier answers stand before this
- * one.
- */
-function isBackedUp({ socket, writableFinished }: ServerResponse, bytesMax: number): boolean {
-  return !writableFinished && (socket === null || socket.writableLength >= bytesMax)
 }

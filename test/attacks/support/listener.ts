@@ -66,7 +66,7 @@ export async function listenerBefore(forFile: ForFile): Promise<AttackedListener
     ...{ port, server, accepted, connections, connect },
     version: async () => {
       const socket = await connect()
-      socket.end('GET /edge/client/v1/version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+      socket.write('GET /edge/client/v1/version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
       return await textOf(socket)
     },
   }
