@@ -20,7 +20,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { CreateTerminatorV2 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { Lanes } from '../../lib/lanes.ts'
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { Problem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
@@ -59,7 +59,7 @@ export class TerminatorDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #parts: TerminatorDutyParts
   /** Writes by router: beyond the limit it is told to come back. */
-  readonly #writes = new Lanes(routerWritesAtOnceMax)
+  readonly #writes = new KeyedTasks(routerWritesAtOnceMax)
 
   constructor(parts: TerminatorDutyParts) {
     this.#parts = parts
