@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises'
 import type { Server as HttpsServer } from 'node:https'
 import type { SecureContext, TlsOptions } from 'node:tls'
 
@@ -41,14 +42,17 @@ export class Listeners {
       for (const { bind, apis } of web) {
         const address = parseHostPort(bind)
         assert(address !== null, 'the configuration has checked the address')
-        const app = api.listener({
-          apis: apisOf(apis),
-          hasOpenMetrics: apis.includes('metrics'),
-          https,
-          onHttpsServer: (server) => listeners.#servers.push(server),
-        })
-        listeners.#apps.push(app)
-        await app.listen(address)
+        // A name that stands for several addresses, as localhost does, is served at each of them.
+        for (const { address: host } of await lookup(address.host, { all: true })) {
+          const app = api.listener({
+            apis: apisOf(apis),
+            hasOpenMetrics: apis.includes('metrics'),
+            https,
+            onHttpsServer: (server) => listeners.#servers.push(server),
+          })
+          listeners.#apps.push(app)
+          await app.listen({ host, port: address.port })
+        }
       }
     } catch (error) {
       await listeners.close()
