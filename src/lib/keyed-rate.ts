@@ -31,7 +31,10 @@ export class RateBudget {
   }
 }
 
-/** A budget for each of many keys; those that were not used for longest are forgotten first. */
+/**
+ * A budget for each of many keys, which fills again by and by; those that were not used for longest
+ * are forgotten first. It bounds no sum over the keys: that is a `Quota`.
+ */
 export class KeyedRate {
   readonly #rate: Rate
   readonly #keysMax: number

@@ -8,7 +8,10 @@ export interface QuotaLimits {
   readonly windowMs: number
 }
 
-/** So much a caller, and so much in all, in each window of time. */
+/**
+ * So much a caller, and so much in all, in each window of time. One that only paces each caller is
+ * a `KeyedRate`.
+ */
 export class Quota {
   readonly #limits: QuotaLimits
   readonly #clock: Pick<Clock, 'monotonicMs'>

@@ -17,8 +17,6 @@ export const routerLimits = {
    * closed.
    */
   routerHandshakeTimeoutMs: 5000,
-  /** Channels that one router opens in a minute; beyond: refused as busy. Stock ones wait 1 s. */
-  routerConnectsPerMinuteMax: 120,
   /** Protocols of one router that are shown. */
   routerProtocolsMax: 16,
   routerCapabilitiesMax: 64,

@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { Channel } from '../channel/channel.ts'
 import type { Outgoing } from '../channel/channel.ts'
 import { helloRefused, readHello } from '../channel/hello.ts'
-import type { Hello, HelloRejectClass } from '../channel/hello.ts'
+import type { Hello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
@@ -18,7 +18,6 @@ import type { RouterGate } from './admission.ts'
 import { RouterConnection } from './connection.ts'
 import type { MessageHandler } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
-import { Arrivals } from './arrivals.ts'
 import { helloAnswer, helloFault } from './hello-answer.ts'
 import type { ControllerIdentity } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
@@ -84,13 +83,11 @@ export class RouterChannels {
   #timer: NodeJS.Timeout | null = null
   #soon: NodeJS.Immediate | null = null
   #unfollow: () => void = () => undefined
-  readonly #arrivals: Arrivals
   #refusalsSinceMs = -Infinity
   #refusals = 0
 
   constructor(parts: RouterChannelsParts) {
     this.#parts = parts
-    this.#arrivals = new Arrivals(parts.clock)
     this.#rows = new LiveRows({
       owner: parts.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
@@ -244,9 +241,6 @@ export class RouterChannels {
     if (fault !== null || hello.version === null) {
       return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
     }
-    if (!this.#arrivals.note(router.id)) {
-      return this.#refuse(channel, socket, hello, 'the router connects too often', 'busy')
-    }
     const { clock, identity, statuses, log } = this.#parts
     const before = this.connection(router.id)
     const address = socket.remoteAddress ?? ''
@@ -290,19 +284,13 @@ export class RouterChannels {
     })
   }
 
-  #refuse(
-    channel: Channel,
-    socket: TLSSocket,
-    hello: Hello,
-    reason: string,
-    rejectClass: HelloRejectClass = 'notPermitted',
-  ): null {
+  #refuse(channel: Channel, socket: TLSSocket, hello: Hello, reason: string): null {
     this.#logRefusal({
       routerId: hello.token.slice(0, 128),
       address: socket.remoteAddress ?? '',
       reason,
     })
-    channel.close(reason, helloRefused(reason, rejectClass))
+    channel.close(reason, helloRefused(reason, 'notPermitted'))
     return null
   }
 

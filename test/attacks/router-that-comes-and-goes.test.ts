@@ -1,27 +1,54 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { afterAll, expect, test } from 'vitest'
 
-import { settle } from '../channel/pipe.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { listenerTls } from '../../src/api/transport/tls.ts'
+import { textValue } from '../../src/channel/headers.ts'
+import { FairShare } from '../../src/lib/fair-share.ts'
 import { routerLimits } from '../../src/routers/limits.ts'
+import { RouterListener } from '../../src/routers/listener.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
+import { frameOf } from '../channel/pipe.ts'
+import { RouterStage } from '../routers/stage.ts'
+import { memberLeaf } from '../support/member-leaf.ts'
 
 // The attack: a router opens and drops its channel as fast as it can, and each time costs all controllers.
 
-let stage: RouterStage
-beforeEach(() => {
-  stage = new RouterStage()
-})
-afterEach(() => stage.channels.stop())
+// A budget that does not grow while the test runs.
+const clock = new ManualClock()
+const { channels } = new RouterStage()
+const listener = await RouterListener.open(
+  { channels, clock, tls: listenerTls, room: new FairShare(1000) },
+  await memberLeaf('ctrl1'),
+  { host: '127.0.0.1', port: 0 },
+)
+afterAll(() => listener.close())
+const restless = await memberLeaf('restless')
+const other = await memberLeaf('other')
 
-test('a router that comes and goes is refused as busy, and others connect', async () => {
-  for (let at = 0; at < routerLimits.routerConnectsPerMinuteMax; at += 1) {
-    const pipe = await stage.dial('restless')
-    pipe.destroy()
-    await settle()
+/** @returns whether the listener took its hello, which it answers in any case. */
+async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Promise<boolean> {
+  const socket = connect({
+    ...{ host: '127.0.0.1', port: listener.port, rejectUnauthorized: false },
+    ...{ cert: certificatePem, key: privateKeyPem, ALPNProtocols: ['ziti-ctrl'] },
+  })
+  socket.on('error', () => undefined)
+  const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
+  socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: textValue('restless') }))
+  const closed = new Promise<'closed'>((resolve) => socket.once('close', () => resolve('closed')))
+  const first = await Promise.race([once(socket, 'data'), closed])
+  socket.destroy()
+  return first !== 'closed'
+}
+
+test('a router that comes and goes is closed before its hello, and others connect', async () => {
+  const { routerConnectsBurst, routerConnectsPerSecond } = routerLimits
+  for (let at = 0; at < routerConnectsBurst; at += 1) {
+    expect(await comesAndGoes(restless)).toBe(true)
   }
-  const refused = await stage.dial('restless')
-  expect(stage.channels.connection('restless')).toBeUndefined()
-  const [answer] = refused.ofType(2)
-  expect([answer?.headers.get(2)?.[0], answer?.headers.get(13)?.[0]]).toEqual([0, 1])
-  await stage.dial('other')
-  expect(stage.channels.connection('other')).toBeDefined()
+  expect(await comesAndGoes(restless)).toBe(false)
+  expect(await comesAndGoes(other)).toBe(true)
+  clock.advance(1000 / routerConnectsPerSecond)
+  expect(await comesAndGoes(restless)).toBe(true)
+  expect(await comesAndGoes(restless)).toBe(false)
 })
