@@ -215,7 +215,11 @@ async function identityExtension(net: Enrolling, k: number): Promise<Subject> {
         if (extended.status !== 200) return extended
         given = certifiedKey(request, dataOf(extended)['clientCert'])
       }
-      return net.verifyExtension(at, extending, given.certificatePem)
+      const { certificatePem } = given
+      const answered = await net.verifyExtension(at, extending, certificatePem)
+      if (answered.status !== 401) return answered
+      // Once the new certificate is in force, the session is honoured with that one alone.
+      return net.verifyExtension(at, { ...extending, by: given }, certificatePem)
     },
     isHeld: async (at) => {
       const { authenticators } = await net.latest(at, `/identities/${identityId}`)
