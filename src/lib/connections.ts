@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net'
 
 import type { FairShare } from './fair-share.ts'
+import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
 import { sourceOf } from './source.ts'
 
@@ -36,7 +37,7 @@ interface Handshake {
  * To be called when the server has all its own listeners: what is refused does not get to them.
  */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
-  const sources = new SourceCounts()
+  const sources = new KeyedCounts()
   const handshakes = new Handshakes(bounds)
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
@@ -65,28 +66,6 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   })
 }
 
-/** How many there are of each source that has any. */
-class SourceCounts {
-  readonly #counts = new Map<string, number>()
-
-  of(source: string): number {
-    return this.#counts.get(source) ?? 0
-  }
-
-  add(source: string, amount: number): void {
-    const count = this.of(source) + amount
-    if (count > 0) this.#counts.set(source, count)
-    else this.#counts.delete(source)
-  }
-
-  /** Which has most; '' when none has any. */
-  largest(): string {
-    let largest = ''
-    for (const [source, count] of this.#counts) if (count > this.of(largest)) largest = source
-    return largest
-  }
-}
-
 class Handshakes {
   readonly #bounds: ConnectionBounds
   /**
@@ -94,7 +73,7 @@ class Handshakes {
    * after the handshake. The oldest is first.
    */
   readonly #underWay = new Map<string, Handshake>()
-  readonly #sources = new SourceCounts()
+  readonly #sources = new KeyedCounts()
 
   constructor(bounds: ConnectionBounds) {
     this.#bounds = bounds

@@ -1,3 +1,5 @@
+import { KeyedCounts } from './keyed-counts.ts'
+
 /**
  * Of all the room, at most: the rest is for whoever comes while one caller takes what it can get.
  */
@@ -12,7 +14,7 @@ const SCARCE_PART = 0.5
  */
 export class FairShare {
   readonly #max: number
-  readonly #taken = new Map<string, number>()
+  readonly #taken = new KeyedCounts()
   #total = 0
 
   constructor(max: number) {
@@ -24,22 +26,15 @@ export class FairShare {
     return this.#total >= this.#max
   }
 
-  /** Which caller has most; '' when none has any. */
+  /** The caller that has most; '' when none has any. */
   largest(): string {
-    let largest = ''
-    let most = 0
-    for (const [caller, taken] of this.#taken) {
-      if (taken <= most) continue
-      largest = caller
-      most = taken
-    }
-    return largest
+    return this.#taken.largest()
   }
 
   /** Whether the caller may take some more: it is asked before, so the last one may go beyond. */
   hasRoomFor(caller: string): boolean {
     if (this.#total >= this.#max) return false
-    const own = this.#taken.get(caller) ?? 0
+    const own = this.#taken.of(caller)
     if (own >= Math.max(1, this.#max * OWN_PART_MAX)) return false
     if (this.#total < this.#max * SCARCE_PART) return true
     const callers = this.#taken.size + (own === 0 ? 1 : 0)
@@ -47,15 +42,13 @@ export class FairShare {
   }
 
   take(caller: string, amount = 1): void {
-    this.#taken.set(caller, (this.#taken.get(caller) ?? 0) + amount)
+    this.#taken.add(caller, amount)
     this.#total += amount
   }
 
   /** What `take` took. */
   giveBack(caller: string, amount = 1): void {
-    const left = (this.#taken.get(caller) ?? 0) - amount
-    if (left > 0) this.#taken.set(caller, left)
-    else this.#taken.delete(caller)
+    this.#taken.add(caller, -amount)
     this.#total -= amount
   }
 }
