@@ -6,16 +6,24 @@ import { connect as connectTcp } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { parseArgs } from 'node:util'
 
+import { create, toBinary } from '@bufbuild/protobuf'
+import { ExtendRouterSchema } from '../proto/gen/router_pb.ts'
 import { encodeFrame } from '../src/channel/frame.ts'
 import { textValue } from '../src/channel/headers.ts'
+import { pemText } from '../src/pki/pem.ts'
+import { routerMessage } from '../src/routers/messages.ts'
+import { requestDer } from '../test/pki/support/fixtures.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
+import { heaviestBodies } from '../test/routers/heavy-bodies.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile } from './support/report.ts'
 
 // Does whoever floods a port of a controller hold up the writes of others? The latency of one administrator's writes, idle and
-// beside connections that say nothing, resets of HTTP/2 with a router's certificate, and a router that comes and goes.
+// beside connections that say nothing, resets of HTTP/2 with a router's certificate, a router that comes and goes, and one that
+// says the heaviest messages within their bounds as fast as they are taken.
 // Goal: p50 <= 3 times the idle one, and the same leader. `node bench/ports.ts`
 
 interface Flood {
@@ -26,6 +34,16 @@ interface Flood {
   readonly key: string
   readonly routerId: string
 }
+
+/** What a router says on its channel, by the name of the flood. */
+const request = pemText('CERTIFICATE REQUEST', requestDer())
+const extension = { clientCertCsr: request, serverCertCsr: request, requireVerification: true }
+const extend = toBinary(ExtendRouterSchema, create(ExtendRouterSchema, extension))
+const messages = new Map<string, readonly [number, Uint8Array]>()
+for (const [name, contentType, body] of heaviestBodies()) {
+  messages.set(`a router says: ${name}`, [contentType, body])
+}
+messages.set('a router says: new certificates', [routerMessage.extendRouter, extend])
 
 const [first = '', given = ''] = process.argv.slice(2)
 if (first === 'flood') await flood(JSON.parse(given) as Flood)
@@ -40,6 +58,22 @@ async function flood(what: Flood): Promise<void> {
   const { meshPort, routerPort, cert, key, routerId } = what
   const tls = { host: '127.0.0.1', cert, key, rejectUnauthorized: false }
   const counts = { opened: 0, answered: 0 }
+  let isSaying = false
+  /** Says the same on one channel, again and again, as fast as it is taken; and dials again when it is closed. */
+  const saying = (contentType: number, body: Uint8Array): void => {
+    if (isSaying) return
+    isSaying = true
+    const frame = encodeFrame({ contentType, sequence: 1, headers: new Map(), body })
+    const socket = dialled()
+    const sayOn = (): void => {
+      for (; !socket.destroyed && socket.writableLength < 2 ** 22; counts.opened += 1) {
+        socket.write(frame)
+      }
+    }
+    socket.once('data', sayOn)
+    socket.on('data', () => (counts.answered += 1)).on('drain', sayOn)
+    socket.once('close', () => (isSaying = false))
+  }
   const floods: Readonly<Record<string, () => void>> = {
     'idle connections at the mesh, 1,000 a second': () => {
       for (let at = 0; at < 10; at += 1) quiet(connectTcp(meshPort, '127.0.0.1'))
@@ -67,32 +101,47 @@ async function flood(what: Flood): Promise<void> {
     const session = connectHttp2('https://mesh', { createConnection: () => socket })
     session.on('error', () => undefined)
     const timer = setInterval(() => {
-      for (let at = 0; at < 10 && !session.destroyed && !session.closed; at += 1) {
+      for (
+        let at = 0;
+        at < 10 && !session.destroyed && !session.closed && socket.readable;
+        at += 1
+      ) {
         const stream = session.request({ ':method': 'POST', ':path': '/x' })
         stream.on('error', () => undefined)
         stream.close(8)
         counts.answered += 1
       }
     }, 5)
-    socket.once('close', () => {
+    const end = (): void => {
       clearInterval(timer)
       session.destroy()
+      socket.destroy()
       over += 1
-    })
+    }
+    session.once('close', end)
   }
   const comingAndGoing = (): void => {
     counts.opened += 1
-    const socket = connectTls({ ...tls, port: routerPort, ALPNProtocols: ['ziti-ctrl'] })
-    socket.on('error', () => undefined)
-    const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
-    const body = textValue(routerId)
-    socket.write(encodeFrame({ contentType: 0, sequence: -1, headers, body }))
+    const socket = dialled()
     socket.once('data', () => {
       counts.answered += 1
       socket.destroy()
     })
   }
-  const timer = setInterval(() => floods[what.kind]?.(), 10)
+  function dialled(): TLSSocket {
+    const socket = connectTls({ ...tls, port: routerPort, ALPNProtocols: ['ziti-ctrl'] })
+    socket.on('error', () => undefined)
+    const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])
+    const body = textValue(routerId)
+    socket.write(encodeFrame({ contentType: 0, sequence: -1, headers, body }))
+    return socket
+  }
+  const [contentType, said] = messages.get(what.kind) ?? []
+  const flooding =
+    contentType === undefined || said === undefined
+      ? floods[what.kind]
+      : () => saying(contentType, said)
+  const timer = setInterval(() => flooding?.(), 10)
   console.log('flooding')
   await once(process.stdin, 'data')
   clearInterval(timer)
@@ -157,6 +206,7 @@ async function main(): Promise<void> {
     `    the leader used ${Math.round((processorMs(pid) - before) / seconds)} ms a second`,
   )
   for (const kind of [
+    ...messages.keys(),
     'idle connections at the mesh, 1,000 a second',
     'TLS handshakes at the mesh, 300 a second',
     'resets of HTTP/2 at the mesh, on 4 connections',

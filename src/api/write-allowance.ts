@@ -53,21 +53,36 @@ export class WriteAllowance implements Proposer {
 
   propose(input: ProposalInput): Promise<Applied> {
     const allowed = allowedTo(input)
-    if (allowed !== null && !this.#take(allowed, input.kind)) {
-      const retryAfterSeconds = Math.ceil(this.#quota.leftMs / 1000)
-      const detail = 'too many writes of this caller in one minute'
-      return Promise.reject(new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds }))
-    }
+    if (allowed !== null && !this.#take(allowed, input.kind)) return Promise.reject(this.#refusal())
     return this.#proposer.propose(input)
+  }
+
+  /**
+   * Before work that only serves a write, such as to sign a certificate. Counts nothing.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when `propose` would refuse the write.
+   */
+  judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void {
+    const allowed = allowedTo(write)
+    if (allowed === null) return
+    const { caller, allMax, kindMax } = allowed
+    const quota = this.#quota
+    if (quota.hasLeft(`${caller} ${write.kind}`, kindMax) && quota.hasLeft(caller, allMax)) return
+    throw this.#refusal()
   }
 
   #take({ caller, allMax, kindMax }: Allowed, kind: CommandKind): boolean {
     return this.#quota.take(`${caller} ${kind}`, kindMax) && this.#quota.take(caller, allMax)
   }
+
+  #refusal(): Problem {
+    const retryAfterSeconds = Math.ceil(this.#quota.leftMs / 1000)
+    const detail = 'too many writes of this caller in one minute'
+    return new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds })
+  }
 }
 
 /** Null: what is written by a right that was given has no bound of its own. */
-function allowedTo({ actor, kind }: ProposalInput): Allowed | null {
+function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
   const caller = callerOf(actor)
   if (caller === null) return null
   if (caller.startsWith('router ')) {

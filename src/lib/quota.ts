@@ -38,17 +38,21 @@ export class Quota {
     return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
   }
 
-  /** @returns whether there is one more for that caller; a yes counts as one. */
-  take(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
+  /** @returns whether `take` would say yes; counts nothing. */
+  hasLeft(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#beganMs >= this.#limits.windowMs) this.#startNext(nowMs)
-    const own = this.#takenBy.get(caller) ?? 0
-    if (own >= ofOneMax || this.#taken >= this.#limits.allMax) {
+    return (this.#takenBy.get(caller) ?? 0) < ofOneMax && this.#taken < this.#limits.allMax
+  }
+
+  /** @returns whether there is one more for that caller; a yes counts as one. */
+  take(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
+    if (!this.hasLeft(caller, ofOneMax)) {
       this.#dropped += 1
       return false
     }
     // No more callers than there is in all.
-    this.#takenBy.set(caller, own + 1)
+    this.#takenBy.set(caller, (this.#takenBy.get(caller) ?? 0) + 1)
     this.#taken += 1
     return true
   }

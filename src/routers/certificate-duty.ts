@@ -15,16 +15,23 @@ import {
 import type { ChannelMessage } from '../channel/frame.ts'
 import { Problem } from '../lib/problems.ts'
 import { enrollmentActor } from '../ports/actor.ts'
+import type { Actor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
-import type { Proposer } from '../ports/proposer.ts'
+import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { RouterConnection } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
 import { routerMessage } from './messages.ts'
 import type { RouterLogger } from './router-channels.ts'
 
+/** A proposer that can say before work is done for a write that it would refuse it. */
+export interface JudgedProposer extends Proposer {
+  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS */
+  judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
+}
+
 export interface CertificateDutyParts {
   readonly certifier: Pick<RouterCertifier, 'extend'>
-  readonly proposer: Proposer
+  readonly proposer: JudgedProposer
   /** What everything of the network is verified against, PEM. */
   readonly anchorsPem: () => string
   readonly log: RouterLogger
@@ -58,6 +65,9 @@ async function extend(
 ): Promise<void> {
   const { router, channel } = connection
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
+  const kind = requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND
+  // Two signatures cost far more than the message that asks for them.
+  proposer.judge({ kind, actor: actorOf(connection) })
   const requests = { client: clientCertCsr, server: serverCertCsr }
   const { client, server } = await certifier.extend(router.id, requests, router.id)
   const { chainPem: pem, fingerprint, publicKeyPrint } = client
@@ -71,7 +81,7 @@ async function extend(
     },
   })
   await write(proposer, connection, {
-    kind: requireVerification ? CommandKind.ROUTER_EXTEND_BEGIN : CommandKind.ROUTER_EXTEND,
+    kind,
     payload: toBinary(RouterExtendSchema, message),
   })
   const certificates = create(RouterCertificatesSchema, {
@@ -107,14 +117,17 @@ async function verify(
   })
 }
 
+function actorOf({ router, address }: RouterConnection): Actor {
+  return enrollmentActor({ routerId: router.id }, { method: 'channel', address })
+}
+
 /** @throws {Problem} when it is refused, or its fate is not known. */
 async function write(
   proposer: Proposer,
-  { router, address }: RouterConnection,
+  connection: RouterConnection,
   command: { readonly kind: CommandKind; readonly payload: Uint8Array },
 ): Promise<void> {
-  const actor = enrollmentActor({ routerId: router.id }, { method: 'channel', address })
-  const { outcome } = await proposer.propose({ ...command, actor })
+  const { outcome } = await proposer.propose({ ...command, actor: actorOf(connection) })
   if (outcome.ok) return
   const { code, detail } = outcome
   throw new Problem(code, detail === null ? {} : { detail })

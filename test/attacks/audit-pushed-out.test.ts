@@ -8,8 +8,14 @@ import { State } from '../../src/fsm/state.ts'
 import { markOf } from '../../src/fsm/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
+import { certificateDuty } from '../../src/routers/certificate-duty.ts'
+import { routerMessage } from '../../src/routers/messages.ts'
 import { startController } from '../api/support/controller.ts'
+import { settle } from '../channel/pipe.ts'
 import { TestStore } from '../fsm/support/store.ts'
+
+import { newCa } from '../support/authorities.ts'
+import { RouterStage } from '../routers/stage.ts'
 
 // The attack: somebody with an ordinary session, or a router, writes so often that what others did is remembered no more.
 
@@ -59,6 +65,32 @@ test('a router has its certificates extended so many times a minute', async () =
   await write('r2', CommandKind.ROUTER_EXTEND, 1)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, 1)
   expect(taken).toHaveLength(writeLimits.routerExtensionsMax + 2)
+})
+
+test('a certificate that could not be recorded is not signed', async () => {
+  const stage = new RouterStage()
+  stage.certPem = (await newCa('a router', 0)).certificatePem
+  const proposer = new WriteAllowance(
+    { propose: () => Promise.resolve({ index: 1, outcome: { ok: true, id: '' } }) },
+    { monotonicMs: () => 0 },
+  )
+  let signed = 0
+  const client = { chainPem: '', fingerprint: '', publicKeyPrint: '', serial: '' }
+  const extend = () => {
+    signed += 1
+    return Promise.resolve({ client, server: { chainPem: '', hosts: [] } } as never)
+  }
+  const log = { info: () => undefined, warn: () => undefined }
+  stage.channels.add(
+    certificateDuty({ certifier: { extend }, proposer, log, anchorsPem: () => '' }),
+  )
+  const pipe = await stage.dial('er1')
+  for (let at = 0; at < 3 * writeLimits.routerExtensionsMax; at += 1) {
+    pipe.say({ contentType: routerMessage.extendRouter, sequence: at, headers: new Map() })
+    await settle()
+  }
+  expect(signed).toBe(writeLimits.routerExtensionsMax)
+  stage.channels.stop()
 })
 
 test('a router writes so much a minute in all, whatever it is', async () => {

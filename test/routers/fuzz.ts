@@ -75,7 +75,10 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
     tellGone: () => undefined,
     onGone: () => undefined,
   })
-  const proposer = { propose: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')) }
+  const proposer = {
+    propose: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
+    judge: () => undefined,
+  }
   const hosts = {
     service: () => undefined,
     routerCost: () => 10,

@@ -23,6 +23,7 @@ export class RouterStage {
   /** Those that may not be connected any more. */
   readonly revoked = new Set<string>()
   readonly channels: RouterChannels
+  certPem = 'pem'
   #next = ''
 
   constructor(
@@ -39,7 +40,7 @@ export class RouterStage {
       },
       gate: {
         admit: (): RouterAdmission => {
-          const router = { id: this.#next, name: this.#next, isEdge: true, certPem: 'pem' }
+          const router = { id: this.#next, name: this.#next, isEdge: true, certPem: this.certPem }
           return { ok: true, router }
         },
         revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),

@@ -18,12 +18,12 @@ import type { LiveLink } from '../../ports/live-links.ts'
 import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
-import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterGate } from '../../routers/admission.ts'
 import type { ControllerIdentity } from '../../routers/hello-answer.ts'
 import { certificateDuty } from '../../routers/certificate-duty.ts'
+import type { JudgedProposer } from '../../routers/certificate-duty.ts'
 import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
 import { circuitFact, circuitTable } from '../../routers/circuits/circuit-table.ts'
 import type { CircuitTable } from '../../routers/circuits/circuit-table.ts'
@@ -142,7 +142,7 @@ export class RouterService {
   }
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
-  serve(clients: RouterClients, certifier: RouterCertifier, proposer: Proposer): void {
+  serve(clients: RouterClients, certifier: RouterCertifier, proposer: JudgedProposer): void {
     const { authorities, config, clusterNode, machine } = this.#parts
     const log = this.#log
     if (config.routers.bind === null) return
