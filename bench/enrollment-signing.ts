@@ -8,8 +8,13 @@ import { parseCertificate } from '../src/pki/certificate.ts'
 import { loadIssuer } from '../src/pki/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'
 import { DerReader, derTag, onlyValue, wholeBytes } from '../src/pki/asn1/der.ts'
-import { newEcKey, newRsaKey, requestDer, spkiOf } from '../test/pki/support/fixtures.ts'
-import type { KeyPair } from '../test/pki/support/fixtures.ts'
+import {
+  type KeyPair,
+  newEcKey,
+  newRsaKey,
+  requestDer,
+  spkiOf,
+} from '../test/pki/support/fixtures.ts'
 import { pemText } from '../src/pki/pem.ts'
 import { heading, spread } from './support/report.ts'
 

@@ -5,8 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { TestCluster } from '../test/process/support/cluster.ts'
-import { ecKey, jwkOf, KeyServer, rsaKey, TestProvider } from '../test/support/identity-provider.ts'
-import type { ProviderKey } from '../test/support/identity-provider.ts'
+import {
+  ecKey,
+  jwkOf,
+  KeyServer,
+  type ProviderKey,
+  rsaKey,
+  TestProvider,
+} from '../test/support/identity-provider.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, spread } from './support/report.ts'
 

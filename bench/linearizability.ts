@@ -1,7 +1,6 @@
 import { checkByIndex } from '../test/linearizability/by-index.ts'
 import { checkBySearch } from '../test/linearizability/by-search.ts'
-import { modelOf, rightHistory, subjects } from '../test/linearizability/generate.ts'
-import type { Subject } from '../test/linearizability/generate.ts'
+import { modelOf, rightHistory, type Subject, subjects } from '../test/linearizability/generate.ts'
 import type { Operation } from '../test/linearizability/history.ts'
 
 // How many operations of a right history are judged in a second: by search, and by the order of the log.

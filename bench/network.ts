@@ -4,8 +4,7 @@ import { TestCluster } from '../test/process/support/cluster.ts'
 import { until } from '../test/process/support/client.ts'
 import { processMemory } from '../test/chaos/process-memory.ts'
 import { LeanClient } from './support/lean-client.ts'
-import { NetworkLoad } from './support/network-load.ts'
-import type { NetworkSize } from './support/network-load.ts'
+import { NetworkLoad, type NetworkSize } from './support/network-load.ts'
 import { heading, percentile } from './support/report.ts'
 
 // A network of full size behind three real controllers, loaded through their API: what it costs to load, to keep, to read

@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
 
-import { RaftCluster } from './support/raft-cluster.ts'
-import type { Loaded } from './support/raft-cluster.ts'
+import { type Loaded, RaftCluster } from './support/raft-cluster.ts'
 import { heading, spread } from './support/report.ts'
 
 // The bare engine: three processes on this machine, each with its threads, logs on disk with a sync a batch, mutual

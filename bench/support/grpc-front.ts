@@ -1,6 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { Server, ServerCredentials } from '@grpc/grpc-js'
-import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js'
+import { type sendUnaryData, Server, ServerCredentials, type ServerUnaryCall } from '@grpc/grpc-js'
 import pino from 'pino'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'

@@ -1,12 +1,10 @@
-import { fork } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import type { Member } from '../../proto/gen/membership_pb.ts'
+import { ConfigurationSchema, type Member, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
 import {

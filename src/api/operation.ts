@@ -1,6 +1,5 @@
 import type { NamedSchema } from '../entities/operations.ts'
-import { isSessionPermission } from '../lib/permissions.ts'
-import type { SessionPermission } from '../lib/permissions.ts'
+import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'
 

@@ -1,7 +1,6 @@
 import { withoutSessions } from '../fsm/restored-state.ts'
 import type { ShapedRecord } from '../fsm/restore/record-blocks.ts'
-import { replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
-import type { KindReplacement } from '../fsm/restore/replacement.ts'
+import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
 import type { State } from '../fsm/state.ts'
 
 /** What of one kind a restore would change. */

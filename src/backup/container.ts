@@ -11,20 +11,20 @@
  *
  * The bodies, decrypted where the manifest says so, are the content (content.ts).
  */
-import { createHash, hash } from 'node:crypto'
-import type { Hash } from 'node:crypto'
+import { createHash, hash, type Hash } from 'node:crypto'
 
 import { assert } from '../lib/assert.ts'
 import { BackupFault, cutOff, damaged } from './fault.ts'
 import { backupLimits } from './limits.ts'
 import {
   BACKUP_FORMAT,
+  type BackupManifest,
+  type BackupSummary,
   decodeManifest,
   decodeSummary,
   encodeJson,
   newerBackupFormat,
 } from './manifest.ts'
-import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
 

@@ -3,8 +3,7 @@
  * state as snapshots travel (src/store/snapshot-stream.ts).
  */
 import { canonicalJson } from '../lib/canonical-json.ts'
-import { sharedSecretNames } from '../lib/cluster-records.ts'
-import type { SharedSecretName } from '../lib/cluster-records.ts'
+import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'
 import { SECRET_BYTES_MAX } from '../pki/wrapped-secret.ts'
 import { damaged } from './fault.ts'
 import { backupLimits } from './limits.ts'

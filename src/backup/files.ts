@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { link, open, rm } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
+import { type FileHandle, link, open, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 import { syncFolder } from '../pki/key-file.ts'

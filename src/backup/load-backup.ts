@@ -7,10 +7,8 @@ import type { StateStore, StoreReceiver } from '../ports/state-store.ts'
 import { StoreError } from '../store/errors.ts'
 import { MemoryStateStore } from '../store/memory-state-store.ts'
 import { damaged } from './fault.ts'
-import { manifestOfMark } from './manifest.ts'
-import type { BackupManifest } from './manifest.ts'
-import { readBackup } from './read-backup.ts'
-import type { ReadBackup } from './read-backup.ts'
+import { type BackupManifest, manifestOfMark } from './manifest.ts'
+import { readBackup, type ReadBackup } from './read-backup.ts'
 
 export interface LoadingParts {
   readonly privateKeyPem: string | null

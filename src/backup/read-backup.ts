@@ -1,7 +1,6 @@
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { ContainerReader } from './container.ts'
-import { ContentReader } from './content.ts'
-import type { BackupSecret } from './content.ts'
+import { type BackupSecret, ContentReader } from './content.ts'
 import { FrameCipher, openContentKey } from './encryption.ts'
 import { BackupFault, damaged } from './fault.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'

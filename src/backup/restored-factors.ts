@@ -1,7 +1,6 @@
 import type { Mfa } from '../entities/mfa.ts'
 import type { State } from '../fsm/state.ts'
-import { openFactor, sealFactor } from '../pki/sealed-factor.ts'
-import type { Factor } from '../pki/sealed-factor.ts'
+import { type Factor, openFactor, sealFactor } from '../pki/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 
 /** What of a backup its second factors are decrypted by. */

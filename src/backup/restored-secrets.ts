@@ -1,6 +1,10 @@
 import type { State } from '../fsm/state.ts'
-import { sharedSecretNames } from '../lib/cluster-records.ts'
-import type { SecretVersion, SharedSecretName, SharedSecretRecord } from '../lib/cluster-records.ts'
+import {
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+  type SharedSecretRecord,
+} from '../lib/cluster-records.ts'
 import type { CertifiedKey } from '../pki/authority.ts'
 import { newClusterKey } from '../pki/cluster-key.ts'
 import { wrapSecret } from '../pki/wrapped-secret.ts'

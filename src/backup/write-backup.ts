@@ -2,12 +2,15 @@ import { createHash } from 'node:crypto'
 
 import type { StoreSnapshot } from '../ports/state-store.ts'
 import { ContainerWriter } from './container.ts'
-import { encodeSecrets } from './content.ts'
-import type { BackupSecret } from './content.ts'
-import { FrameCipher, newContentKey } from './encryption.ts'
-import type { BackupRecipient } from './encryption.ts'
-import { BACKUP_FORMAT, encodeJson, manifestOfMark } from './manifest.ts'
-import type { BackupManifest, BackupSummary } from './manifest.ts'
+import { type BackupSecret, encodeSecrets } from './content.ts'
+import { type BackupRecipient, FrameCipher, newContentKey } from './encryption.ts'
+import {
+  BACKUP_FORMAT,
+  type BackupManifest,
+  type BackupSummary,
+  encodeJson,
+  manifestOfMark,
+} from './manifest.ts'
 
 /** What a backup is of, beside what the snapshot itself says. */
 export type BackupOrigin = Pick<

@@ -1,8 +1,7 @@
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
-import { FrameDecoder, encodeFrame } from './frame.ts'
-import type { ChannelMessage } from './frame.ts'
+import { type ChannelMessage, encodeFrame, FrameDecoder } from './frame.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'

@@ -1,10 +1,8 @@
 import { isIP } from 'node:net'
-import { connect } from 'node:tls'
-import type { ConnectionOptions, TLSSocket } from 'node:tls'
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
-import { Channel } from './channel.ts'
-import type { ChannelParts } from './channel.ts'
+import { Channel, type ChannelParts } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
 import type { ChannelLimits } from './limits.ts'

@@ -1,5 +1,11 @@
-import { create, mergeFromBinary, ScalarType } from '@bufbuild/protobuf'
-import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf'
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  mergeFromBinary,
+  type MessageShape,
+  ScalarType,
+} from '@bufbuild/protobuf'
 
 /**
  * What a body holds, counted by its tags and lengths before anything is made of it: a decoded

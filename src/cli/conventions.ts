@@ -1,13 +1,11 @@
 import { existsSync } from 'node:fs'
 
-import { Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
 import { unknownCommand } from './command-names.ts'
 import { addHelp } from './help.ts'
-import { outputFormats, useOutputFormat } from './terminal/output.ts'
-import type { OutputFormat } from './terminal/output.ts'
+import { type OutputFormat, outputFormats, useOutputFormat } from './terminal/output.ts'
 
 /** Where a controller's configuration is looked for when the command line names none. */
 export const DEFAULT_CONFIG = '/etc/flotilla/config.yml'

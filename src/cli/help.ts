@@ -1,5 +1,4 @@
-import { Help } from 'commander'
-import type { Command, Option } from 'commander'
+import { type Command, Help, type Option } from 'commander'
 
 import { fullNameOf, unknownCommand } from './command-names.ts'
 

@@ -1,10 +1,11 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+} from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import { LoopDelay } from '../lib/loop-delay.ts'
-import type { LoopDelayGauge } from '../lib/loop-delay.ts'
+import { LoopDelay, type LoopDelayGauge } from '../lib/loop-delay.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { Machine } from '../ports/machine.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
@@ -18,15 +19,11 @@ import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { votersIn } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
-import { NOTHING_HEARD } from './link.ts'
-import type { HostStatus, MachineProgress } from './link.ts'
+import { type HostStatus, type MachineProgress, NOTHING_HEARD } from './link.ts'
 import type { Logger } from './logger.ts'
-import { KnownMembers } from './soft-state/known-members.ts'
-import type { MemberMemory } from './soft-state/known-members.ts'
-import { memberViews } from './soft-state/member-views.ts'
-import type { SelfDescription } from './soft-state/member-views.ts'
-import { PresenceTopic } from './soft-state/presence-topic.ts'
-import type { HeardPresence, Presence } from './soft-state/presence-topic.ts'
+import { KnownMembers, type MemberMemory } from './soft-state/known-members.ts'
+import { memberViews, type SelfDescription } from './soft-state/member-views.ts'
+import { type HeardPresence, type Presence, PresenceTopic } from './soft-state/presence-topic.ts'
 
 const PRIORITY_DEFAULT = 50
 

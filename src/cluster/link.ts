@@ -3,8 +3,7 @@ import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Logger, LogLevel } from './logger.ts'
 import type { MeshIdentity } from './transport/mesh-service.ts'
-import { NO_VITALS } from '../ports/stats.ts'
-import type { HostStats } from '../ports/stats.ts'
+import { type HostStats, NO_VITALS } from '../ports/stats.ts'
 
 /**
  * What main and the Raft host say to each other. All values are plain and cloneable, so the host

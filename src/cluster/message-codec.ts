@@ -1,20 +1,18 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
+  type Attestation as WireAttestation,
   AttestationSchema,
+  type ForwardFrame,
   ForwardFrameSchema,
+  type Hello,
+  type Position as WirePosition,
   PositionSchema,
   RaftFrameSchema,
+  type RaftMessage,
   RaftMessageSchema,
-} from '../../proto/gen/mesh_pb.ts'
-import type {
-  Attestation as WireAttestation,
-  ForwardFrame,
-  Hello,
-  Position as WirePosition,
-  RaftMessage,
-  SnapshotAck,
-  SnapshotChunk,
+  type SnapshotAck,
+  type SnapshotChunk,
 } from '../../proto/gen/mesh_pb.ts'
 import { integer } from '../lib/safe-integer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'

@@ -10,10 +10,8 @@ import type { HostStatus, MainLink } from './link.ts'
 import type { Logger } from './logger.ts'
 import { ApplyQueue } from './proposals/apply-queue.ts'
 import { SnapshotCatchUp } from './snapshots/catch-up.ts'
-import { LogRetention } from './snapshots/log-retention.ts'
-import type { RetentionOptions } from './snapshots/log-retention.ts'
-import { SnapshotSource } from './snapshots/snapshot-source.ts'
-import type { SnapshotEvent } from './snapshots/snapshot-source.ts'
+import { LogRetention, type RetentionOptions } from './snapshots/log-retention.ts'
+import { type SnapshotEvent, SnapshotSource } from './snapshots/snapshot-source.ts'
 
 /**
  * The consensus thread is told how far apply is this often, or after so many entries: it only

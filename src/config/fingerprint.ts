@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 
 import { canonicalJson } from '../lib/canonical-json.ts'
 import type { Fields } from './option.ts'
-import { controllerOptions } from './options.ts'
-import type { ControllerConfig } from './options.ts'
+import { type ControllerConfig, controllerOptions } from './options.ts'
 
 /**
  * SHA-256 over the options of scope `cluster`, by name and value: peers compare it when they

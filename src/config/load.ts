@@ -1,14 +1,20 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument } from 'yaml'
-import type { Document, Node as YamlNode } from 'yaml'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node as YamlNode,
+  parseDocument,
+} from 'yaml'
 
 import { canonicalJson } from '../lib/canonical-json.ts'
-import { required } from './option.ts'
-import type { Fields, List, Node, Option } from './option.ts'
-import { controllerOptions } from './options.ts'
-import type { ControllerConfig } from './options.ts'
+import { type Fields, type List, type Node, type Option, required } from './option.ts'
+import { type ControllerConfig, controllerOptions } from './options.ts'
 import { relationFaults } from './relations.ts'
 import { nearest } from './suggest.ts'
 import { syntaxFaults } from './yaml-syntax.ts'

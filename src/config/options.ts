@@ -1,4 +1,5 @@
 import {
+  addressPorts,
   boolean,
   choice,
   choices,
@@ -6,7 +7,6 @@ import {
   controllerId,
   hostPort,
   hostPorts,
-  addressPorts,
   integer,
   list,
   networks,
@@ -17,8 +17,8 @@ import {
   required,
   section,
   trustDomain,
+  type ValuesOf,
 } from './option.ts'
-import type { ValuesOf } from './option.ts'
 import { identityOptions, renewal, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
 

@@ -1,6 +1,5 @@
 import type { Fields, Node } from './option.ts'
-import { controllerOptions } from './options.ts'
-import type { ControllerConfig } from './options.ts'
+import { type ControllerConfig, controllerOptions } from './options.ts'
 
 export const STRUCK_OUT = '(redacted)'
 

@@ -1,5 +1,14 @@
-import { LineCounter, isAlias, isMap, isScalar, isSeq, parseDocument, stringify } from 'yaml'
-import type { Document, Node } from 'yaml'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  stringify,
+} from 'yaml'
 
 import { duplicateFaults, syntaxFaults } from './yaml-syntax.ts'
 

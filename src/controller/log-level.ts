@@ -1,6 +1,5 @@
 import { ActionLog } from '../cluster/action-recorder.ts'
-import { actorName } from '../ports/actor.ts'
-import type { Actor } from '../ports/actor.ts'
+import { type Actor, actorName } from '../ports/actor.ts'
 import type { LogLevelControl, LogLevelState, SwitchableLogLevel } from '../ports/log-level.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'

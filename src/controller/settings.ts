@@ -1,14 +1,12 @@
 import { availableParallelism } from 'node:os'
 
 import type { KeyEndpointRules } from '../api/auth/external-jwt/key-endpoint.ts'
-import type { ApiLimits } from '../api/limits.ts'
-import { limitsWith } from '../api/limits.ts'
+import { type ApiLimits, limitsWith } from '../api/limits.ts'
 import type { ApiName } from '../api/operation.ts'
 import type { BindingName } from '../api/parts.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/names.ts'
-import { ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
-import type { ApiAddress } from '../ports/cluster-view.ts'
+import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
 /** Where the checked configuration meets the options of the parts; nothing is decided here. */

@@ -1,13 +1,13 @@
 import {
   openPrimary,
   openSecondary,
+  type PrimaryRules,
   primarySchema,
+  type SecondaryRules,
   secondarySchema,
 } from './auth-policy-factors.ts'
-import type { PrimaryRules, SecondaryRules } from './auth-policy-factors.ts'
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { boolean, nameText, object, references } from './fields.ts'
 
 type JsonOf<T> = T & Readonly<Record<string, never>>

@@ -1,7 +1,6 @@
 import { atCreate, inEveryBody } from './body-members.ts'
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { boolean, choice, optionalText, reference, timestamp } from './fields.ts'
 import { refOf } from './refs.ts'
 

@@ -1,10 +1,8 @@
 import type { Json } from '../lib/canonical-json.ts'
 import { inEveryBody } from './body-members.ts'
-import { claimSchema, noClaim } from './ca-external-id-claim.ts'
-import type { ExternalIdClaim } from './ca-external-id-claim.ts'
+import { claimSchema, type ExternalIdClaim, noClaim } from './ca-external-id-claim.ts'
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { attributes, boolean, nameText, object, text } from './fields.ts'
 
 /**

@@ -1,6 +1,5 @@
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { nameText, object, reference } from './fields.ts'
 import { refOf } from './refs.ts'
 

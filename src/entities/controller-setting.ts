@@ -1,7 +1,6 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import { atCreate } from './body-members.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { object } from './fields.ts'
 
 /** The record whose settings apply to every controller, where its own record says nothing else. */

@@ -1,9 +1,16 @@
 import { assert } from '../lib/assert.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import { fieldLimits, map } from './fields.ts'
+import {
+  type ComputedField,
+  type Condition,
+  type Field,
+  fieldLimits,
+  type FieldOf,
+  map,
+  type RouterFact,
+} from './fields.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
-import type { ComputedField, Condition, Field, FieldOf, RouterFact } from './fields.ts'
 import type { RequestMode } from './schema.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'

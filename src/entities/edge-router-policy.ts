@@ -1,6 +1,5 @@
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { boolean, choice, computed, nameText, roleList } from './fields.ts'
 import { namedRoles } from './shapes.ts'
 import { listOfKnown } from './sub-lists.ts'

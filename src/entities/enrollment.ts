@@ -1,7 +1,6 @@
 import { usernameSchema } from './authenticator.ts'
 import { atCreate } from './body-members.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { choice, optionalText, reference, text, timestamp } from './fields.ts'
 import { nullableRefOf, refOf, refWithUrlNameOf } from './refs.ts'
 

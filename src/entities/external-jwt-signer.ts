@@ -1,8 +1,7 @@
 import { inEveryBody } from './body-members.ts'
 import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { boolean, optionalText, reference, text, timestamp } from './fields.ts'
 
 const derived = { settable: 'proposer' } as const

@@ -1,5 +1,4 @@
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { boolean, object, text, timestamp } from './fields.ts'
 
 /** The one record of the kind: the run under way, or the last one. */

@@ -1,5 +1,4 @@
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { integer, timestamp } from './fields.ts'
 
 /** The one record of the kind. */

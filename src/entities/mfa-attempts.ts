@@ -1,5 +1,4 @@
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { integer, reference, timestamp } from './fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const

@@ -1,8 +1,7 @@
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import { inEveryBody } from './body-members.ts'
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import {
   attributes,
   boolean,

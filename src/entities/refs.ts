@@ -1,5 +1,4 @@
-import { computed } from './fields.ts'
-import type { ComputedField, Shown } from './fields.ts'
+import { computed, type ComputedField, type Shown } from './fields.ts'
 import * as shapes from './shapes.ts'
 
 interface RefRules {

@@ -1,6 +1,5 @@
 import { atCreate } from './body-members.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { choice, timestamp } from './fields.ts'
 
 /**

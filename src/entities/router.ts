@@ -1,6 +1,5 @@
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { attributes, boolean, map } from './fields.ts'
 import { connectedSymbol, routerSymbols, transitFields } from './router-fields.ts'
 

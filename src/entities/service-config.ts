@@ -1,5 +1,4 @@
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { reference, text } from './fields.ts'
 import { refOf } from './refs.ts'
 

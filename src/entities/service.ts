@@ -1,6 +1,5 @@
 import { crud } from './crud.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { attributes, boolean, choice, computed, integer, nameText, references } from './fields.ts'
 import { configsByType, dialBindList, policyQueryList } from './shapes.ts'
 

@@ -1,5 +1,4 @@
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { choice, computed, reference } from './fields.ts'
 import { refOf } from './refs.ts'
 import { text } from './shapes.ts'

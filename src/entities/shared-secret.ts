@@ -1,6 +1,5 @@
 import type { SecretVersion } from '../lib/cluster-records.ts'
-import { defineEntity } from './define.ts'
-import type { EntityOf } from './define.ts'
+import { defineEntity, type EntityOf } from './define.ts'
 import { object } from './fields.ts'
 
 /**

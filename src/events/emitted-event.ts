@@ -1,6 +1,5 @@
-import { positionText } from '../ports/events.ts'
+import { type EventFilter, type EventPosition, positionText } from '../ports/events.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
-import type { EventFilter, EventPosition } from '../ports/events.ts'
 import type { RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 

@@ -1,8 +1,7 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
 import { EmittedEvent } from './emitted-event.ts'
-import { EventRing } from './event-ring.ts'
-import type { RingLimits, RingSlot } from './event-ring.ts'
+import { EventRing, type RingLimits, type RingSlot } from './event-ring.ts'
 import type { NewEvent } from './field.ts'
 
 export interface EventBusParts {

@@ -1,5 +1,4 @@
-import { comparePositions } from '../ports/events.ts'
-import type { EventFilter, EventPosition } from '../ports/events.ts'
+import { comparePositions, type EventFilter, type EventPosition } from '../ports/events.ts'
 import type { EmittedEvent } from './emitted-event.ts'
 
 export interface RingLimits {

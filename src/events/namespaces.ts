@@ -1,5 +1,4 @@
-import { EVENT_NAMESPACES } from '../lib/event-namespaces.ts'
-import type { EventNamespace } from '../lib/event-namespaces.ts'
+import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventSubject } from './field.ts'
 import { alert } from './subjects/alert.ts'
 import { apiSession } from './subjects/api-session.ts'

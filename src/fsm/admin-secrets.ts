@@ -1,8 +1,7 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { isOfPrivileged, isPrivileged } from './commands/authority.ts'
-import { SetScope } from './sorted-ids.ts'
-import type { IdScope } from './sorted-ids.ts'
+import { type IdScope, SetScope } from './sorted-ids.ts'
 import type { State } from './state.ts'
 import type { Table } from './table.ts'
 

@@ -1,6 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
-import type { Command, RequestId } from '../../proto/gen/command_pb.ts'
+import {
+  type Command,
+  CommandKind,
+  CommandSchema,
+  type RequestId,
+} from '../../proto/gen/command_pb.ts'
 import { assert } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
 import { actorFault } from '../ports/actor.ts'
@@ -9,8 +13,7 @@ import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
-import { auditOf } from './commands/audit.ts'
-import type { Touched } from './commands/audit.ts'
+import { auditOf, type Touched } from './commands/audit.ts'
 import { authorityOf, permissionsOf } from './commands/authority.ts'
 import { tellAction } from './commands/cluster-action.ts'
 import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './commands/cluster.ts'

@@ -2,8 +2,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { AuditRecord } from '../ports/audit.ts'
-import { lanesOf } from './digest.ts'
-import type { Lanes, SetDigest } from './digest.ts'
+import { type Lanes, lanesOf, type SetDigest } from './digest.ts'
 
 /**
  * Parts of the replicated state, so not for a configuration to differ in: every controller forgets

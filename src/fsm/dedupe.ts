@@ -1,9 +1,7 @@
 import type { Outcome } from '../ports/proposer.ts'
 import { uuidv7TimeMs } from '../lib/uuid.ts'
-import { lanesOf } from './digest.ts'
-import type { SetDigest } from './digest.ts'
-import { RequestRecords } from './request-records.ts'
-import type { RequestRecord } from './request-records.ts'
+import { lanesOf, type SetDigest } from './digest.ts'
+import { type RequestRecord, RequestRecords } from './request-records.ts'
 
 /** How long the outcome of a caller's request id is kept, in log time. */
 export const requestWindowMs = 15 * 60_000

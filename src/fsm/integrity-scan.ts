@@ -6,9 +6,8 @@ import type { Finding, IntegrityScan, Repair } from '../ports/integrity.ts'
 import { integrityLimits } from './commands/integrity.ts'
 import { lanesOf } from './digest.ts'
 import { elementsOf } from './indexes.ts'
-import { recordKey } from './table.ts'
+import { recordKey, type Table } from './table.ts'
 import type { State } from './state.ts'
-import type { Table } from './table.ts'
 
 /** Records, or entries of indexes, looked at in one step. */
 const STEP_ITEMS = 64

@@ -1,6 +1,5 @@
 import { create, fromBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
@@ -16,8 +15,7 @@ import type {
   StoreSnapshot,
 } from '../ports/state-store.ts'
 import type { RouterModel } from '../ports/router-model.ts'
-import { noRouterStatuses } from '../ports/router-status.ts'
-import type { RouterStatuses } from '../ports/router-status.ts'
+import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import type {
   AccessBetween,
   CheckedPolicy,
@@ -42,10 +40,8 @@ import { loadState } from './load.ts'
 import { Reader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
 import type { State } from './state.ts'
-import { IndexWaiters, systemSchedule } from './waiters.ts'
-import type { Schedule } from './waiters.ts'
-import { WriteBehind, writeBehindDefaults } from './write-behind.ts'
-import type { WriteBehindLimits } from './write-behind.ts'
+import { IndexWaiters, type Schedule, systemSchedule } from './waiters.ts'
+import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './write-behind.ts'
 
 export interface MachineParts {
   readonly store: StateStore

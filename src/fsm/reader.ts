@@ -6,22 +6,21 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
-import { noRouterStatuses } from '../ports/router-status.ts'
-import type { RouterStatuses } from '../ports/router-status.ts'
-import { shownForNobody } from '../ports/state-view.ts'
-import type {
-  AccessBetween,
-  CheckedPolicy,
-  DialBind,
-  IdMembers,
-  ListQuery,
-  Listing,
-  ListResult,
-  ListSource,
-  RoleAttributeUsage,
-  RoleAttributes,
-  RouterAudience,
-  ShownFor,
+import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
+import {
+  type AccessBetween,
+  type CheckedPolicy,
+  type DialBind,
+  type IdMembers,
+  type Listing,
+  type ListQuery,
+  type ListResult,
+  type ListSource,
+  type RoleAttributes,
+  type RoleAttributeUsage,
+  type RouterAudience,
+  type ShownFor,
+  shownForNobody,
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
@@ -39,16 +38,15 @@ import { routerFact } from './router-facts.ts'
 import { Lister, completed } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
 import {
+  type Grants,
   identityGrants,
   linkingPolicies,
   matches,
-  roleMembers,
   policiesMatching,
+  roleMembers,
   scopeOf,
 } from './roles.ts'
-import type { Grants } from './roles.ts'
-import { SetScope, noIds } from './sorted-ids.ts'
-import type { IdScope } from './sorted-ids.ts'
+import { type IdScope, noIds, SetScope } from './sorted-ids.ts'
 import type { State } from './state.ts'
 import type { Records, Table } from './table.ts'
 

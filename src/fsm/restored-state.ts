@@ -1,7 +1,11 @@
 import { apiSession } from '../entities/api-session.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
-import { sharedSecretNames } from '../lib/cluster-records.ts'
-import type { AdmissionRecord, SecretVersion, SharedSecretName } from '../lib/cluster-records.ts'
+import {
+  type AdmissionRecord,
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+} from '../lib/cluster-records.ts'
 import type { Position } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
 import type { CommandContext } from './commands/context.ts'

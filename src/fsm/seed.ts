@@ -1,6 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { SeedRecordSchema } from '../../proto/gen/command_pb.ts'
-import type { SeedRecord } from '../../proto/gen/command_pb.ts'
+import { type SeedRecord, SeedRecordSchema } from '../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../entities/auth-policy-factors.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'

@@ -1,8 +1,6 @@
 import { hash } from 'node:crypto'
-import { isInScope } from '../entities/define.ts'
-import type { Entity } from '../entities/define.ts'
-import { logTimeResetId } from '../entities/log-time-reset.ts'
-import type { LogTimeReset } from '../entities/log-time-reset.ts'
+import { type Entity, isInScope } from '../entities/define.ts'
+import { type LogTimeReset, logTimeResetId } from '../entities/log-time-reset.ts'
 import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { Json } from '../lib/canonical-json.ts'
@@ -12,14 +10,18 @@ import type { Position } from '../raft/types.ts'
 import { AccessIndex } from './access/access-index.ts'
 import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../ports/audit.ts'
-import { OriginWindows, RequestTable } from './dedupe.ts'
-import type { RequestJudgement, StoredOrigin, StoredRequest } from './dedupe.ts'
+import {
+  OriginWindows,
+  type RequestJudgement,
+  RequestTable,
+  type StoredOrigin,
+  type StoredRequest,
+} from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
 import type { ShapedRecord, Values } from './restore/record-blocks.ts'
 import { isStagedKey, StagedRestore } from './restore/staged-restore.ts'
-import { recordKey, recordsAs, Table } from './table.ts'
-import type { Records, Row } from './table.ts'
+import { recordKey, type Records, recordsAs, type Row, Table } from './table.ts'
 
 function originKey(storeId: string): string {
   return `o/${storeId}`

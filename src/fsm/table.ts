@@ -1,9 +1,7 @@
 import type { Entity } from '../entities/define.ts'
-import { isSameJson } from '../lib/canonical-json.ts'
-import type { Json } from '../lib/canonical-json.ts'
+import { isSameJson, type Json } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { lanesOf } from './digest.ts'
-import type { Lanes } from './digest.ts'
+import { type Lanes, lanesOf } from './digest.ts'
 import { Indexes } from './indexes.ts'
 import { SortedIds } from './sorted-ids.ts'
 

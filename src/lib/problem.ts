@@ -1,5 +1,4 @@
-import { problems } from './problems.ts'
-import type { ProblemCode } from './problems.ts'
+import { type ProblemCode, problems } from './problems.ts'
 
 /** Which field was wrong and why; `value` must never hold a secret. */
 export interface FieldFault {

@@ -11,15 +11,18 @@ import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
+  type Extension,
+  type JsonGeneralNames,
+  type JsonName,
   KeyUsageFlags,
   KeyUsagesExtension,
+  type Name,
   PublicKey,
   SubjectAlternativeNameExtension,
   SubjectKeyIdentifierExtension,
   X509Certificate,
   X509CertificateGenerator,
 } from './x509.ts'
-import type { Extension, JsonGeneralNames, JsonName, Name } from './x509.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 export const ROOT_LIFETIME_MS = 10 * 365 * DAY_MS

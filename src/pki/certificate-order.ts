@@ -1,15 +1,13 @@
 import { CertificateError, parseCertificates } from './certificate.ts'
 import {
+  type CertificateSigner,
   certifyIdentity,
   certifyRouterClient,
   certifyRouterServer,
   certifySession,
+  type EnrolledCertificate,
+  type EnrolledSubject,
   extendIdentity,
-} from './enrolled-certificate.ts'
-import type {
-  EnrolledCertificate,
-  EnrolledSubject,
-  CertificateSigner,
 } from './enrolled-certificate.ts'
 import { readEnrollmentRequest } from './enrollment-request.ts'
 import type { RouterNaming } from './router-names.ts'

@@ -1,6 +1,4 @@
-import { createPublicKey } from 'node:crypto'
-import type { webcrypto } from 'node:crypto'
-import { generateKeyPairSync } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 
 import { CertificateError, parsePrivateKey } from './certificate.ts'
@@ -10,13 +8,13 @@ import { controllerSpiffeId } from './spiffe.ts'
 import {
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
+  type JsonGeneralNames,
   KeyUsageFlags,
   KeyUsagesExtension,
   Pkcs10CertificateRequest,
   Pkcs10CertificateRequestGenerator,
   SubjectAlternativeNameExtension,
 } from './x509.ts'
-import type { JsonGeneralNames } from './x509.ts'
 
 const HASHES: Readonly<Record<string, string>> = {
   'P-256': 'SHA-256',

@@ -1,15 +1,16 @@
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 
-import { formatIp, noNames, readAlternativeNames } from './asn1/alternative-names.ts'
-import type { AlternativeNames } from './asn1/alternative-names.ts'
-import { readCertificate } from './asn1/certificate-contents.ts'
-import type { CertificateContents } from './asn1/certificate-contents.ts'
+import {
+  type AlternativeNames,
+  formatIp,
+  noNames,
+  readAlternativeNames,
+} from './asn1/alternative-names.ts'
+import { type CertificateContents, readCertificate } from './asn1/certificate-contents.ts'
 import { textsOf } from './asn1/distinguished-name.ts'
 import { basicConstraintsOf } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
-import { controllerIdOf, parseSpiffeId, routerIdOf } from './spiffe.ts'
-import type { SpiffeId } from './spiffe.ts'
+import { controllerIdOf, parseSpiffeId, routerIdOf, type SpiffeId } from './spiffe.ts'
 
 /**
  * Bounds of what is parsed: PEM text of one file, certificates in it, bytes and names of one

@@ -1,6 +1,10 @@
 import { contextTag, DerError, DerReader, derTag, onlyValue, tagged } from './asn1/der.ts'
-import { BUNDLE_CERTIFICATES_MAX, CertificateError, parseCertificate } from './certificate.ts'
-import type { Certificate } from './certificate.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
+  CertificateError,
+  parseCertificate,
+} from './certificate.ts'
 
 /** The two object identifiers of PKCS #7 (RFC 5652), encoded. */
 const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex')

@@ -1,22 +1,24 @@
-import { createPublicKey } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 
-import { noNames, readAlternativeNames } from './asn1/alternative-names.ts'
-import type { AlternativeNames } from './asn1/alternative-names.ts'
+import { type AlternativeNames, noNames, readAlternativeNames } from './asn1/alternative-names.ts'
 import {
   contextTag,
   DerError,
   DerReader,
   derTag,
+  type DerValue,
   onlyValue,
   valuesOf,
   wholeBytes,
 } from './asn1/der.ts'
-import type { DerValue } from './asn1/der.ts'
-import { readName, textsOf } from './asn1/distinguished-name.ts'
-import type { DistinguishedName } from './asn1/distinguished-name.ts'
-import { basicConstraintsOf, keyUsageBit, keyUsesOf, readExtensions } from './asn1/extensions.ts'
-import type { Extensions } from './asn1/extensions.ts'
+import { type DistinguishedName, readName, textsOf } from './asn1/distinguished-name.ts'
+import {
+  basicConstraintsOf,
+  type Extensions,
+  keyUsageBit,
+  keyUsesOf,
+  readExtensions,
+} from './asn1/extensions.ts'
 import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from './asn1/key-info.ts'
 import { attributeOids, extensionOids, oidOf } from './asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm } from './asn1/signature.ts'

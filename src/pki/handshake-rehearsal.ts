@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import { duplexPair } from 'node:stream'
-import { connect, createServer } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import { connect, createServer, type TLSSocket } from 'node:tls'
 
 /** Nothing leaves this process, so it is a matter of milliseconds. */
 const REHEARSAL_MS = 5_000

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkChain,
   checkKeyMatches,
@@ -10,7 +11,6 @@ import {
   parseCertificates,
   PEM_BYTES_MAX,
 } from './certificate.ts'
-import type { Certificate } from './certificate.ts'
 import { checkControllerUsage } from './controller-leaf.ts'
 import { readSecretFile } from './key-file.ts'
 

@@ -1,7 +1,10 @@
-import { isAmong } from './certificate.ts'
-import type { Certificate } from './certificate.ts'
-import { certificateHealth, certificateLife } from './renewal.ts'
-import type { CertificateKind, ExpiryLevel } from './renewal.ts'
+import { type Certificate, isAmong } from './certificate.ts'
+import {
+  certificateHealth,
+  type CertificateKind,
+  certificateLife,
+  type ExpiryLevel,
+} from './renewal.ts'
 
 /** What an operator is told of one certificate. Times are UTC ms. */
 export interface InspectedCertificate {

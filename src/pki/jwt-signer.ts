@@ -1,5 +1,4 @@
-import { createHash, sign } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { createHash, type KeyObject, sign } from 'node:crypto'
 
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 

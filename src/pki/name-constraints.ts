@@ -1,9 +1,20 @@
-import { directoryName, formatIp, ia5Text, nameTag } from './asn1/alternative-names.ts'
-import type { AlternativeNames } from './asn1/alternative-names.ts'
-import { contextTag, DerError, DerReader, derTag, onlyValue, valuesOf } from './asn1/der.ts'
-import type { DerValue } from './asn1/der.ts'
-import { formatName, isWithin, textsOf } from './asn1/distinguished-name.ts'
-import type { DistinguishedName } from './asn1/distinguished-name.ts'
+import {
+  type AlternativeNames,
+  directoryName,
+  formatIp,
+  ia5Text,
+  nameTag,
+} from './asn1/alternative-names.ts'
+import {
+  contextTag,
+  DerError,
+  DerReader,
+  derTag,
+  type DerValue,
+  onlyValue,
+  valuesOf,
+} from './asn1/der.ts'
+import { type DistinguishedName, formatName, isWithin, textsOf } from './asn1/distinguished-name.ts'
 import type { Extensions } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
 

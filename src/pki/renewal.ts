@@ -1,9 +1,13 @@
 import { isIP } from 'node:net'
 
-import { LEAF_LIFETIME_MS, validityFrom } from './authority.ts'
-import type { Validity } from './authority.ts'
-import { isAmong, isoTime, issuingPath, parseCertificates } from './certificate.ts'
-import type { Certificate } from './certificate.ts'
+import { LEAF_LIFETIME_MS, type Validity, validityFrom } from './authority.ts'
+import {
+  type Certificate,
+  isAmong,
+  isoTime,
+  issuingPath,
+  parseCertificates,
+} from './certificate.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 
-import { noNames, formatIp } from './asn1/alternative-names.ts'
-import type { AlternativeNames } from './asn1/alternative-names.ts'
+import { type AlternativeNames, formatIp, noNames } from './asn1/alternative-names.ts'
 import { CertificateError, parseCertificates } from './certificate.ts'
 
 const DNS_NAME = /^(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?$/

@@ -2,8 +2,12 @@ import { generateKeyPairSync } from 'node:crypto'
 
 import { keyPairOf } from './certificate-request.ts'
 import type { RouterKeyAlgorithm } from './router-key-algorithms.ts'
-import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from './x509.ts'
-import type { JsonGeneralNames, JsonName } from './x509.ts'
+import {
+  type JsonGeneralNames,
+  type JsonName,
+  Pkcs10CertificateRequestGenerator,
+  SubjectAlternativeNameExtension,
+} from './x509.ts'
 
 /** PKCS #8, unencrypted: for 0600 files only. */
 export function generateRouterKeyPem(algorithm: RouterKeyAlgorithm): string {

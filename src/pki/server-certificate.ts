@@ -1,7 +1,11 @@
 import { purposesOf } from './asn1/extensions.ts'
 import { purposeOids } from './asn1/object-identifiers.ts'
-import { CertificateError, checkKeyMatches, checkValidityTime } from './certificate.ts'
-import type { Certificate } from './certificate.ts'
+import {
+  type Certificate,
+  CertificateError,
+  checkKeyMatches,
+  checkValidityTime,
+} from './certificate.ts'
 import { naming, pemOf, readCertificates } from './identity-files.ts'
 import { readSecretFile } from './key-file.ts'
 

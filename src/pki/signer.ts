@@ -1,6 +1,6 @@
-import { signingAlgorithmOf } from './authority.ts'
-import type { CertifiedKey } from './authority.ts'
+import { type CertifiedKey, signingAlgorithmOf } from './authority.ts'
 import {
+  type Certificate,
   CertificateError,
   checkChain,
   checkKeyMatches,
@@ -8,7 +8,6 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from './certificate.ts'
-import type { Certificate } from './certificate.ts'
 import { pemOf, readCertificates } from './identity-files.ts'
 import { readSecretFile } from './key-file.ts'
 import { KeyUsageFlags, KeyUsagesExtension, X509Certificate } from './x509.ts'

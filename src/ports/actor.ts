@@ -1,5 +1,4 @@
-import { isSessionPermission } from '../lib/permissions.ts'
-import type { SessionPermission } from '../lib/permissions.ts'
+import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 
 /**
  * Who wants a write, and by what right: a closed union, in the shape that the command carries it.

@@ -1,5 +1,11 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import type { DescMessage, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf'
 
 import {
   FailedRequestsSchema,

@@ -2,8 +2,7 @@ import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
 import type { IntegrityScan } from './integrity.ts'
-import { unknownPosture } from './posture.ts'
-import type { JudgedPosture } from './posture.ts'
+import { type JudgedPosture, unknownPosture } from './posture.ts'
 
 /** The parameters of a list request, already of their JSON types. */
 export interface ListQuery {

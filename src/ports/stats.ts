@@ -1,5 +1,4 @@
-import { NO_LATENCIES } from '../lib/latency-histogram.ts'
-import type { LatencyCounts } from '../lib/latency-histogram.ts'
+import { type LatencyCounts, NO_LATENCIES } from '../lib/latency-histogram.ts'
 
 /** What one thread holds: of its JavaScript heap, and outside of it in buffers. */
 export interface ThreadMemory {

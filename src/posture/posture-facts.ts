@@ -1,7 +1,11 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { PostureFactSchema, PostureRecordSchema } from '../../proto/gen/soft_pb.ts'
-import type { PostureFact, PostureRecord } from '../../proto/gen/soft_pb.ts'
+import {
+  type PostureFact,
+  PostureFactSchema,
+  type PostureRecord,
+  PostureRecordSchema,
+} from '../../proto/gen/soft_pb.ts'
 import type { PostureReport } from '../ports/posture.ts'
 
 /**

@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 
-import { PostureFactSchema } from '../../proto/gen/soft_pb.ts'
-import type { PostureFact, PostureRecord } from '../../proto/gen/soft_pb.ts'
+import { type PostureFact, PostureFactSchema, type PostureRecord } from '../../proto/gen/soft_pb.ts'
 import type { Clock } from '../lib/clock.ts'
 import { integer } from '../lib/safe-integer.ts'
 import type {
@@ -13,8 +12,16 @@ import type {
 } from '../ports/posture.ts'
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
-import { factsOf, inOrder, pack, sameReport, slotOf, unpack, whatOf } from './posture-facts.ts'
-import type { Facts } from './posture-facts.ts'
+import {
+  type Facts,
+  factsOf,
+  inOrder,
+  pack,
+  sameReport,
+  slotOf,
+  unpack,
+  whatOf,
+} from './posture-facts.ts'
 
 export const postureLimits = {
   /**

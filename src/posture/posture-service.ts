@@ -23,8 +23,7 @@ import {
   postureFailures,
   promptedServices,
 } from './posture-access.ts'
-import { PostureEnforcer } from './posture-enforcer.ts'
-import type { EnforcerParts, SessionPosture } from './posture-enforcer.ts'
+import { type EnforcerParts, PostureEnforcer, type SessionPosture } from './posture-enforcer.ts'
 import { PostureReports } from './posture-reports.ts'
 import { refusal } from './refusal.ts'
 import { sessionFactor } from './session-factor.ts'

@@ -1,5 +1,4 @@
-import { canonicalJson } from '../lib/canonical-json.ts'
-import type { JsonObject } from '../lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../lib/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
 import type { PostureFailure } from '../ports/posture.ts'
 

@@ -1,6 +1,9 @@
 import { clone, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord, Member } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  type Member,
+} from '../../proto/gen/membership_pb.ts'
 import { assert, present } from '../lib/assert.ts'
 import type { Configuration, Entry, Index, NodeId } from './types.ts'
 

@@ -1,6 +1,8 @@
 import { toBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+} from '../../proto/gen/membership_pb.ts'
 import { assert, present } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
 import { decodeMembership } from './configuration.ts'
@@ -9,8 +11,7 @@ import { onOwnVoteDurable, tickElection } from './election.ts'
 import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
-import { checkOptions } from './options.ts'
-import type { CoreOptions } from './options.ts'
+import { checkOptions, type CoreOptions } from './options.ts'
 import { settleIfPaid } from './owed.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
@@ -22,8 +23,7 @@ import {
   sendDue,
   tickLeader,
 } from './replication.ts'
-import { RaftState } from './state.ts'
-import type { OnDisk } from './state.ts'
+import { type OnDisk, RaftState } from './state.ts'
 import { startTransfer } from './transfer.ts'
 import type { Entry, Index, NodeId, Position, RestoredLog, Term } from './types.ts'
 import { onMessage } from './receive.ts'

@@ -1,7 +1,6 @@
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
-import { isVoter, listsStore, MembershipHistory } from './configuration.ts'
-import type { Membership } from './configuration.ts'
+import { isVoter, listsStore, type Membership, MembershipHistory } from './configuration.ts'
 import { Durability } from './durability.ts'
 import type { DiskOperation, OutgoingMessage, ProposalResult } from './effects.ts'
 import type { Proposal } from './input.ts'

@@ -17,15 +17,14 @@ import {
   clientHello,
   controlMessage,
   inspectedMessage,
+  type MetricsBatch,
   metricsMessage,
   readInspection,
 } from './controllers/messages.ts'
-import type { MetricsBatch } from './controllers/messages.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
-import { CertificateExtender } from './identity/extension.ts'
-import type { AskExtension } from './identity/extension.ts'
+import { type AskExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder } from './identity/identity.ts'
 import {
   linkMessage,
@@ -34,8 +33,7 @@ import {
   readPeerChanges,
 } from './links/link-messages.ts'
 import { Links } from './links/links.ts'
-import { RouterFailure } from './logger.ts'
-import type { RouterProgramLogger } from './logger.ts'
+import { RouterFailure, type RouterProgramLogger } from './logger.ts'
 import { inspectRouter } from './reports/inspections.ts'
 import { InterfaceReporter } from './reports/interface-reporter.ts'
 import { MetricsReporter } from './reports/metrics.ts'

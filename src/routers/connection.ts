@@ -5,13 +5,13 @@ import type { Hello, VersionLine } from '../channel/hello.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 import type { AdmittedRouter } from './admission.ts'
 import {
+  type ControllerAddress,
   readClientHello,
   routerCapabilitiesHeader,
   routerMessage,
   serverHello,
 } from './messages.ts'
 import { refuse } from './refused-requests.ts'
-import type { ControllerAddress } from './messages.ts'
 
 /**
  * What a router waits for an answer to, and what succeeds without anything being done for it here.

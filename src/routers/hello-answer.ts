@@ -1,5 +1,4 @@
-import { helloAccepted, versionLine } from '../channel/hello.ts'
-import type { Hello, VersionLine } from '../channel/hello.ts'
+import { type Hello, helloAccepted, versionLine, type VersionLine } from '../channel/hello.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { maskValue, textValue } from '../channel/headers.ts'

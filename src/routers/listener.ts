@@ -1,5 +1,4 @@
-import { createServer } from 'node:tls'
-import type { Server, TLSSocket, TlsOptions } from 'node:tls'
+import { createServer, type Server, type TlsOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
 import { boundConnections } from '../lib/connections.ts'

@@ -1,28 +1,27 @@
 import type { TLSSocket } from 'node:tls'
 
-import { Channel } from '../channel/channel.ts'
-import type { Outgoing } from '../channel/channel.ts'
-import { helloRefused, readHello } from '../channel/hello.ts'
-import type { Hello } from '../channel/hello.ts'
+import { Channel, type Outgoing } from '../channel/channel.ts'
+import { type Hello, helloRefused, readHello } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
-import { tellNobody } from '../ports/live-facts.ts'
-import type { TellFact } from '../ports/live-facts.ts'
+import { type TellFact, tellNobody } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveTable } from '../ports/live-table.ts'
 import type { RouterGate } from './admission.ts'
-import { RouterConnection } from './connection.ts'
-import type { MessageHandler } from './connection.ts'
+import { type MessageHandler, RouterConnection } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
-import { helloAnswer, helloFault } from './hello-answer.ts'
-import type { ControllerIdentity } from './hello-answer.ts'
+import { type ControllerIdentity, helloAnswer, helloFault } from './hello-answer.ts'
 import { routerLimits } from './limits.ts'
-import { addressesMessage, leaderMessage } from './messages.ts'
-import type { ClusterAddresses, ControllerAddress } from './messages.ts'
+import {
+  addressesMessage,
+  type ClusterAddresses,
+  type ControllerAddress,
+  leaderMessage,
+} from './messages.ts'
 import { LiveRows } from './live-rows.ts'
 import type { RouterStatusTopic } from './status-topic.ts'
 

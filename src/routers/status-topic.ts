@@ -1,7 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 
-import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
-import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
+import {
+  type RouterStatus as RouterStatusMessage,
+  RouterStatusSchema,
+} from '../../proto/gen/soft_pb.ts'
 import { ownText } from '../lib/own-text.ts'
 import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'

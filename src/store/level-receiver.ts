@@ -2,12 +2,16 @@ import { rm } from 'node:fs/promises'
 import { assert } from '../lib/assert.ts'
 import type { StorePosition, StoreReceiver } from '../ports/state-store.ts'
 import { asStoreError, StoreError } from './errors.ts'
-import { asLevelError, openDatabase } from './level-database.ts'
-import type { LevelDatabase } from './level-database.ts'
-import { SnapshotDecoder } from './snapshot-stream.ts'
-import type { FullRecord } from './snapshot-stream.ts'
-import { RECEIVED_KEY, writeLevelBatch, putSealed, markOperations } from './level-records.ts'
-import type { Settings, LevelOperation } from './level-records.ts'
+import { asLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
+import { type FullRecord, SnapshotDecoder } from './snapshot-stream.ts'
+import {
+  type LevelOperation,
+  markOperations,
+  putSealed,
+  RECEIVED_KEY,
+  type Settings,
+  writeLevelBatch,
+} from './level-records.ts'
 
 export function requireSpace(settings: Settings, folder: string): void {
   const freeBytes = settings.files.freeBytes(folder)

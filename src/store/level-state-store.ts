@@ -8,21 +8,19 @@ import type {
 } from '../ports/state-store.ts'
 import type { Index } from '../raft/types.ts'
 import { asStoreError, corrupt, StoreError } from './errors.ts'
-import { replaceFile } from './file-system.ts'
-import type { FileSystem } from './file-system.ts'
-import { asLevelError, openDatabase } from './level-database.ts'
-import type { LevelDatabase } from './level-database.ts'
-import { assertRecord, encodeSnapshot } from './snapshot-stream.ts'
-import type { FullRecord } from './snapshot-stream.ts'
+import { type FileSystem, replaceFile } from './file-system.ts'
+import { asLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
+import { assertRecord, encodeSnapshot, type FullRecord } from './snapshot-stream.ts'
 import {
   DEFAULTS,
+  markOperations,
+  readBatches,
   readMark,
   readReceivedIndex,
-  readBatches,
+  type Settings,
+  type StateStoreOptions,
   writeLevelBatch,
-  markOperations,
 } from './level-records.ts'
-import type { StateStoreOptions, Settings } from './level-records.ts'
 import { requireSpace, removeFolder, LevelReceiver } from './level-receiver.ts'
 
 /** Folder of the state inside a data folder. */

@@ -1,7 +1,9 @@
-import { CertificateError } from '../pki/certificate.ts'
-import type { CertificateFault } from '../pki/certificate.ts'
-import { issueCertificates } from '../pki/certificate-order.ts'
-import type { CertificateOrder, IssuingSettings } from '../pki/certificate-order.ts'
+import { CertificateError, type CertificateFault } from '../pki/certificate.ts'
+import {
+  type CertificateOrder,
+  issueCertificates,
+  type IssuingSettings,
+} from '../pki/certificate-order.ts'
 import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 

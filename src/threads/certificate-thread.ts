@@ -2,10 +2,12 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 import { present } from '../lib/assert.ts'
 import type { IssuingSettings } from '../pki/certificate-order.ts'
-import { loadIssuer } from '../pki/enrolled-certificate.ts'
-import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
-import { carryOut } from './certificate-messages.ts'
-import type { CertificateCommand, CertificateReport } from './certificate-messages.ts'
+import { type CertificateSigner, loadIssuer } from '../pki/enrolled-certificate.ts'
+import {
+  carryOut,
+  type CertificateCommand,
+  type CertificateReport,
+} from './certificate-messages.ts'
 
 // Thread of certificates: requests of anybody are read, their signatures checked and certificates
 // signed here alone.

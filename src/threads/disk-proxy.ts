@@ -1,7 +1,6 @@
 import { encodeEntries } from '../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Position } from '../raft/types.ts'
-import { NO_DISK_VITALS } from '../ports/stats.ts'
-import type { DiskVitals } from '../ports/stats.ts'
+import { type DiskVitals, NO_DISK_VITALS } from '../ports/stats.ts'
 import type { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 

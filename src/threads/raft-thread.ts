@@ -1,6 +1,5 @@
 import { flushCompileCache } from 'node:module'
-import { workerData } from 'node:worker_threads'
-import type { MessagePort } from 'node:worker_threads'
+import { type MessagePort, workerData } from 'node:worker_threads'
 
 import { ConsensusThread } from '../cluster/consensus/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'

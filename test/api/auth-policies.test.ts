@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { root } = await controllerForFile()

@@ -1,9 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { newUuidv7, formatUuid } from '../../src/lib/uuid.ts'
-import { CallerOf, client, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
-import { admin, startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { CallerOf, client, management, type Reply } from './support/caller.ts'
+import { admin, startController, type TestController } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller, root } = await controllerForFile()

@@ -4,8 +4,7 @@ import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
 import { CallerOf, management } from './support/caller.ts'
-import { sessionCommand, startController, user } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { sessionCommand, startController, type TestController, user } from './support/controller.ts'
 import { commandData } from '../support/commands.ts'
 
 let controller: TestController

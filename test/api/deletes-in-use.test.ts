@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { client, management } from './support/caller.ts'
-import type { CallerOf } from './support/caller.ts'
+import { type CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService, shown } from './support/network.ts'
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { CallerOf, client, management } from './support/caller.ts'
-import { startController, user } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { startController, type TestController, user } from './support/controller.ts'
 
 let controller: TestController
 let root: CallerOf

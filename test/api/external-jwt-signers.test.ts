@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'
-import { CallerOf, client, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { makeAuthority, newRsaKey } from '../pki/support/fixtures.ts'
 

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
-import { Problem, problems } from '../../src/lib/problems.ts'
-import type { ProblemCode } from '../../src/lib/problems.ts'
+import { Problem, type ProblemCode, problems } from '../../src/lib/problems.ts'
 import { answerOf } from '../../src/api/answers/problem.ts'
-import { CallerOf, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { CallerOf, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller } = await controllerForFile({ waitingRequestsMax: 16 })

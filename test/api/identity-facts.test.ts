@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { traceMsMax } from '../../src/api/operations/network/identity-trace.ts'
-import { management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller, root } = await controllerForFile()

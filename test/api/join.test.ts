@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Problem } from '../../src/lib/problems.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { CallerOf, fabric } from './support/caller.ts'
-import { admin, startController, user } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { admin, startController, type TestController, user } from './support/controller.ts'
 
 let controller: TestController
 let anonymous: CallerOf

@@ -3,8 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { newClusterKey } from '../../src/pki/cluster-key.ts'
 import type { TokenKey } from '../../src/ports/token-keys.ts'
 import { CallerOf, management } from './support/caller.ts'
-import { admin, sessionCommand, startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import {
+  admin,
+  sessionCommand,
+  startController,
+  type TestController,
+} from './support/controller.ts'
 
 // A controller that was removed knows the key of before, and every session id that existed. What it can do with them.
 

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { LiveRows } from '../../src/routers/live-rows.ts'
 import { CallerOf, fabric } from './support/caller.ts'
-import { startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { startController, type TestController } from './support/controller.ts'
 
 let controller: TestController
 let root: CallerOf

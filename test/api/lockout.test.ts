@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { CallerOf, client, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { user } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { Identity } from '../../src/entities/identity.ts'
-import { CallerOf, fabric, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { CallerOf, fabric, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, shown } from './support/network.ts'
 import { raiseLevel } from './support/raise-level.ts'

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
-import { admin, startController } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { admin, startController, type TestController } from './support/controller.ts'
 
 // Goal: a monitoring system reads the numbers by its own conventions.
 

@@ -5,11 +5,16 @@ import { AdminRecoverSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { commandData } from '../support/commands.ts'
 import { admin } from './support/controller.ts'
-import { CallerOf, client, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
-import { beginMfa, giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
-import type { MfaDetail, Authenticator } from './support/mfa.ts'
+import {
+  type Authenticator,
+  beginMfa,
+  giveCode,
+  type MfaDetail,
+  mfaPath,
+  turnOnMfa,
+} from './support/mfa.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const session = `${client}/current-api-session`

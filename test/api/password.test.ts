@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { LogInThrottle } from '../../src/api/auth/log-in-throttle.ts'
-import { PasswordVerifier, hashPassword } from '../../src/api/auth/password.ts'
-import type { HashCaller } from '../../src/api/auth/password.ts'
+import { type HashCaller, hashPassword, PasswordVerifier } from '../../src/api/auth/password.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { ManualClock } from './support/manual-time.ts'
 

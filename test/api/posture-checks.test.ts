@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CallerOf, client, management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller, root } = await controllerForFile()

@@ -8,11 +8,9 @@ import {
 } from '../../src/pki/certificate-request.ts'
 import type { ClientClaim } from '../../src/ports/router-clients.ts'
 import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
-import { client, management } from './support/caller.ts'
-import type { CallerOf, Reply } from './support/caller.ts'
+import { type CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
-import { giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
-import type { Authenticator } from './support/mfa.ts'
+import { type Authenticator, giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
 import { made } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { PostureReports } from '../../src/posture/posture-reports.ts'
 import { LocalTopic } from './support/local-topic.ts'
-import { client, management } from './support/caller.ts'
-import type { CallerOf, Reply } from './support/caller.ts'
+import { type CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller, root, sessionOf } = await controllerForFile({ postureResponsesMax: 20 })

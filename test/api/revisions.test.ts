@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseIfMatch } from '../../src/api/records/revisions.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { management } from './support/caller.ts'
-import type { Reply } from './support/caller.ts'
+import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
 const { controller, root } = await controllerForFile()

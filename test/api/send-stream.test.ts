@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { createServer, get } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { CallerOf, client, management } from './support/caller.ts'
-import { admin, startController, user } from './support/controller.ts'
-import type { TestController } from './support/controller.ts'
+import { admin, startController, type TestController, user } from './support/controller.ts'
 import { eventually } from '../support/eventually.ts'
 
 let controller: TestController

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
-import { claimsOf, made, newIdentity } from './support/network.ts'
-import type { Detail } from './support/network.ts'
+import { claimsOf, type Detail, made, newIdentity } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { signingAuthority } from '../../src/api/signing-authority.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
+  type CertifiedKey,
   createRootAuthority,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 
 const validity = validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS)

@@ -4,12 +4,14 @@ import { expect, test } from 'vitest'
 import { RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
 import { int32Value, textValue } from '../../src/channel/headers.ts'
 import { client, management } from '../api/support/caller.ts'
-import { made, newService } from '../api/support/network.ts'
-import type { Detail } from '../api/support/network.ts'
-import { attackedByCertificates, dataOf, fingerprintOf } from './support/certificates.ts'
-import type { Device } from './support/certificates.ts'
-import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
-import type { StolenRouter } from './support/stolen-router.ts'
+import { type Detail, made, newService } from '../api/support/network.ts'
+import {
+  attackedByCertificates,
+  dataOf,
+  type Device,
+  fingerprintOf,
+} from './support/certificates.ts'
+import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/stolen-router.ts'
 import { settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -1,5 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
 import { Proposals } from '../../src/cluster/proposals/proposals.ts'

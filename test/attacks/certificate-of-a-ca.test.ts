@@ -6,8 +6,7 @@ import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { client, management } from '../api/support/caller.ts'
 import { newIdentity } from '../api/support/network.ts'
-import { clientKey } from '../api/support/tls.ts'
-import type { TlsReply } from '../api/support/tls.ts'
+import { clientKey, type TlsReply } from '../api/support/tls.ts'
 import { commandData } from '../support/commands.ts'
 import {
   attackedByCertificates,

@@ -5,22 +5,20 @@ import {
   CircuitConfirmationSchema,
   FaultSchema,
   FaultSubject,
+  type Route,
   RouteSchema,
   UnrouteSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { Route } from '../../proto/gen/router_pb.ts'
 import { readBytesMap } from '../../src/channel/header-maps.ts'
 import { int32Value, readText, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { JudgedClaim } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
-import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
-import type { CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
+import { circuitTable, type CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
 import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
 import { LinkTable } from '../../src/routers/links/link-table.ts'
-import type { Pipe } from '../channel/pipe.ts'
-import { settle } from '../channel/pipe.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../routers/stage.ts'
 
 // The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to itself, or puts its own key in

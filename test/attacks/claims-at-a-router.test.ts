@@ -7,8 +7,7 @@ import {
   generatePrivateKeyPem,
 } from '../../src/pki/certificate-request.ts'
 import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
-import { client, management } from '../api/support/caller.ts'
-import type { CallerOf } from '../api/support/caller.ts'
+import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 

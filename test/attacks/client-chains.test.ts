@@ -1,8 +1,7 @@
 import { webcrypto } from 'node:crypto'
 import { expect, test } from 'vitest'
 
-import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import {
   BasicConstraintsExtension,
   KeyUsageFlags,

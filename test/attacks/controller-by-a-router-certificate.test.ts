@@ -2,8 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
-import { eventually, TestNetwork, trustDomain } from '../router/support.ts'
-import type { ScriptedController } from '../router/support.ts'
+import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
 // The attack: a router has a certificate of the same authority as the controllers, and chose the host names in it. Whoever holds
 // its key stands where a controller was, tells other routers of members of his own, and has the whole network of them.

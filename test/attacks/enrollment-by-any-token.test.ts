@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { CallerOf, client, management } from '../api/support/caller.ts'
-import type { Reply } from '../api/support/caller.ts'
+import { CallerOf, client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 
 // The attack: whoever has a token of some provider wants to become an identity by it: where the signer is not for that, once more

@@ -11,12 +11,12 @@ import {
   attackedByCertificates,
   csrOf,
   dataOf,
+  type Device,
   fingerprintOf,
   notLoggedIn,
   refusal,
   routerRequests,
 } from './support/certificates.ts'
-import type { Device } from './support/certificates.ts'
 
 // The attack: fingerprints are SHA-1, for which collisions can be made. Somebody with a certificate of the network has one made
 // whose fingerprint is that of another's credential; here the record of the other is planted with the fingerprint of his.

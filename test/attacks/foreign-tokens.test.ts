@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto'
+import { createPrivateKey, randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
 
-import { createPrivateKey } from 'node:crypto'
 import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
-import { shown } from '../api/support/network.ts'
-import type { Detail } from '../api/support/network.ts'
+import { type Detail, shown } from '../api/support/network.ts'
 import type { TlsReply } from '../api/support/tls.ts'
 import { attackedByCertificates, csrOf, dataOf, PEM, refusal } from './support/certificates.ts'
 

@@ -1,10 +1,8 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { client, management } from '../api/support/caller.ts'
-import type { Reply } from '../api/support/caller.ts'
+import { client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
-import { ecKey, jwkOf, rsaKey } from '../support/identity-provider.ts'
-import type { ProviderKey } from '../support/identity-provider.ts'
+import { ecKey, jwkOf, type ProviderKey, rsaKey } from '../support/identity-provider.ts'
 
 // The attack: somebody makes tokens of his own, edits those that he has, or brings the token that a provider made for another
 // service or another person, and wants to log in as whoever he names, or to be taken for full where a policy asks for a token.

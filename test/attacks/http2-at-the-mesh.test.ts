@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { connect, constants } from 'node:http2'
-import type { ClientHttp2Stream } from 'node:http2'
+import { type ClientHttp2Stream, connect, constants } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 

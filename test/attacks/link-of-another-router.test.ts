@@ -6,8 +6,7 @@ import { PeerState, PeerStateChangesSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
 import { routerSpiffeId } from '../../src/pki/spiffe.ts'
-import { eventually, TestNetwork, trustDomain } from '../router/support.ts'
-import type { ScriptedController } from '../router/support.ts'
+import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
 // The attack: who holds a certificate of the network has a link of somebody else's: as another router, by a certificate that was

@@ -11,8 +11,7 @@ import { requestAheadMsMax } from '../../src/fsm/dedupe.ts'
 import { newUuidv7 } from '../../src/lib/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'
-import { service } from '../fsm/support/log.ts'
-import type { LogWriter } from '../fsm/support/log.ts'
+import { type LogWriter, service } from '../fsm/support/log.ts'
 import { restorableState } from '../fsm/support/restoring.ts'
 
 // The attack: everything ends by log time, and there is a command that moves it. Who has the session of an administrator moves it

@@ -3,11 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
-import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueControllerCertificate,
+  issueLeaf,
+  validityFrom,
+} from '../../src/pki/authority.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
-import { startController } from '../api/support/controller.ts'
-import type { TestController } from '../api/support/controller.ts'
+import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'
 
 // The attack: somebody reads the metrics, or more, by a certificate that was not issued for monitoring: one made by itself, one

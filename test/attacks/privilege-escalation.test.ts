@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { CallerOf, Reply } from '../api/support/caller.ts'
-import { management } from '../api/support/caller.ts'
+import { type CallerOf, management, type Reply } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity } from '../api/support/network.ts'
 

@@ -5,8 +5,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import { RenewalCommands } from '../../src/controller/certificates/renewal-commands.ts'
-import { issueLeaf, issueLeafFor } from '../../src/pki/authority.ts'
-import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  issueLeafFor,
+  type LeafOptions,
+} from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { newCa } from '../support/authorities.ts'

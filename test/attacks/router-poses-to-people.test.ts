@@ -5,11 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { askBounded } from '../../src/cli/enroll/bounded-https.ts'
 import { askJson } from '../../src/cli/terminal/https-json.ts'
-import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
-import { networkAuthorities } from '../support/authorities.ts'
-import type { TestAuthorities } from '../support/authorities.ts'
+import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
 
 // The attack: a router has a server certificate for the names of the loopback, of the authority that a person trusts for
 // controllers. On the host of that person it stands where a controller was, and is sent a password or a token.

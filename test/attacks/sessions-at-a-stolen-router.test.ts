@@ -8,8 +8,13 @@ import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
 import { client, fabric, management } from '../api/support/caller.ts'
 import { made } from '../api/support/network.ts'
 import { settle } from '../channel/pipe.ts'
-import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certificates.ts'
-import type { Device } from './support/certificates.ts'
+import {
+  attackedByCertificates,
+  csrOf,
+  dataOf,
+  type Device,
+  refusal,
+} from './support/certificates.ts'
 import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
 
 // The attack: somebody who has taken an edge router, or has enrolled one, uses the sessions of its clients for themselves.

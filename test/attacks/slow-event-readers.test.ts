@@ -1,5 +1,4 @@
-import { get } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { get, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { CallerOf, client } from '../api/support/caller.ts'
-import type { Reply } from '../api/support/caller.ts'
+import { CallerOf, client, type Reply } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 

@@ -4,21 +4,24 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import {
   CommandKind,
   EntityDeleteSchema,
+  type SeedRecord,
   SeedRecordSchema,
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { SeedRecord } from '../../proto/gen/command_pb.ts'
 import type { BackupSecret } from '../../src/backup/content.ts'
 import { BackupFault } from '../../src/backup/fault.ts'
 import { parseRecipient } from '../../src/backup/encryption.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
-import { bytesOf, takeBackup } from '../../src/controller/backups/take-backup.ts'
-import type { BackupParts, BackupWish } from '../../src/controller/backups/take-backup.ts'
+import {
+  type BackupParts,
+  type BackupWish,
+  bytesOf,
+  takeBackup,
+} from '../../src/controller/backups/take-backup.ts'
 import { normalise } from '../../src/entities/normalise.ts'
 import { entityNamed } from '../../src/entities/registry.ts'
 import { formingRecords } from '../../src/fsm/seed.ts'
-import { canonicalJson } from '../../src/lib/canonical-json.ts'
-import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../../src/lib/canonical-json.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { LogWriter } from '../fsm/support/log.ts'

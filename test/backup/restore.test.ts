@@ -4,13 +4,15 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { fillFromBackup } from '../../src/backup/restore-backup.ts'
-import type { FirstController } from '../../src/backup/restore-backup.ts'
+import { fillFromBackup, type FirstController } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import { issueControllerCertificate, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueControllerCertificate,
+  validityFrom,
+} from '../../src/pki/authority.ts'
 import { formFilledFolder } from '../../src/store/form-data-folder.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
 import { openLog } from '../../src/store/open-log.ts'

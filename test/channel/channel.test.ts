@@ -4,8 +4,7 @@ import { Channel } from '../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.ts'
 import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
-import { channelLimits } from '../../src/channel/limits.ts'
-import type { ChannelLimits } from '../../src/channel/limits.ts'
+import { channelLimits, type ChannelLimits } from '../../src/channel/limits.ts'
 import { Pipe, settle } from './pipe.ts'
 
 let nowMs = 1000

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
 import {
   flagValue,
   int32Value,

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { helloAccepted, readHello } from '../../src/channel/hello.ts'
-import type { Hello } from '../../src/channel/hello.ts'
+import { type Hello, helloAccepted, readHello } from '../../src/channel/hello.ts'
 import { flagValue, textValue } from '../../src/channel/headers.ts'
 
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'

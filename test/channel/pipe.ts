@@ -1,7 +1,6 @@
 import { Duplex } from 'node:stream'
 
-import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
 
 const noLimits = {
   frameHeadersBytesMax: 2 ** 24,

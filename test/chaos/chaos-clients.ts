@@ -1,5 +1,4 @@
-import { createService, pause } from '../process/support/client.ts'
-import type { Client, WriteFate } from '../process/support/client.ts'
+import { type Client, createService, pause, type WriteFate } from '../process/support/client.ts'
 import type { Fleet } from '../process/support/fleet.ts'
 
 const PAUSED_MS = 20

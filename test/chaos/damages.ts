@@ -1,11 +1,8 @@
-import { seededRandom } from '../../src/lib/random.ts'
-import type { Random } from '../../src/lib/random.ts'
-import { until } from '../process/support/client.ts'
-import type { Client } from '../process/support/client.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
+import { type Client, until } from '../process/support/client.ts'
 import { Fleet } from '../process/support/fleet.ts'
 import { Load } from '../process/support/load.ts'
-import { damageData } from './file-damage.ts'
-import type { Target } from './file-damage.ts'
+import { damageData, type Target } from './file-damage.ts'
 
 const ALL = [1, 2, 3] as const
 

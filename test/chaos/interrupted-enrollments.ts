@@ -1,10 +1,14 @@
 import { seededRandom } from '../../src/lib/random.ts'
 import { codeOf, Enrolling } from '../process/support/enrolling.ts'
-import type { Answer } from '../process/support/client.ts'
-import { UndeclaredAnswer, pause, until } from '../process/support/client.ts'
+import { type Answer, pause, UndeclaredAnswer, until } from '../process/support/client.ts'
 import type { TestCluster } from '../process/support/cluster.ts'
-import { newSubject, subjectKinds } from './interrupted-subjects.ts'
-import type { Authority, Subject, SubjectKind } from './interrupted-subjects.ts'
+import {
+  type Authority,
+  newSubject,
+  type Subject,
+  type SubjectKind,
+  subjectKinds,
+} from './interrupted-subjects.ts'
 
 /** Enrollments of one kind over all rounds. */
 export interface Tally {

@@ -6,11 +6,12 @@ import {
   certifiedKey,
   codeOf,
   dataOf,
+  type Detail,
+  type Enrolling,
   fingerprintOf,
   newRequest,
   newRouterKeys,
 } from '../process/support/enrolling.ts'
-import type { Detail, Enrolling } from '../process/support/enrolling.ts'
 
 export const subjectKinds = [
   'ott',

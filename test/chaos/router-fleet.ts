@@ -16,8 +16,7 @@ import type { RouterConfig } from '../../src/router/config/table.ts'
 import { Controllers } from '../../src/router/controllers/controllers.ts'
 import { dialController } from '../../src/router/controllers/dial-controller.ts'
 import type { RouterIdentity } from '../../src/router/identity/identity.ts'
-import type { Client } from '../process/support/client.ts'
-import { until } from '../process/support/client.ts'
+import { type Client, until } from '../process/support/client.ts'
 import { Fleet } from '../process/support/fleet.ts'
 
 // Many routers, in one process, at a cluster of three: their control channels are those of the router program. The leader is

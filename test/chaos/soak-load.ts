@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Client, pause } from '../process/support/client.ts'
-import { SoakConnection } from './soak-connection.ts'
-import type { SoakCounts } from './soak-connection.ts'
+import { SoakConnection, type SoakCounts } from './soak-connection.ts'
 
 export interface SoakLoadOptions {
   readonly services: number

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { pause, until } from '../process/support/client.ts'
-import type { Client } from '../process/support/client.ts'
+import { type Client, pause, until } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { folderBytes, metric, processMemory } from './process-memory.ts'
 import { SoakLoad } from './soak-load.ts'

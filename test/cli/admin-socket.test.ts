@@ -1,14 +1,17 @@
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { request } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { AdminError, askController, askForStream } from '../../src/cli/cluster/admin-client.ts'
-import type { AdminRequest } from '../../src/cli/cluster/admin-client.ts'
+import {
+  AdminError,
+  type AdminRequest,
+  askController,
+  askForStream,
+} from '../../src/cli/cluster/admin-client.ts'
 import { requestOf } from '../../src/cli/cluster/connection.ts'
 import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -16,8 +19,7 @@ import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import { fabric, management } from '../api/support/caller.ts'
 import { answerTo, WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
-import { serveSocket } from './served-socket.ts'
-import type { ServedSocket } from './served-socket.ts'
+import { type ServedSocket, serveSocket } from './served-socket.ts'
 
 // Goal: who may open the socket asks there for what the API offers, and who cannot be answered is told why in one sentence.
 

@@ -17,8 +17,13 @@ import { preflight } from '../../src/controller/start/check.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import type { ControllerConfig } from '../../src/config/options.ts'
 import { present } from '../../src/lib/assert.ts'
-import { issueControllerCertificate, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueControllerCertificate,
+  issueLeaf,
+  type LeafOptions,
+  validityFrom,
+} from '../../src/pki/authority.ts'
 import { lockDataFolder } from '../../src/store/folder-lock.ts'
 import { issuingAuthorityOf, layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'

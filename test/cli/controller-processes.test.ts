@@ -8,18 +8,16 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
-import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { ControllerProcesses } from '../../src/cli/quickstart/processes.ts'
-import type { ProcessEvent } from '../../src/cli/quickstart/processes.ts'
+import { ControllerProcesses, type ProcessEvent } from '../../src/cli/quickstart/processes.ts'
 import { runningPid, writePidFile } from '../../src/cli/controller/pid-file.ts'
 import { LOG_BYTES_MAX } from '../../src/cli/quickstart/log.ts'
-import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
-import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
+import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { eventually } from '../support/eventually.ts'
 
 // Goal: quickstart knows which controllers run, whoever started them, and leaves none behind.

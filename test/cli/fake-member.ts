@@ -1,21 +1,19 @@
-import { createServer } from 'node:https'
-import type { Server } from 'node:https'
+import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
   issueControllerCertificateFor,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificateRequest } from '../../src/pki/certificate-request.ts'
-import { formatTicket, newTicketSecret } from '../../src/pki/ticket.ts'
-import type { Ticket } from '../../src/pki/ticket.ts'
+import { formatTicket, newTicketSecret, type Ticket } from '../../src/pki/ticket.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 

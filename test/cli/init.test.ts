@@ -21,11 +21,11 @@ import type { InitResult } from '../../src/cli/init/init.ts'
 import { composeConfig, withSeeds } from '../../src/config/compose.ts'
 import { parseControllerConfig } from '../../src/config/load.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'

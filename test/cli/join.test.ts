@@ -6,17 +6,15 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo, Server } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { writeFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { CheckList } from '../../src/cli/terminal/check-list.ts'
-import { planConfig } from '../../src/cli/config-from-flags.ts'
-import type { ConfigFlags } from '../../src/cli/config-from-flags.ts'
+import { type ConfigFlags, planConfig } from '../../src/cli/config-from-flags.ts'
 import { layDownJoin } from '../../src/cli/join/join.ts'
 import { requestJoin } from '../../src/cli/join/request.ts'
 import { checkMembers, checkTicket } from '../../src/cli/join/preflight.ts'

@@ -1,8 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import {
   hasOtherVoters,
   membersOfRoster,

@@ -1,6 +1,5 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { Server } from 'node:https'
+import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Admission, ChangePlan, MembershipControl } from '../../src/ports/membership.ts'
-import { serveSocket } from './served-socket.ts'
-import type { ServedSocket } from './served-socket.ts'
+import { type ServedSocket, serveSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
 // Goal: an operator reads what a change would do before it is done, and nothing is done that was not meant.

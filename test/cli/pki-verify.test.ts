@@ -9,15 +9,16 @@ import { writeSecretFile } from '../../src/pki/key-file.ts'
 import {
   alternativeNames,
   basicConstraints,
+  type CertificateOptions,
   DAY_MS,
   keyUsage,
+  type Made,
   makeAuthority,
   makeCertificate,
   nameConstraints,
   newEdKey,
   purposes,
 } from '../pki/support/fixtures.ts'
-import type { CertificateOptions, Made } from '../pki/support/fixtures.ts'
 import { runHere as run } from './run-here.ts'
 
 // Goal: an operator with authorities of their own hears before a start, in one sentence a fault, what would fail after it.

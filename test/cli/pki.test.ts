@@ -11,19 +11,19 @@ import { loadControllerConfig } from '../../src/config/load.ts'
 import { assert, present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
   issueLeaf,
+  type Validity,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere as run } from './run-here.ts'
-import { serveSocket } from './served-socket.ts'
-import type { ServedSocket } from './served-socket.ts'
+import { type ServedSocket, serveSocket } from './served-socket.ts'
 import { layOut, run as runProcess } from './support.ts'
 import { eventually } from '../support/eventually.ts'
 

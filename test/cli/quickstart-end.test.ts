@@ -4,12 +4,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { linesOfEnd } from '../../src/cli/quickstart/end.ts'
-import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
-import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
+import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
-import { serveSocket } from './served-socket.ts'
-import type { ServedSocket } from './served-socket.ts'
+import { type ServedSocket, serveSocket } from './served-socket.ts'
 
 // Method: an admin socket in place of the controllers that run on, which tells who the members are.
 

@@ -15,8 +15,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/controller/failure.ts'
 import { beginForming, formFirst, isPrepared } from '../../src/cli/quickstart/form.ts'
-import { inspectFolder, planQuickstart } from '../../src/cli/quickstart/plan.ts'
-import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
+import {
+  inspectFolder,
+  planQuickstart,
+  type QuickstartPlan,
+} from '../../src/cli/quickstart/plan.ts'
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { present } from '../../src/lib/assert.ts'
 import { leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'

@@ -21,8 +21,7 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { anySystem } from '../support/commands.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
-import { serveSocket } from './served-socket.ts'
-import type { ServedSocket } from './served-socket.ts'
+import { type ServedSocket, serveSocket } from './served-socket.ts'
 
 // Goal: a restore into the running cluster shows what it will do, asks for a word that cannot be typed by mistake, and either
 // does all of it or says in one sentence why nothing was changed.

@@ -1,8 +1,7 @@
 import { createApi } from '../../src/api/server.ts'
 import type { ApiParts } from '../../src/api/parts.ts'
 import { AdminSocket } from '../../src/controller/admin/socket.ts'
-import { startController } from '../api/support/controller.ts'
-import type { TestController } from '../api/support/controller.ts'
+import { startController, type TestController } from '../api/support/controller.ts'
 
 export interface ServedSocket {
   readonly controller: TestController

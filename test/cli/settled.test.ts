@@ -1,8 +1,11 @@
 import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration,
+  ConfigurationSchema,
+  MemberSchema,
+} from '../../proto/gen/membership_pb.ts'
 import { StartupReadiness } from '../../src/controller/service/startup-readiness.ts'
 
 const own = new Uint8Array(16).fill(7)

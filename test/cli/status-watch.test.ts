@@ -3,8 +3,7 @@ import { expect, test } from 'vitest'
 import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import { CommandFailure, EXIT_FAILED } from '../../src/controller/failure.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
-import { watchStatus } from '../../src/cli/cluster/status-watch.ts'
-import type { WatchParts } from '../../src/cli/cluster/status-watch.ts'
+import { type WatchParts, watchStatus } from '../../src/cli/cluster/status-watch.ts'
 
 const member = {
   id: 'ctrl1',

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 
 import { upgradeText } from '../../src/cli/cluster/upgrade.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
-import { upgradeStatusOf } from '../../src/ports/upgrade-status.ts'
-import type { UpgradeStatus } from '../../src/ports/upgrade-status.ts'
+import { type UpgradeStatus, upgradeStatusOf } from '../../src/ports/upgrade-status.ts'
 
 type Told = Partial<
   Pick<MemberView, 'voter' | 'connected' | 'version' | 'featureLevel' | 'progress' | 'vitals'>

@@ -1,7 +1,12 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { command, formCluster } from './cluster-fixture.ts'
-import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import {
+  command,
+  formCluster,
+  type StartChanges,
+  type TestCluster,
+  type TestNode,
+} from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 import { Relay } from './relay.ts'
 import { freePort } from '../support/ports.ts'

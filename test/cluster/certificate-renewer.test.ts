@@ -16,14 +16,15 @@ import { alarmTable } from '../../src/ports/alarms.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
   issueControllerCertificateFor,
   issueLeafFor,
   renewIssuingAuthority,
+  type Validity,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 

@@ -1,19 +1,19 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Member } from '../../proto/gen/membership_pb.ts'
+import { ConfigurationSchema, type Member } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
-import type { ClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import {
+  type ClusterNodeOptions,
+  defaultClusterNodeOptions,
+} from '../../src/cluster/cluster-node-parts.ts'
 import type { MemberMemory } from '../../src/cluster/soft-state/known-members.ts'
 import type { QuarantineMark } from '../../src/cluster/divergence/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { ConsensusThread } from '../../src/cluster/consensus/consensus-thread.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
-import { inlineLink } from '../../src/cluster/link.ts'
-import type { SelfRefusal } from '../../src/cluster/link.ts'
+import { inlineLink, type SelfRefusal } from '../../src/cluster/link.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'
@@ -23,6 +23,7 @@ import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { MemoryDisk } from '../support/memory-disk.ts'
 import { freePort } from '../support/ports.ts'
 import {
+  type Authority,
   CLUSTER_ID,
   controllerIdentity,
   createAuthority,
@@ -32,7 +33,6 @@ import {
   TRUST_DOMAIN,
   until,
 } from './mesh-fixture.ts'
-import type { Authority } from './mesh-fixture.ts'
 import { anySession } from '../support/commands.ts'
 
 export interface TestNode {

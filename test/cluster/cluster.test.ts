@@ -2,8 +2,13 @@ import { afterEach, expect, test } from 'vitest'
 
 import { Problem } from '../../src/lib/problems.ts'
 import type { Applied } from '../../src/ports/proposer.ts'
-import { command, formCluster } from './cluster-fixture.ts'
-import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import {
+  command,
+  formCluster,
+  type StartChanges,
+  type TestCluster,
+  type TestNode,
+} from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 import { anySession } from '../support/commands.ts'
 

@@ -3,8 +3,11 @@ import { describe, expect, test } from 'vitest'
 
 import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import { levelOfVoters, proposeFeatureLevel } from '../../src/cluster/feature-level.ts'
-import type { KnownLevels } from '../../src/cluster/feature-level.ts'
+import {
+  type KnownLevels,
+  levelOfVoters,
+  proposeFeatureLevel,
+} from '../../src/cluster/feature-level.ts'
 import type { PeerReport } from '../../src/cluster/link.ts'
 import { MemberChanger } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'

@@ -1,12 +1,15 @@
 import { expect, test } from 'vitest'
 
-import { chooseLeader, defaultLeadershipTiming } from '../../src/cluster/leadership/leadership.ts'
-import type { Candidate, LeadershipView } from '../../src/cluster/leadership/leadership.ts'
+import {
+  type Candidate,
+  chooseLeader,
+  defaultLeadershipTiming,
+  type LeadershipView,
+} from '../../src/cluster/leadership/leadership.ts'
 import { LeadershipBalancer } from '../../src/cluster/leadership/balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
-import { softTopics } from '../../src/ports/soft-topics.ts'
-import type { OpenTopic, SoftState } from '../../src/ports/soft-topics.ts'
+import { type OpenTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
 const candidate = (id: string, changes: Partial<Candidate> = {}): Candidate => ({

@@ -7,8 +7,12 @@ import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { SnapshotCatchUp } from '../../src/cluster/snapshots/catch-up.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
-import { inlineLink } from '../../src/cluster/link.ts'
-import type { HostCommand, HostStatus, PeerReport } from '../../src/cluster/link.ts'
+import {
+  type HostCommand,
+  type HostStatus,
+  inlineLink,
+  type PeerReport,
+} from '../../src/cluster/link.ts'
 import { LogRetention } from '../../src/cluster/snapshots/log-retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'

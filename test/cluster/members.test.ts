@@ -7,8 +7,7 @@ import { defaultLeadershipTiming } from '../../src/cluster/leadership/leadership
 import { LeadershipBalancer } from '../../src/cluster/leadership/balancer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { KnownMembersFile } from '../../src/store/known-members-file.ts'
-import { command, formCluster } from './cluster-fixture.ts'
-import type { TestCluster, TestNode } from './cluster-fixture.ts'
+import { command, formCluster, type TestCluster, type TestNode } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
 let folder: string

@@ -1,11 +1,13 @@
 import { clone, create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration,
+  ConfigurationSchema,
+  MemberSchema,
+} from '../../proto/gen/membership_pb.ts'
 import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb.ts'
-import { MemberChanger } from '../../src/cluster/membership/changer.ts'
-import type { WantedChange } from '../../src/cluster/membership/changer.ts'
+import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
 import { AdmissionServer } from '../../src/cluster/entrance/admission-server.ts'
 import { entryRequestMessage } from '../../src/cluster/entrance/judge-admission.ts'

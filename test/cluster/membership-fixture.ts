@@ -9,11 +9,14 @@ import type { MembershipControl } from '../../src/ports/membership.ts'
 import { enterCluster } from '../../src/cluster/entrance/admission-client.ts'
 import { RejoinLoop } from '../../src/cluster/entrance/rejoin-loop.ts'
 import type { EntryAnswer } from '../../src/cluster/entrance/judge-admission.ts'
-import { manageMembers } from '../../src/cluster/membership/manage.ts'
-import type { MemberManagement } from '../../src/cluster/membership/manage.ts'
+import { manageMembers, type MemberManagement } from '../../src/cluster/membership/manage.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
-import { formCluster } from './cluster-fixture.ts'
-import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import {
+  formCluster,
+  type StartChanges,
+  type TestCluster,
+  type TestNode,
+} from './cluster-fixture.ts'
 import { CLUSTER_ID, TRUST_DOMAIN, until } from './mesh-fixture.ts'
 
 /** Removals that were settled, as the cluster was told of them. */

@@ -7,8 +7,7 @@ import {
   type PeerForm,
 } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
-import { enrollmentActor, systemActor } from '../../src/ports/actor.ts'
-import type { Actor } from '../../src/ports/actor.ts'
+import { type Actor, enrollmentActor, systemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 
 const { request } = peerMethods.change

@@ -2,17 +2,18 @@ import { create } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
 import {
+  type Configuration,
   ConfigurationSchema,
   DepartureSchema,
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../proto/gen/membership_pb.ts'
-import { nextDuty } from '../../src/cluster/membership/reconcile.ts'
-import type { StewardView } from '../../src/cluster/membership/reconcile.ts'
-import { judgeEntry } from '../../src/cluster/entrance/judge-admission.ts'
-import type { EntryContext, EntryRequest } from '../../src/cluster/entrance/judge-admission.ts'
-import { planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembersNow } from '../../src/cluster/membership/plan.ts'
+import { nextDuty, type StewardView } from '../../src/cluster/membership/reconcile.ts'
+import {
+  type EntryContext,
+  type EntryRequest,
+  judgeEntry,
+} from '../../src/cluster/entrance/judge-admission.ts'
+import { type MembersNow, planChange } from '../../src/cluster/membership/plan.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
 

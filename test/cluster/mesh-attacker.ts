@@ -1,12 +1,9 @@
 import { createSecureContext } from 'node:tls'
 
-import { Client, credentials } from '@grpc/grpc-js'
-import type { ServiceError, status as Status } from '@grpc/grpc-js'
+import { Client, credentials, type ServiceError, type status as Status } from '@grpc/grpc-js'
 
-import { meshRefusalIn } from '../../src/cluster/handshake/mesh-refusal.ts'
-import type { MeshRefusal } from '../../src/cluster/handshake/mesh-refusal.ts'
-import { meshService } from '../../src/cluster/transport/mesh-service.ts'
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import { type MeshRefusal, meshRefusalIn } from '../../src/cluster/handshake/mesh-refusal.ts'
+import { type MeshIdentity, meshService } from '../../src/cluster/transport/mesh-service.ts'
 
 export interface End {
   readonly code: Status

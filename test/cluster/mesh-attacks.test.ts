@@ -3,22 +3,22 @@ import { status as Status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
-import { PositionSchema } from '../../proto/gen/mesh_pb.ts'
-import type { Hello } from '../../proto/gen/mesh_pb.ts'
+import { type Hello, PositionSchema } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
-import { attackMesh } from './mesh-attacker.ts'
-import type { End } from './mesh-attacker.ts'
+import { attackMesh, type End } from './mesh-attacker.ts'
 import {
+  type Authority,
   controllerIdentity,
   createAuthority,
   helloOf,
   memberOf,
+  type MeshChanges,
   startMesh,
   storeIdOf,
+  type TestMesh,
   until,
 } from './mesh-fixture.ts'
-import type { Authority, MeshChanges, TestMesh } from './mesh-fixture.ts'
 
 // Disks and processes that are not what they were: a removed member, a copied folder, a restored backup.
 let authority: Authority

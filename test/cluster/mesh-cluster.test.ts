@@ -1,14 +1,12 @@
 import { clone } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Member } from '../../proto/gen/membership_pb.ts'
+import { ConfigurationSchema, type Member } from '../../proto/gen/membership_pb.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { nameServer } from '../support/name-server.ts'
 import { freePort } from '../support/ports.ts'
 import { MemoryDisk } from '../support/memory-disk.ts'
-import { command, formCluster } from './cluster-fixture.ts'
-import type { TestCluster, TestNode } from './cluster-fixture.ts'
+import { command, formCluster, type TestCluster, type TestNode } from './cluster-fixture.ts'
 import { storeIdOf, until } from './mesh-fixture.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 

@@ -1,9 +1,12 @@
 import { create } from '@bufbuild/protobuf'
 
-import { MemberSchema } from '../../proto/gen/membership_pb.ts'
-import type { Member } from '../../proto/gen/membership_pb.ts'
-import { CallResponseSchema, HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
+import { type Member, MemberSchema } from '../../proto/gen/membership_pb.ts'
+import {
+  CallResponseSchema,
+  type ForwardFrame,
+  type Hello,
+  HelloSchema,
+} from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { AddressBook } from '../../src/cluster/transport/addresses.ts'
@@ -14,12 +17,12 @@ import type { MeshEvents } from '../../src/cluster/transport/mesh-parts.ts'
 import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import type { RaftContent } from '../../src/cluster/message-codec.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueLeaf,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import type { NodeId } from '../../src/raft/types.ts'

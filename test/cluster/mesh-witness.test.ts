@@ -1,8 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import type { Hello } from '../../proto/gen/mesh_pb.ts'
+import { type Hello, HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
 import { storeIdOf } from './mesh-fixture.ts'
 

@@ -6,19 +6,19 @@ import { create } from '@bufbuild/protobuf'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import {
+  type ForwardFrame,
+  type Hello,
   ProposeSchema,
   ReadIndexRequestSchema,
   ReadIndexResponseSchema,
   RosterSchema,
 } from '../../proto/gen/mesh_pb.ts'
-import type { ForwardFrame, Hello } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import { FRAME_BYTES_MAX, type MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
-import { attackMesh } from './mesh-attacker.ts'
-import type { End } from './mesh-attacker.ts'
+import { attackMesh, type End } from './mesh-attacker.ts'
 import {
+  type Authority,
   controllerIdentity,
   createAuthority,
   helloOf,
@@ -26,10 +26,10 @@ import {
   memberOf,
   startMesh,
   storeIdOf,
+  type TestMesh,
   TRUST_DOMAIN,
   until,
 } from './mesh-fixture.ts'
-import type { Authority, TestMesh } from './mesh-fixture.ts'
 
 // One victim listens; every test attacks it over real TLS. `b` is a true member that is not running.
 let authority: Authority

@@ -6,8 +6,10 @@ import { Forwarding } from '../../src/cluster/proposals/forwarding.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import { OutstandingProposals } from '../../src/cluster/proposals/pending-proposals.ts'
-import type { OutstandingProposal } from '../../src/cluster/proposals/pending-proposals.ts'
+import {
+  type OutstandingProposal,
+  OutstandingProposals,
+} from '../../src/cluster/proposals/pending-proposals.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/proposals/proposal-codec.ts'
 import { ReadRounds } from '../../src/cluster/proposals/read-rounds.ts'
 import { present } from '../../src/lib/assert.ts'

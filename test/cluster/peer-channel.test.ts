@@ -2,8 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 
 import { callPeerOnce } from '../../src/cluster/transport/peer-call.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { formCluster } from './cluster-fixture.ts'
-import type { TestCluster } from './cluster-fixture.ts'
+import { formCluster, type TestCluster } from './cluster-fixture.ts'
 import {
   controllerIdentity,
   createAuthority,

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { create } from '@bufbuild/protobuf'
-import type { DescMessage } from '@bufbuild/protobuf'
+import { create, type DescMessage } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { fetchState } from '../../src/cluster/divergence/state-fetch.ts'

@@ -5,8 +5,13 @@ import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import type { QuarantineMark } from '../../src/cluster/divergence/quarantine.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Entry } from '../../src/raft/types.ts'
-import { command, formCluster } from './cluster-fixture.ts'
-import type { StartChanges, TestCluster, TestNode } from './cluster-fixture.ts'
+import {
+  command,
+  formCluster,
+  type StartChanges,
+  type TestCluster,
+  type TestNode,
+} from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
 // Goal: a controller whose state is not that of the majority answers nothing until its state is that of the majority.

@@ -1,5 +1,4 @@
-import { connect, createServer } from 'node:net'
-import type { Server, Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 
 import { parseHostPort } from '../../src/lib/names.ts'
 

@@ -9,7 +9,7 @@ import {
   rotateIfDue,
   shareMissing,
 } from '../../src/cluster/secrets/secret-rotation.ts'
-import { CommandKind } from '../../proto/gen/command_pb.ts'
+import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import type { AdmissionRecord, SharedSecretRecord } from '../../src/lib/cluster-records.ts'
 import { createIssuingAuthority, validityFrom } from '../../src/pki/authority.ts'
 import { newClusterKey } from '../../src/pki/cluster-key.ts'
@@ -18,7 +18,6 @@ import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { wrapSecret } from '../../src/pki/wrapped-secret.ts'
 import { wrapAll } from '../../src/cluster/secrets/wrap-secrets.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { SecretRotateSchema } from '../../proto/gen/command_pb.ts'
 import { until } from './mesh-fixture.ts'
 import { OVERLAP_MS, SecretsCluster, spkiOf, startMs } from './secrets-fixture.ts'
 import { anySystem } from '../support/commands.ts'

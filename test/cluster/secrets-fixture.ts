@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { CommandKind, FormSchema } from '../../proto/gen/command_pb.ts'
-import type { SeedRecord } from '../../proto/gen/command_pb.ts'
+import { CommandKind, FormSchema, type SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { JoinTickets } from '../../src/cluster/entrance/join-tickets.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
@@ -12,12 +11,12 @@ import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../src/ports/proposer.ts'

@@ -4,8 +4,7 @@ import { crc32 } from 'node:zlib'
 import { create } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { PositionSchema, SnapshotChunkSchema } from '../../proto/gen/mesh_pb.ts'
-import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import { PositionSchema, type SnapshotChunk, SnapshotChunkSchema } from '../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
 

@@ -1,11 +1,12 @@
 import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { PositionSchema } from '../../proto/gen/mesh_pb.ts'
-import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
+import { PositionSchema, type SnapshotAck, type SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
-import { SnapshotReceiver } from '../../src/cluster/snapshots/snapshot-receiver.ts'
-import type { ReceivedSnapshot } from '../../src/cluster/snapshots/snapshot-receiver.ts'
+import {
+  type ReceivedSnapshot,
+  SnapshotReceiver,
+} from '../../src/cluster/snapshots/snapshot-receiver.ts'
 import {
   bytes,
   chunk,

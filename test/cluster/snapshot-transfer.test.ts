@@ -5,14 +5,18 @@ import { afterEach, expect, test } from 'vitest'
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { SnapshotCatchUp } from '../../src/cluster/snapshots/catch-up.ts'
-import { inlineLink } from '../../src/cluster/link.ts'
-import type { HostCommand, HostLink, MainLink } from '../../src/cluster/link.ts'
+import {
+  type HostCommand,
+  type HostLink,
+  inlineLink,
+  type MainLink,
+} from '../../src/cluster/link.ts'
 import { SnapshotSource } from '../../src/cluster/snapshots/snapshot-source.ts'
 import {
   defaultSnapshotReceiverOptions,
+  type ReceivedSnapshot,
   SnapshotReceiver,
 } from '../../src/cluster/snapshots/snapshot-receiver.ts'
-import type { ReceivedSnapshot } from '../../src/cluster/snapshots/snapshot-receiver.ts'
 import { SnapshotSender } from '../../src/cluster/snapshots/snapshot-sender.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { StorePosition } from '../../src/ports/state-store.ts'

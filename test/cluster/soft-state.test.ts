@@ -5,14 +5,17 @@ import { SoftBatchSchema } from '../../proto/gen/soft_pb.ts'
 import {
   defaultSoftStateOptions,
   SoftStateChannel,
+  type SoftStateOptions,
 } from '../../src/cluster/soft-state/soft-state.ts'
-import type { SoftStateOptions } from '../../src/cluster/soft-state/soft-state.ts'
 import type { Clock } from '../../src/lib/clock.ts'
-import { SOFT_VALUE_OVERHEAD_BYTES } from '../../src/ports/soft-state.ts'
-import type { SoftTopic, SoftTopicDefinition, SoftTopicTable } from '../../src/ports/soft-state.ts'
+import {
+  SOFT_VALUE_OVERHEAD_BYTES,
+  type SoftTopic,
+  type SoftTopicDefinition,
+  type SoftTopicTable,
+} from '../../src/ports/soft-state.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
-import { formCluster } from './cluster-fixture.ts'
-import type { TestCluster } from './cluster-fixture.ts'
+import { formCluster, type TestCluster } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
 type TextTopic = SoftTopicDefinition<string>

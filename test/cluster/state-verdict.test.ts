@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
 
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { Quarantine, quarantineLimits } from '../../src/cluster/divergence/quarantine.ts'
-import type { QuarantineMark } from '../../src/cluster/divergence/quarantine.ts'
+import {
+  Quarantine,
+  quarantineLimits,
+  type QuarantineMark,
+} from '../../src/cluster/divergence/quarantine.ts'
 import { judgeState } from '../../src/cluster/divergence/state-verdict.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { RecordedLog } from './mesh-fixture.ts'

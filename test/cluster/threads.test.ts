@@ -12,8 +12,12 @@ import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { formDataFolder } from '../../src/store/form-data-folder.ts'
-import { startInline, startThreads } from '../../src/threads/start-threads.ts'
-import type { HostStart, StartedHost } from '../../src/threads/start-threads.ts'
+import {
+  type HostStart,
+  type StartedHost,
+  startInline,
+  startThreads,
+} from '../../src/threads/start-threads.ts'
 import { command } from './cluster-fixture.ts'
 import {
   CLUSTER_ID,

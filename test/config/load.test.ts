@@ -5,12 +5,12 @@ import { describe, expect, test } from 'vitest'
 
 import {
   clusterFingerprint,
+  type Environment,
   environmentName,
   formatFault,
   loadControllerConfig,
   parseControllerConfig,
 } from '../../src/config/load.ts'
-import type { Environment } from '../../src/config/load.ts'
 import type { ControllerConfig } from '../../src/config/options.ts'
 
 const FILE = '/etc/flotilla/config.yml'

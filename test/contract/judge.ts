@@ -1,6 +1,5 @@
 import type { Content, Contract, ContractOperation, ContractParameter } from './facts.ts'
-import { fieldsOf, followed, rowOf } from './shape.ts'
-import type { Field, Resolve, Schema } from './shape.ts'
+import { type Field, fieldsOf, followed, type Resolve, rowOf, type Schema } from './shape.ts'
 
 // A document is judged, and no behaviour: test/support/served-answers.ts holds answers against it.
 

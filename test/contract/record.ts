@@ -1,9 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { contractedApis, written, writtenContract } from './facts.ts'
-import type { Content, Contract, ContractOperation } from './facts.ts'
-import { fieldsOf, followed, rowOf } from './shape.ts'
-import type { Field, Resolve, Schema } from './shape.ts'
+import {
+  type Content,
+  type Contract,
+  contractedApis,
+  type ContractOperation,
+  written,
+  writtenContract,
+} from './facts.ts'
+import { type Field, fieldsOf, followed, type Resolve, rowOf, type Schema } from './shape.ts'
 
 // Makes the facts again from the documents that define the API family:
 //   node test/contract/record.ts FOLDER

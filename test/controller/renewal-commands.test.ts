@@ -2,8 +2,10 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
-import { RenewalCommands } from '../../src/controller/certificates/renewal-commands.ts'
-import type { RenewedByCommand } from '../../src/controller/certificates/renewal-commands.ts'
+import {
+  RenewalCommands,
+  type RenewedByCommand,
+} from '../../src/controller/certificates/renewal-commands.ts'
 import { alarmTable } from '../../src/ports/alarms.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
 import { eventually } from '../support/eventually.ts'

@@ -5,8 +5,12 @@ import { EntryEvents } from '../../src/events/entry-events.ts'
 import type { NewEvent } from '../../src/events/field.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { EventNamespace } from '../../src/lib/event-namespaces.ts'
-import { comparePositions, parsePosition, positionText } from '../../src/ports/events.ts'
-import type { EventFilter } from '../../src/ports/events.ts'
+import {
+  comparePositions,
+  type EventFilter,
+  parsePosition,
+  positionText,
+} from '../../src/ports/events.ts'
 import { emitEntry } from './emit-entry.ts'
 
 function busOf(limits: { eventsKeptMax: number; eventBytesKeptMax: number }): EventBus {

@@ -1,6 +1,5 @@
 import { controllerOptions } from '../../src/config/options.ts'
-import { Events } from '../../src/events/open-events.ts'
-import type { EventOptions, EventsParts } from '../../src/events/open-events.ts'
+import { type EventOptions, Events, type EventsParts } from '../../src/events/open-events.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { ClusterView } from '../../src/ports/cluster-view.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'

@@ -1,5 +1,4 @@
-import { get as getHttp } from 'node:http'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { get as getHttp, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { get as getHttps } from 'node:https'
 
 export type EventJson = Readonly<Record<string, unknown>>

@@ -1,9 +1,7 @@
-import { connect } from 'node:net'
-import type { NetConnectOpts, Socket } from 'node:net'
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { expect } from 'vitest'
 
-import { encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
-import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
 import { textValue } from '../../src/channel/headers.ts'
 import { contentType, headerKey } from '../../src/channel/numbers.ts'
 import { eventually } from '../support/eventually.ts'

@@ -1,6 +1,5 @@
 import { enrollmentActor } from '../../src/ports/actor.ts'
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, CommandKindSchema, CommandSchema } from '../../proto/gen/command_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'

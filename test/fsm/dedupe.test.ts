@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto'
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { CommandKind, OriginSchema, RequestIdSchema } from '../../proto/gen/command_pb.ts'
-import type { Origin, RequestId } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  type Origin,
+  OriginSchema,
+  type RequestId,
+  RequestIdSchema,
+} from '../../proto/gen/command_pb.ts'
 import {
   OriginWindows,
   requestAheadMsMax,

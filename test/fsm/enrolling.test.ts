@@ -1,5 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
   AuthenticatorExtendSchema,
@@ -17,8 +16,7 @@ import { authenticatorsPerIdentityMax, digestOf } from '../../src/fsm/commands/e
 import { sessionCertificatesMax } from '../../src/fsm/commands/certificate.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import { formedState, identity, startMs } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
 
 // Goal: a token is used once, by whoever is first in the log, and what it led to is there with the same entry or not at all.
 

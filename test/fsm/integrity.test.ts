@@ -14,8 +14,7 @@ import { present } from '../../src/lib/assert.ts'
 import { StateScan } from '../../src/fsm/integrity-scan.ts'
 import type { State } from '../../src/fsm/state.ts'
 import type { Repair } from '../../src/ports/integrity.ts'
-import { formedState, identity, policy, service } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 
 /** A state with some of everything that is derived. */
 function filled() {

@@ -5,9 +5,9 @@ import {
   CommandKind,
   FeatureLevelRaiseSchema,
   LogTimeResetSchema,
+  type RequestId,
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { RequestId } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/api-session.ts'
 import type { Identity } from '../../src/entities/identity.ts'
 import { requestAheadMsMax } from '../../src/fsm/dedupe.ts'

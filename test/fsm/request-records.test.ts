@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { RequestRecords } from '../../src/fsm/request-records.ts'
-import type { RequestRecord } from '../../src/fsm/request-records.ts'
+import { type RequestRecord, RequestRecords } from '../../src/fsm/request-records.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 function idOf(n: number): Uint8Array {

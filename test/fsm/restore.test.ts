@@ -3,15 +3,13 @@ import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { restoreContentOf } from '../../src/backup/restore-content.ts'
-import type { RestoreContent } from '../../src/backup/restore-content.ts'
+import { type RestoreContent, restoreContentOf } from '../../src/backup/restore-content.ts'
 import { StateScan } from '../../src/fsm/integrity-scan.ts'
 import { restoreLimits } from '../../src/fsm/restore/restore-limits.ts'
 import type { State } from '../../src/fsm/state.ts'
 import { anySession } from '../support/commands.ts'
 import { slowTypes } from './support/access-twin.ts'
-import { identity, policy, service } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { identity, type LogWriter, policy, service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
 
 // Goal: a restore is one entry: before it every reader sees the old records, after it the new ones, and nothing in between.

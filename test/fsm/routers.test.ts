@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
-import { formedState, identity, service, startMs } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, identity, type LogWriter, service, startMs } from './support/log.ts'
 import { writeRandomLog } from './support/random-log.ts'
 
 const refusedWith = (code: string, field?: string): object => ({

@@ -6,8 +6,7 @@ import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
 import type { State } from '../../src/fsm/state.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
-import { formedState, identity, policy, service, startMs } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
 
 const refusedWith = (code: string, field?: string): object => ({
   ok: false,

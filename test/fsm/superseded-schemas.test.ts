@@ -7,8 +7,7 @@ import type { ConfigType } from '../../src/entities/config-type.ts'
 import { seededConfigTypes } from '../../src/fsm/seed-config-types.ts'
 import type { State } from '../../src/fsm/state.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
-import { formedState } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, type LogWriter } from './support/log.ts'
 import { Restore, contentOf, restorableState } from './support/restoring.ts'
 
 // Goal: a cluster of release 0.1.0 gets the schemas of today by the entry that raises its level, on all controllers alike.

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { Reader } from '../../src/fsm/reader.ts'
-import { formedState, service, startMs } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, type LogWriter, service, startMs } from './support/log.ts'
 
 function hosted(log: LogWriter, id: string, changes: JsonObject = {}, kind = 'terminator') {
   const fields = { serviceId: 's1', routerId: 'r1', address: 'tcp:host:80', ...changes }

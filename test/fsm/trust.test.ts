@@ -11,8 +11,7 @@ import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
 import { State } from '../../src/fsm/state.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import { formedState, identity, startMs } from './support/log.ts'
-import type { LogWriter } from './support/log.ts'
+import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
 
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind
 const refusedWith = (code: string, field?: string): object => ({

@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
-import { applyPatch, attackTestOf, readPatches } from './patch.ts'
-import type { GuardPatch } from './patch.ts'
+import { applyPatch, attackTestOf, type GuardPatch, readPatches } from './patch.ts'
 
 // Deletes one guard after another from a copy of the project and runs the tests that should notice, narrow ones first.
 // A guard that no test misses is a failure, and so is a patch that no longer fits. Names as arguments: only those.

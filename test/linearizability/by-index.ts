@@ -1,10 +1,14 @@
-import { inRealTime, picked, seenThoughFailed, STATES_MAX, stuckReason } from './by-search.ts'
-import type { CheckOptions } from './by-search.ts'
-import { byKey } from './history.ts'
-import type { Operation } from './history.ts'
+import {
+  type CheckOptions,
+  inRealTime,
+  picked,
+  seenThoughFailed,
+  STATES_MAX,
+  stuckReason,
+} from './by-search.ts'
+import { byKey, type Operation } from './history.ts'
 import type { Model } from './models.ts'
-import { PlacementSearch } from './placement.ts'
-import type { HistoryEvent, Placement } from './placement.ts'
+import { type HistoryEvent, type Placement, PlacementSearch } from './placement.ts'
 import { firstInexplicable, upTo } from './prefix.ts'
 import type { Undecided, Verdict, Violation } from './verdict.ts'
 

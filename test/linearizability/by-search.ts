@@ -1,9 +1,7 @@
-import { byKey } from './history.ts'
-import type { Operation } from './history.ts'
+import { byKey, type Operation } from './history.ts'
 import type { Model } from './models.ts'
 import { firstInexplicable, upTo } from './prefix.ts'
-import { PlacementSearch } from './placement.ts'
-import type { HistoryEvent, Placement } from './placement.ts'
+import { type HistoryEvent, type Placement, PlacementSearch } from './placement.ts'
 import type { Undecided, Verdict, Violation } from './verdict.ts'
 
 export interface CheckOptions {

@@ -1,5 +1,4 @@
-import { answer } from './generate.ts'
-import type { Subject } from './generate.ts'
+import { answer, type Subject } from './generate.ts'
 import type { Operation, Scalar } from './history.ts'
 
 /** The slow twin of the checkers: tries every order of one object's operations, and shares no code with them. */

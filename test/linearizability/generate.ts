@@ -1,8 +1,6 @@
-import { seededRandom } from '../../src/lib/random.ts'
-import type { Random } from '../../src/lib/random.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
 import type { Operation, Scalar } from './history.ts'
-import { appendList, register, uniqueSet } from './models.ts'
-import type { Model } from './models.ts'
+import { appendList, type Model, register, uniqueSet } from './models.ts'
 
 export type Subject = 'register' | 'set' | 'list'
 export const subjects: readonly Subject[] = ['register', 'set', 'list']

@@ -2,10 +2,8 @@ import { expect, test } from 'vitest'
 import { checkByIndex } from './by-index.ts'
 import { checkBySearch } from './by-search.ts'
 import type { Operation } from './history.ts'
-import { appendList, register, uniqueSet } from './models.ts'
-import type { Model } from './models.ts'
-import { print } from './verdict.ts'
-import type { Verdict } from './verdict.ts'
+import { appendList, type Model, register, uniqueSet } from './models.ts'
+import { print, type Verdict } from './verdict.ts'
 
 // Histories whose verdict is known. A line is an operation: process, what it asks, the answer, and its column where it stands
 // between `[` and `]`; one without `]` never learns its outcome.

@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest'
-import { seededRandom } from '../../src/lib/random.ts'
-import type { Random } from '../../src/lib/random.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { checkByIndex } from './by-index.ts'
 import { checkBySearch } from './by-search.ts'
-import { modelOf, rightHistory, subjects } from './generate.ts'
-import type { Subject } from './generate.ts'
+import { modelOf, rightHistory, type Subject, subjects } from './generate.ts'
 import type { Operation, Scalar } from './history.ts'
 
 // Right histories made wrong for certain, as no value is ever written twice. Both checkers must find each of them.

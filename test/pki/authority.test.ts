@@ -1,18 +1,18 @@
-import { createServer, connect } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import { connect, createServer, type TLSSocket } from 'node:tls'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import { present } from '../../src/lib/assert.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
   issueLeaf,
+  type LeafOptions,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey, LeafOptions } from '../../src/pki/authority.ts'
 import {
   CertificateError,
   checkChain,

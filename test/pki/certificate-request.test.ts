@@ -2,12 +2,12 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificateFor,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import {
   checkChain,
   checkKeyMatches,

@@ -4,13 +4,18 @@ import { derTag, tagged } from '../../src/pki/asn1/der.ts'
 import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
 import type { Certificate } from '../../src/pki/certificate.ts'
-import { clientChainLimits, verifyClientChain } from '../../src/pki/client-chain.ts'
-import type { ClientChain, ClientChainQuestion } from '../../src/pki/client-chain.ts'
+import {
+  type ClientChain,
+  clientChainLimits,
+  type ClientChainQuestion,
+  verifyClientChain,
+} from '../../src/pki/client-chain.ts'
 import {
   alternativeNames,
   basicConstraints,
   DAY_MS,
   keyUsage,
+  type Made,
   makeAuthority,
   makeCertificate,
   makeClient,
@@ -21,9 +26,9 @@ import {
   purposes,
   rsaPss,
   sha1WithRsa,
+  type SubtreeList,
   testNowMs,
 } from './support/fixtures.ts'
-import type { Made, SubtreeList } from './support/fixtures.ts'
 
 function verify(
   chain: readonly [Made, ...Made[]],

@@ -5,22 +5,22 @@ import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { keyUsesOf, purposesOf } from '../../src/pki/asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
-import { parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
-import type { Certificate } from '../../src/pki/certificate.ts'
+import { type Certificate, parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
 import {
+  type CertificateSigner,
   certifyIdentity,
   certifyRouterClient,
   certifyRouterServer,
   certifySession,
+  type EnrolledSubject,
   extendIdentity,
   loadIssuer,
 } from '../../src/pki/enrolled-certificate.ts'
-import type { EnrolledSubject, CertificateSigner } from '../../src/pki/enrolled-certificate.ts'
 import type { RouterNaming } from '../../src/pki/router-names.ts'
 import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
 import { X509Certificate as OtherReader } from '../../src/pki/x509.ts'
@@ -30,10 +30,10 @@ import {
   makeAuthority,
   makeClient,
   newRsaKey,
+  type RequestOptions,
   requestPem,
   testNowMs,
 } from './support/fixtures.ts'
-import type { RequestOptions } from './support/fixtures.ts'
 
 const nowMs = testNowMs
 const yearMs = 365 * DAY_MS

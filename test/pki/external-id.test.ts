@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { externalIdOf } from '../../src/pki/external-id.ts'
-import type { ExternalIdRule } from '../../src/pki/external-id.ts'
+import { externalIdOf, type ExternalIdRule } from '../../src/pki/external-id.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { alternativeNames, makeCertificate } from './support/fixtures.ts'
 

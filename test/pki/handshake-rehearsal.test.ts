@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 
 import { createIssuingAuthority, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { rehearseHandshake } from '../../src/pki/handshake-rehearsal.ts'
-import type { Rehearsed } from '../../src/pki/handshake-rehearsal.ts'
+import { type Rehearsed, rehearseHandshake } from '../../src/pki/handshake-rehearsal.ts'
 import { newCa } from '../support/authorities.ts'
 
 // Goal: what TLS would refuse on the network is refused in memory before, in each of the two directions.

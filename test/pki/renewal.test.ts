@@ -2,16 +2,21 @@ import { beforeAll, describe, expect, test } from 'vitest'
 
 import { present } from '../../src/lib/assert.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
   renewIssuingAuthority,
+  type Validity,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
-import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import type { Certificate } from '../../src/pki/certificate.ts'
+import {
+  type Certificate,
+  checkChain,
+  checkKeyMatches,
+  parseCertificates,
+} from '../../src/pki/certificate.ts'
 import {
   certificateHealth,
   certificateLife,

@@ -5,11 +5,11 @@ import {
   formatTicket,
   newTicketSecret,
   parseTicket,
+  type Ticket,
   TICKET_CHARACTERS_MAX,
   ticketDigest,
   TicketError,
 } from '../../src/pki/ticket.ts'
-import type { Ticket } from '../../src/pki/ticket.ts'
 
 const ticket: Ticket = {
   id: 'Ab3-_kdjeiwo',

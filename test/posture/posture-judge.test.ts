@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { postureCheck } from '../../src/entities/posture-check.ts'
-import type { PostureCheck } from '../../src/entities/posture-check.ts'
+import { postureCheck, type PostureCheck } from '../../src/entities/posture-check.ts'
 import { factorTimes } from '../../src/posture/factor-judge.ts'
 import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
-import { nothingReported } from '../../src/ports/posture.ts'
-import type { Posture, ProcessReport, ShownFactor } from '../../src/ports/posture.ts'
+import {
+  nothingReported,
+  type Posture,
+  type ProcessReport,
+  type ShownFactor,
+} from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
   Object.entries(postureCheck.fields).map(([name, field]) => [name, field.zero]),

@@ -5,8 +5,7 @@ import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import type { Certificate } from '../../src/pki/certificate.ts'
+import { type Certificate, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { isRunning, until } from './support/client.ts'
 import { flotilla, TestCluster } from './support/cluster.ts'
 

@@ -5,8 +5,7 @@ import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { isRunning, until } from './support/client.ts'
-import type { Client } from './support/client.ts'
+import { type Client, isRunning, until } from './support/client.ts'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { dataOf } from './support/enrolling.ts'
 

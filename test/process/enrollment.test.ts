@@ -9,12 +9,12 @@ import {
   certifiedKey,
   codeOf,
   dataOf,
+  type Detail,
   Enrolling,
   fingerprintOf,
   newRequest,
   newRouterKeys,
 } from './support/enrolling.ts'
-import type { Detail } from './support/enrolling.ts'
 
 // Goal: who is let in by one controller is let in by all, and what one controller has ended opens nothing on any other.
 // Method: three real processes, by TLS. Each step goes to another controller than the step before, and names it by its number.

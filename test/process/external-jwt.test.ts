@@ -7,8 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { Browser } from './support/browser.ts'
-import type { Answer } from './support/client.ts'
-import { until } from './support/client.ts'
+import { type Answer, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import type { Client } from './support/client.ts'
-import { until } from './support/client.ts'
+import { type Client, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 

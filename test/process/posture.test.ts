@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Client } from './support/client.ts'
-import { until } from './support/client.ts'
+import { type Client, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
 // Goal: what a client tells one controller of its machine counts on all of them, for as long as that controller lives.

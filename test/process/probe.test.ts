@@ -7,14 +7,12 @@ import {
   entityAt,
   operationsIn,
   pathParameters,
+  type ServedOperation,
   urlOf,
 } from '../api/generated/operations.ts'
-import type { ServedOperation } from '../api/generated/operations.ts'
 import { propertiesOf, uniqueText } from '../api/generated/schemas.ts'
-import { ServedAnswers, apiNames, bases, placeOf } from '../support/served-answers.ts'
-import type { ApiName } from '../support/served-answers.ts'
-import type { Answer, Client } from './support/client.ts'
-import { until } from './support/client.ts'
+import { type ApiName, apiNames, bases, placeOf, ServedAnswers } from '../support/served-answers.ts'
+import { type Answer, type Client, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
 // Goal: every operation that is served works on a real cluster, and what was written through one controller is what the

@@ -6,8 +6,7 @@ import { markOf } from '../../src/fsm/write-behind.ts'
 import { present } from '../../src/lib/assert.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
 import { QuarantineFile } from '../../src/store/quarantine-file.ts'
-import { createService, isRunning, until } from './support/client.ts'
-import type { Client } from './support/client.ts'
+import { type Client, createService, isRunning, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
 // Goal: a controller whose state on disk is not what its log has made of it is found out by the others, answers nothing

@@ -11,8 +11,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { readIdentity } from '../../src/store/identity.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
-import type { Client } from './support/client.ts'
-import { until } from './support/client.ts'
+import { type Client, until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
 // Goal: whoever holds all that a removed controller had can neither come back, nor vote, nor read, nor make a token that

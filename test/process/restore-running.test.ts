@@ -10,8 +10,7 @@ import { askController } from '../../src/cli/cluster/admin-client.ts'
 import { requestOf } from '../../src/cli/cluster/connection.ts'
 import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
-import { allServices, createService, pause, until } from './support/client.ts'
-import type { Client } from './support/client.ts'
+import { allServices, type Client, createService, pause, until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
 // Goal: what was lost by mistake is back on every controller of a running cluster, in one step, whoever is killed on the way.

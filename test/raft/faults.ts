@@ -1,6 +1,5 @@
 import type { Random } from '../../src/lib/random.ts'
-import { defaultCoreOptions } from '../../src/raft/options.ts'
-import type { CoreOptions } from '../../src/raft/options.ts'
+import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 
 /** How ill fate is disposed in one run. Chances are per message, per sync, or per 100 ms and node. Times ms. */

@@ -1,6 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  MemberSchema,
+} from '../../proto/gen/membership_pb.ts'
 import type { Entry, NodeId } from '../../src/raft/types.ts'
 
 export interface MemberList {

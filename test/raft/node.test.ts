@@ -3,11 +3,14 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Core } from '../../src/raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
-import { defaultRaftNodeLimits } from '../../src/raft/node-start.ts'
+import {
+  defaultRaftNodeLimits,
+  type RaftNodeCallbacks,
+  type RaftNodeLimits,
+  type Scheduler,
+} from '../../src/raft/node-start.ts'
 import { RaftNode, systemScheduler } from '../../src/raft/node.ts'
-import type { RaftNodeCallbacks, RaftNodeLimits, Scheduler } from '../../src/raft/node-start.ts'
-import { defaultCoreOptions } from '../../src/raft/options.ts'
-import type { CoreOptions } from '../../src/raft/options.ts'
+import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { Disk, DiskWrite, Entry, Message, NodeId, Position } from '../../src/raft/types.ts'
 import { configurationOf, formingEntries, text } from './members.ts'
 import { eventually } from '../support/eventually.ts'

@@ -6,11 +6,9 @@ import { countedBy } from '../../src/raft/configuration.ts'
 import { Core } from '../../src/raft/core.ts'
 import type { Effects, OutgoingMessage } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
-import { defaultCoreOptions } from '../../src/raft/options.ts'
-import type { CoreOptions } from '../../src/raft/options.ts'
+import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { Configuration, Entry, Message, NodeId, Position, Term } from '../../src/raft/types.ts'
-import { configurationOf, FORMED_MS, formingEntries, text } from './members.ts'
-import type { MemberList } from './members.ts'
+import { configurationOf, FORMED_MS, formingEntries, type MemberList, text } from './members.ts'
 import { Platter, SimulatedDisk } from './simulated-disk.ts'
 
 const NOW_MS = 1_700_000_000_000

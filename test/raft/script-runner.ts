@@ -1,6 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
-import { defaultCoreOptions } from '../../src/raft/options.ts'
-import type { CoreOptions } from '../../src/raft/options.ts'
+import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { Position } from '../../src/raft/types.ts'
 import type { MemberList } from './members.ts'
 import {

@@ -1,6 +1,8 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+} from '../../proto/gen/membership_pb.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { Core } from '../../src/raft/core.ts'

@@ -15,8 +15,7 @@ import {
 import { linkHello } from '../../src/router/links/link-messages.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { freePort } from '../support/ports.ts'
-import type { ScriptedController } from './support.ts'
-import { eventually, TestNetwork } from './support.ts'
+import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
 // Goal: two routers that are told of each other have one link, and every controller is told of it by the one that dialed.
 // Method: real routers, and a controller for each whose answers are the test's.

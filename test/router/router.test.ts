@@ -16,8 +16,7 @@ import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { RouterFailure } from '../../src/router/logger.ts'
 import { leaderMessage, readClientHello, serverHello } from '../../src/routers/messages.ts'
 import { freePort } from '../support/ports.ts'
-import { eventually, TestNetwork, trustDomain } from './support.ts'
-import type { ScriptedController } from './support.ts'
+import { eventually, type ScriptedController, TestNetwork, trustDomain } from './support.ts'
 
 let network: TestNetwork
 beforeEach(async () => {

@@ -1,21 +1,22 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createServer } from 'node:tls'
-import type { Server } from 'node:tls'
+import { createServer, type Server } from 'node:tls'
 
 import { expect } from 'vitest'
 
-import { Channel } from '../../src/channel/channel.ts'
-import type { Outgoing } from '../../src/channel/channel.ts'
+import { Channel, type Outgoing } from '../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { readHello } from '../../src/channel/hello.ts'
-import type { Hello } from '../../src/channel/hello.ts'
+import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityFrom,
+} from '../../src/pki/authority.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/router/config/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'

@@ -8,10 +8,10 @@ import {
   DestinationType,
   FaultSchema,
   FaultSubject,
+  type Route,
   RouteSchema,
   UnrouteSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { Route } from '../../proto/gen/router_pb.ts'
 import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
 import { int32Value, readInt32, readText, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
@@ -25,12 +25,14 @@ import type { Host } from '../../src/ports/hosts.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
-import { circuitFact, circuitTable } from '../../src/routers/circuits/circuit-table.ts'
-import type { CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
+import {
+  circuitFact,
+  circuitTable,
+  type CircuitTable,
+} from '../../src/routers/circuits/circuit-table.ts'
 import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
 import { LinkTable } from '../../src/routers/links/link-table.ts'
-import type { Pipe } from '../channel/pipe.ts'
-import { settle } from '../channel/pipe.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
 const admitted: JudgedClaim = {

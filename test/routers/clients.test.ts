@@ -10,11 +10,11 @@ import {
   CreateTerminatorResult,
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
+  type ModelPrecedence,
   RemoveTerminatorsSchema,
   SessionRemovedSchema,
   ValidateSessionsSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { ModelPrecedence } from '../../proto/gen/router_pb.ts'
 import { readText } from '../../src/channel/headers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -31,8 +31,7 @@ import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
 import { ShownSessions } from '../../src/routers/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
-import type { Pipe } from '../channel/pipe.ts'
-import { settle } from '../channel/pipe.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
 const session = (id: string): ClientSession => ({

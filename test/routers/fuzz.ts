@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
 
-import { seededRandom } from '../../src/lib/random.ts'
-import type { Random } from '../../src/lib/random.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterClients } from '../../src/ports/router-clients.ts'

@@ -1,5 +1,4 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
@@ -9,17 +8,16 @@ import {
   LinkStateUpdateSchema,
   MetricsSchema,
   PeerState,
+  type PeerStateChange,
   PeerStateChangesSchema,
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { PeerStateChange } from '../../proto/gen/router_pb.ts'
 import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
 import { LinkTable } from '../../src/routers/links/link-table.ts'
 import { PeerDuty } from '../../src/routers/links/peer-duty.ts'
 import { routerLimits } from '../../src/routers/limits.ts'
-import type { Pipe } from '../channel/pipe.ts'
-import { settle } from '../channel/pipe.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 import { RouterStage } from './stage.ts'
 

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
   DataStateSchema,
+  type ModelChangeSet,
   ModelChangeSetSchema,
   SubscribeToDataModelSchema,
 } from '../../proto/gen/router_pb.ts'
-import type { ModelChangeSet } from '../../proto/gen/router_pb.ts'
 import { readText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import type {
@@ -17,8 +17,7 @@ import type {
 } from '../../src/ports/router-model.ts'
 import { ModelDuty } from '../../src/routers/model/model-duty.ts'
 import { followingOn, ModelLog } from '../../src/routers/model/model-log.ts'
-import type { Pipe } from '../channel/pipe.ts'
-import { settle } from '../channel/pipe.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
 

@@ -1,10 +1,11 @@
 import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { RouterStatusSchema } from '../../proto/gen/soft_pb.ts'
-import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
-import { noRouterStatuses } from '../../src/ports/router-status.ts'
-import type { RouterStatus } from '../../src/ports/router-status.ts'
+import {
+  type RouterStatus as RouterStatusMessage,
+  RouterStatusSchema,
+} from '../../proto/gen/soft_pb.ts'
+import { noRouterStatuses, type RouterStatus } from '../../src/ports/router-status.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
 import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'

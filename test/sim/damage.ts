@@ -3,8 +3,7 @@ import type { Random } from '../../src/lib/random.ts'
 import { openLog } from '../../src/store/open-log.ts'
 import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
 import { decodeSegmentHeader, findRecord, recordSeed } from '../../src/store/wal-format.ts'
-import type { Controller } from './controller.ts'
-import { DATA, FREE_BYTES_MIN, storeIdOf } from './controller.ts'
+import { type Controller, DATA, FREE_BYTES_MIN, storeIdOf } from './controller.ts'
 import type { Damage } from './plan.ts'
 
 const SEGMENT_HEADER_BYTES = 4_096

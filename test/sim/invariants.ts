@@ -1,6 +1,9 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord, Member } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  type Member,
+} from '../../proto/gen/membership_pb.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Core, FullStatus } from '../../src/raft/core.ts'

@@ -3,14 +3,13 @@ import {
   HelloSchema,
   RaftFrameSchema,
   RaftMessageSchema,
+  type SnapshotChunk,
   SnapshotChunkSchema,
 } from '../../proto/gen/mesh_pb.ts'
-import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { SelfRefusal } from '../../src/cluster/link.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
 import { assert } from '../../src/lib/assert.ts'
-import { seededRandom } from '../../src/lib/random.ts'
-import type { Random } from '../../src/lib/random.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import type { Index, NodeId } from '../../src/raft/types.ts'
 import { StoreError } from '../../src/store/errors.ts'

@@ -1,12 +1,17 @@
 import { clone } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
-import { MemberChanger } from '../../src/cluster/membership/changer.ts'
-import type { WantedChange } from '../../src/cluster/membership/changer.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+} from '../../proto/gen/membership_pb.ts'
+import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import { candidates } from '../../src/cluster/membership/reconcile.ts'
 import { judgeEntry, type EntryVerdict } from '../../src/cluster/entrance/judge-admission.ts'
-import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembersNow } from '../../src/cluster/membership/plan.ts'
+import {
+  isReadyToVote,
+  makeVoter,
+  type MembersNow,
+  planChange,
+} from '../../src/cluster/membership/plan.ts'
 import { sameBytes } from '../../src/cluster/membership/record.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -14,8 +19,7 @@ import type { Random } from '../../src/lib/random.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import type { NodeId } from '../../src/raft/types.ts'
-import { CLUSTER_ID, storeIdOf } from './controller.ts'
-import type { Controller, Life } from './controller.ts'
+import { CLUSTER_ID, type Controller, type Life, storeIdOf } from './controller.ts'
 import type { TestCertificates } from './test-certificates.ts'
 import type { Verb } from './plan.ts'
 import type { Tally } from './tally.ts'

@@ -1,10 +1,8 @@
 import type { RetentionOptions } from '../../src/cluster/snapshots/log-retention.ts'
 import type { SnapshotSenderOptions } from '../../src/cluster/snapshots/snapshot-sender.ts'
 import type { WriteBehindLimits } from '../../src/fsm/write-behind.ts'
-import { seededRandom } from '../../src/lib/random.ts'
-import type { Random } from '../../src/lib/random.ts'
-import { defaultCoreOptions } from '../../src/raft/options.ts'
-import type { CoreOptions } from '../../src/raft/options.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
+import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 
 /** How ill fate is disposed in one run. Chances are per message, frame or sync; times ms. */
 export interface Rates {

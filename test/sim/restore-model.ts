@@ -1,12 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
+  type Command,
   CommandKind,
   CommandSchema,
   RestoreBeginSchema,
   RestoreChunkSchema,
   RestoreEndSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { Command } from '../../proto/gen/command_pb.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import type { Entry } from '../../src/raft/types.ts'
 

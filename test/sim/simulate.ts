@@ -1,10 +1,8 @@
 import type { TestCertificates } from './test-certificates.ts'
 import type { Plan } from './plan.ts'
-import { failureOf } from './verdict.ts'
-import type { Failure } from './verdict.ts'
+import { type Failure, failureOf } from './verdict.ts'
 import { VirtualLoop } from './virtual-loop.ts'
-import { World } from './world.ts'
-import type { Finished } from './world.ts'
+import { type Finished, World } from './world.ts'
 
 export type Result =
   | ({ readonly ok: true; readonly seed: number } & Finished)

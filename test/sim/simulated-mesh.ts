@@ -1,7 +1,12 @@
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import type { Hello, SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import { judgeCaller, judgeHistory, judgePeer } from '../../src/cluster/handshake/handshake.ts'
-import type { PeerTrust, Verdict } from '../../src/cluster/handshake/handshake.ts'
+import {
+  judgeCaller,
+  judgeHistory,
+  judgePeer,
+  type PeerTrust,
+  type Verdict,
+} from '../../src/cluster/handshake/handshake.ts'
 import type {
   HostMesh,
   MeshEvents,
@@ -17,8 +22,8 @@ import {
   encodeSnapshotAck,
   encodeSnapshotChunk,
   MessageEncoder,
+  type RaftContent,
 } from '../../src/cluster/message-codec.ts'
-import type { RaftContent } from '../../src/cluster/message-codec.ts'
 import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
 import type { PeerCaller } from '../../src/ports/peer-channel.ts'
 import { entryBytes } from '../../src/raft/log.ts'

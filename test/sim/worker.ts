@@ -1,7 +1,6 @@
 import { TestCertificates } from './test-certificates.ts'
 import { drawPlan } from './plan.ts'
-import { simulate } from './simulate.ts'
-import type { Result } from './simulate.ts'
+import { type Result, simulate } from './simulate.ts'
 
 /** From the one who hands out seeds: null ends it. */
 export interface Order {

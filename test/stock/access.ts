@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, createWriteStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { pause } from '../process/support/client.ts'
-import { StockNetwork } from './network.ts'
-import type { StockClient } from './network.ts'
+import { type StockClient, StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
 // A client of the public family holds a circuit through one of its routers, and its access is taken away: for each reason, how

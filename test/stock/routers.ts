@@ -4,8 +4,7 @@ import { parseArgs } from 'node:util'
 
 import type { Client } from '../process/support/client.ts'
 import { StockNetwork } from './network.ts'
-import { seen } from './stock-router.ts'
-import type { StockRouter } from './stock-router.ts'
+import { seen, type StockRouter } from './stock-router.ts'
 
 // Two routers of the public family, as they are, at a cluster of three: they enroll, show online everywhere, form a link,
 // follow the data model and the controllers. `node test/stock/routers.ts --binary PATH`

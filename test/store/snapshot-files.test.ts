@@ -10,13 +10,15 @@ import {
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/lib/clock.ts'
-import { Problem } from '../../src/lib/problems.ts'
-import type { ProblemCode } from '../../src/lib/problems.ts'
+import { Problem, type ProblemCode } from '../../src/lib/problems.ts'
 import type { StoreSnapshot } from '../../src/ports/state-store.ts'
 import { LevelStateStore } from '../../src/store/level-state-store.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
-import { SnapshotFiles, snapshotFileLimits } from '../../src/store/snapshot-files.ts'
-import type { SnapshotFilesParts } from '../../src/store/snapshot-files.ts'
+import {
+  snapshotFileLimits,
+  SnapshotFiles,
+  type SnapshotFilesParts,
+} from '../../src/store/snapshot-files.ts'
 import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
 import { markAt } from './state-store-suite.ts'
 import { temporaryFolder } from './support/folders.ts'

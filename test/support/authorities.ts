@@ -1,13 +1,14 @@
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
-  ISSUING_LIFETIME_MS,
   issueLeaf,
+  ISSUING_LIFETIME_MS,
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
+  type Validity,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey, Validity } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { NetworkAuthorities } from '../../src/ports/network-authorities.ts'
 

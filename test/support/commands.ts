@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
-import { systemActor } from '../../src/ports/actor.ts'
-import type { Actor, SessionActor } from '../../src/ports/actor.ts'
+import { type Actor, type SessionActor, systemActor } from '../../src/ports/actor.ts'
 
 /** Whoever writes, in a test about something else: it may write everything. */
 export const anySystem: Actor = systemActor({ name: 'test' })

@@ -1,13 +1,9 @@
-import { generateKeyPairSync } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
-import { createServer } from 'node:https'
-import type { Server } from 'node:https'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { SignJWT } from 'jose'
-import type { JWTHeaderParameters, JWTPayload } from 'jose'
-import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import { type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import { newCa } from './authorities.ts'
 
 const DAY_MS = 24 * 60 * 60_000

@@ -3,8 +3,7 @@ import { join } from 'node:path'
 
 import { formCluster } from '../../src/cli/init/form.ts'
 import { finishForming, plannedConfigOf } from '../../src/cli/quickstart/form.ts'
-import { planQuickstart } from '../../src/cli/quickstart/plan.ts'
-import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
+import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { freePortBlock } from './ports.ts'
 
 /** The folder of a quickstart cluster in `folder`, all its controllers formed at once and none of them started. */

@@ -1,13 +1,12 @@
 import {
+  type CertifiedKey,
   createRootAuthority,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { LeafJwtSigner } from '../../src/pki/jwt-signer.ts'
-import type { MemberLeaf } from '../../src/pki/jwt-signer.ts'
+import { LeafJwtSigner, type MemberLeaf } from '../../src/pki/jwt-signer.ts'
 
 const nowMs = Date.now()
 const root = createRootAuthority({

@@ -1,6 +1,5 @@
 import type { ActionRecorder, ClusterAction } from '../../src/ports/membership.ts'
-import { actorName, systemActor } from '../../src/ports/actor.ts'
-import type { Actor } from '../../src/ports/actor.ts'
+import { type Actor, actorName, systemActor } from '../../src/ports/actor.ts'
 
 /** Keeps what would have been written into the log. */
 export class RecordedActions implements ActionRecorder {

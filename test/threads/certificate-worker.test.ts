@@ -5,9 +5,12 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority.ts'
 import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { CertificateWorker } from '../../src/threads/certificate-worker.ts'
+import {
+  type AuthorityKey,
+  CertificateWorker,
+  type CertificateWorkerLimits,
+} from '../../src/threads/certificate-worker.ts'
 import type { RouterHostRules } from '../../src/ports/certificate-issuer.ts'
-import type { AuthorityKey, CertificateWorkerLimits } from '../../src/threads/certificate-worker.ts'
 import { networkAuthorities } from '../support/authorities.ts'
 import { DAY_MS, requestPem } from '../pki/support/fixtures.ts'
 

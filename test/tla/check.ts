@@ -6,10 +6,10 @@ import {
   lastTerm,
   need,
   NotEnabled,
+  type ServerState,
   SpecState,
   termAt,
 } from './spec-state.ts'
-import type { ServerState } from './spec-state.ts'
 import type { Trace, TraceAfter, TraceEvent, TraceMembers } from './trace-event.ts'
 
 export interface Finding {

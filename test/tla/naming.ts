@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { fromBinary } from '@bufbuild/protobuf'
-import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+} from '../../proto/gen/membership_pb.ts'
 import { countedBy } from '../../src/raft/configuration.ts'
 import type { Entry, NodeId } from '../../src/raft/types.ts'
 import type { Server, TraceEntry, TraceMembers } from './trace-event.ts'

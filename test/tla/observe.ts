@@ -1,5 +1,4 @@
-import { Core } from '../../src/raft/core.ts'
-import type { CoreStart, FullStatus } from '../../src/raft/core.ts'
+import { Core, type CoreStart, type FullStatus } from '../../src/raft/core.ts'
 import type { Effects } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
 

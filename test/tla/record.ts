@@ -1,6 +1,5 @@
 import { Problem } from '../../src/lib/problems.ts'
-import { command, formCluster } from '../cluster/cluster-fixture.ts'
-import type { TestCluster } from '../cluster/cluster-fixture.ts'
+import { command, formCluster, type TestCluster } from '../cluster/cluster-fixture.ts'
 import { until } from '../cluster/mesh-fixture.ts'
 import { SimulatedCluster } from '../raft/simulated-cluster.ts'
 import type { SimulatedNode } from '../raft/simulated-node.ts'

@@ -7,10 +7,13 @@ import {
   lastTerm,
   membersOf,
   need,
+  type PendingWrite,
+  type ServerState,
+  type SpecState,
+  type Stored,
   survivors,
   termAt,
 } from './spec-state.ts'
-import type { PendingWrite, ServerState, SpecState, Stored } from './spec-state.ts'
 import type {
   AppendedAction,
   HeardAction,

@@ -6,8 +6,7 @@ import type { Message } from '../../src/raft/types.ts'
 import { Naming } from './naming.ts'
 import type { CoreObserver } from './observe.ts'
 import { withoutTheUnheard } from './prune.ts'
-import { explainStep, stateOf } from './steps.ts'
-import type { Step } from './steps.ts'
+import { explainStep, stateOf, type Step } from './steps.ts'
 import type {
   Server,
   Trace,

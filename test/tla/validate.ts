@@ -1,9 +1,7 @@
 import { parseArgs } from 'node:util'
-import { checkTrace } from './check.ts'
-import type { Finding } from './check.ts'
+import { checkTrace, type Finding } from './check.ts'
 import { mutants, recordMutant } from './mutants.ts'
-import { recordHosts, recordSimulation } from './record.ts'
-import type { Recording } from './record.ts'
+import { recordHosts, type Recording, recordSimulation } from './record.ts'
 import { validate } from './tlc.ts'
 import { readTrace, writeTrace } from './trace-file.ts'
 

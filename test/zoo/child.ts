@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 
 /** Of what a child says, the end is kept. */
 const OUTPUT_CHARACTERS_MAX = 64 * 1024

@@ -4,8 +4,13 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
-import { inlineLink } from '../../src/cluster/link.ts'
-import type { HostCommand, HostEvent, HostLink, HostStatus } from '../../src/cluster/link.ts'
+import {
+  type HostCommand,
+  type HostEvent,
+  type HostLink,
+  type HostStatus,
+  inlineLink,
+} from '../../src/cluster/link.ts'
 import { StateMachine } from '../../src/fsm/machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { bugs } from './index.ts'
-import type { Bug } from './index.ts'
+import { type Bug, bugs } from './index.ts'
 import { describeVerdict, Trial } from './trial.ts'
 
 const HELP = `node test/zoo/run.ts [options]

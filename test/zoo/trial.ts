@@ -1,9 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { failureIn, run } from './child.ts'
-import type { Ended, Failure } from './child.ts'
-import { fileStem } from './index.ts'
-import type { Bug } from './index.ts'
+import { type Ended, type Failure, failureIn, run } from './child.ts'
+import { type Bug, fileStem } from './index.ts'
 import { applyPatch, copyTree, root } from './tree.ts'
 
 export interface TrialOptions {

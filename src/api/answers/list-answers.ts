@@ -2,15 +2,13 @@ import { pageLimits } from '../../fsm/query/list.ts'
 import { FairShare } from '../../lib/fair-share.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
-import { listMetaText } from './envelope.ts'
-import type { Reply, Pagination } from './envelope.ts'
+import { listMetaText, type Pagination, type Reply } from './envelope.ts'
 import type { ListResult, Listing } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProcessorShare } from '../../lib/processor-share.ts'
 import { sourceOf } from '../../lib/source.ts'
 import { sharerOf } from '../records/sharer.ts'
-import { tooMuchUnread } from '../transport/unsent-answers.ts'
-import type { UnsentAnswers } from '../transport/unsent-answers.ts'
+import { tooMuchUnread, type UnsentAnswers } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<
   ApiLimits,

@@ -7,8 +7,7 @@ import { Table } from '../../fsm/table.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../call.ts'
-import { listAnswer } from './envelope.ts'
-import type { Reply } from './envelope.ts'
+import { listAnswer, type Reply } from './envelope.ts'
 import { listQueryOf } from './query-parameters.ts'
 
 const lister = new Lister(noLinks)

@@ -1,8 +1,7 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { RequestContext } from '../call.ts'
-import { reachLatest } from '../consistency.ts'
-import type { AppliedLog } from '../consistency.ts'
+import { type AppliedLog, reachLatest } from '../consistency.ts'
 import type { Reply } from './envelope.ts'
 
 interface Parts {

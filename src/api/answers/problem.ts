@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { problems, wireCode } from '../../lib/problems.ts'
-import type { Problem } from '../../lib/problems.ts'
+import { type Problem, problems, wireCode } from '../../lib/problems.ts'
 import { versionMetaText } from './envelope.ts'
 
 export interface ProblemAnswer {

@@ -11,8 +11,12 @@ import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
 import { sendStream } from '../transport/send-stream.ts'
 import { endAfterRequest, hasUnreadBody } from '../transport/early-answer.ts'
-import { byteLengthOf, tooMuchUnread } from '../transport/unsent-answers.ts'
-import type { Body, UnsentAnswers } from '../transport/unsent-answers.ts'
+import {
+  type Body,
+  byteLengthOf,
+  tooMuchUnread,
+  type UnsentAnswers,
+} from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ByteStream } from '../../ports/byte-stream.ts'

@@ -4,10 +4,13 @@ import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Router } from '../../entities/router.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { verifyClientChain } from '../../pki/client-chain.ts'
-import type { ClientChain, ClientChainQuestion, LeafTime } from '../../pki/client-chain.ts'
-import { externalIdOf } from '../../pki/external-id.ts'
-import type { ExternalId } from '../../pki/external-id.ts'
+import {
+  type ClientChain,
+  type ClientChainQuestion,
+  type LeafTime,
+  verifyClientChain,
+} from '../../pki/client-chain.ts'
+import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import type { ApiParts } from '../parts.ts'
 import type { PeerChain } from '../transport/peer.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'

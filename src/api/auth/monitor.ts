@@ -1,7 +1,11 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import {
+  type Certificate,
+  CertificateError,
+  checkChain,
+  parseCertificate,
+} from '../../pki/certificate.ts'
 import { isExternal } from '../../pki/spiffe.ts'
 import type { Operation } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'

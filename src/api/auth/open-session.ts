@@ -1,7 +1,9 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
-import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
-import type { CertificateProofSchema } from '../../../proto/gen/command_pb.ts'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import {
+  type CertificateProofSchema,
+  CommandKind,
+  SessionCreateSchema,
+} from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
@@ -12,8 +14,7 @@ import { systemActor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { RequestContext } from '../call.ts'
 import { configTypeIds } from '../records/config-types.ts'
-import { detailAnswer } from '../answers/envelope.ts'
-import type { Reply } from '../answers/envelope.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { currentSessionView } from '../records/session-view.ts'

@@ -1,5 +1,4 @@
-import { openPrimary } from '../../entities/auth-policy-factors.ts'
-import type { PrimaryRules } from '../../entities/auth-policy-factors.ts'
+import { openPrimary, type PrimaryRules } from '../../entities/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/auth-policy.ts'
 import { passwordSchema } from '../../entities/authenticator.ts'
 

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import { Problem } from '../../lib/problems.ts'
-import { actorName } from '../../ports/actor.ts'
-import type { Actor } from '../../ports/actor.ts'
+import { type Actor, actorName } from '../../ports/actor.ts'
 import type { Caller } from '../call.ts'
 import type { Operation } from '../operation.ts'
 

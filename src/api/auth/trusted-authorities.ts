@@ -1,12 +1,12 @@
 import type { Ca } from '../../entities/ca.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkChain,
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import type { ApiParts } from '../parts.ts'
 
 /**

@@ -1,6 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, EnrollSchema } from '../../../proto/gen/command_pb.ts'
-import type { Enroll } from '../../../proto/gen/command_pb.ts'
+import { CommandKind, type Enroll, EnrollSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Ca } from '../../entities/ca.ts'
 import type { Enrollment } from '../../entities/enrollment.ts'

@@ -1,7 +1,6 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { Problem } from '../../lib/problems.ts'
-import { RECORD_NAMESPACES } from '../../ports/events.ts'
-import type { EventReader } from '../../ports/events.ts'
+import { type EventReader, RECORD_NAMESPACES } from '../../ports/events.ts'
 import { mayCall } from '../auth/permissions.ts'
 import type { RequestContext, Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'

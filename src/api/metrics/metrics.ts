@@ -2,10 +2,8 @@ import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { AppliedLog } from '../consistency.ts'
 import { addHistogram } from './counted-histogram.ts'
-import { addNetworkMetrics } from './network-metrics.ts'
-import type { NetworkMetricsSources } from './network-metrics.ts'
-import { addNodeMetrics } from './node-metrics.ts'
-import type { NodeMetricsSources } from './node-metrics.ts'
+import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
+import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
 import { gaugesOf } from './read-values.ts'
 
 /** Operation that opens sessions. */

@@ -1,5 +1,4 @@
-import { Counter, Gauge } from 'prom-client'
-import type { Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import { LATENCY_BOUNDS_MS } from '../../lib/latency-histogram.ts'
 import { threadMemory } from '../../lib/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'

@@ -1,7 +1,6 @@
 import { authPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
-import { normalise } from '../../entities/normalise.ts'
-import type { Normalised } from '../../entities/normalise.ts'
+import { normalise, type Normalised } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import { passwordLengthMin } from '../../fsm/rules/auth-policy.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'

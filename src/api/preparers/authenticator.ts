@@ -1,5 +1,4 @@
-import { authenticator } from '../../entities/authenticator.ts'
-import type { Authenticator } from '../../entities/authenticator.ts'
+import { authenticator, type Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'

@@ -1,8 +1,6 @@
-import type { ProblemCode } from '../../lib/problems.ts'
-import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../../pki/asn1/key-info.ts'
-import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 
 /** Exactly one certificate and nothing else. @throws {Problem} with the code given. */

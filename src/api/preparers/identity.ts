@@ -1,5 +1,4 @@
-import { identity } from '../../entities/identity.ts'
-import type { Identity } from '../../entities/identity.ts'
+import { identity, type Identity } from '../../entities/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
@@ -7,8 +6,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { latest } from '../consistency.ts'
 import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'
-import { enrollmentStep } from './enrollment.ts'
-import type { NewEnrollment } from './enrollment.ts'
+import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 
 /** One that is made with an enrollment is there with it or not at all. */

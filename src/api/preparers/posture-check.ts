@@ -1,7 +1,11 @@
 import { isObject } from '../../entities/check.ts'
 import { normalise } from '../../entities/normalise.ts'
-import { postureCheck, postureFields } from '../../entities/posture-check.ts'
-import type { PostureCheck, PostureType } from '../../entities/posture-check.ts'
+import {
+  postureCheck,
+  type PostureCheck,
+  postureFields,
+  type PostureType,
+} from '../../entities/posture-check.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { hexDigits } from '../../lib/hex-digits.ts'

@@ -1,5 +1,4 @@
-import { normalise } from '../../entities/normalise.ts'
-import type { Normalised } from '../../entities/normalise.ts'
+import { normalise, type Normalised } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
 import { fabricTerminator } from '../../entities/fabric-terminator.ts'
 import { router } from '../../entities/router.ts'

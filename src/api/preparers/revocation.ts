@@ -1,7 +1,6 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { normalise } from '../../entities/normalise.ts'
-import { revocation } from '../../entities/revocation.ts'
-import type { Revocation } from '../../entities/revocation.ts'
+import { revocation, type Revocation } from '../../entities/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/uuid.ts'
 import { latest } from '../consistency.ts'

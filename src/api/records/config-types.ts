@@ -1,5 +1,4 @@
-import type { ConfigTypesShown, StateView } from '../../ports/state-view.ts'
-import { noConfigTypes } from '../../ports/state-view.ts'
+import { type ConfigTypesShown, noConfigTypes, type StateView } from '../../ports/state-view.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { RequestContext, Caller } from '../call.ts'
 import type { ApiLimits } from '../limits.ts'

@@ -9,25 +9,31 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { noConfigTypes } from '../../ports/state-view.ts'
-import type { ConfigTypesShown, Listing, ShownFor } from '../../ports/state-view.ts'
+import {
+  type ConfigTypesShown,
+  type Listing,
+  noConfigTypes,
+  type ShownFor,
+} from '../../ports/state-view.ts'
 import type { RequestContext, Caller } from '../call.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
-import { createdAnswer, deletedAnswer, detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Reply } from '../answers/envelope.ts'
+import {
+  createdAnswer,
+  deletedAnswer,
+  detailAnswer,
+  emptyAnswer,
+  type Reply,
+} from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
 import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { ApiParts } from '../parts.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
-import { namingBefore, stayedAfter } from './detachments.ts'
-import type { Detachment } from './detachments.ts'
+import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
 import { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
-import { judged } from './writes.ts'
-import { visibleRecords } from './visible-records.ts'
-import type { VisibleRecords } from './visible-records.ts'
-import type { Writer } from './writes.ts'
+import { judged, type Writer } from './writes.ts'
+import { visibleRecords, type VisibleRecords } from './visible-records.ts'
 
 export type Handler = (call: RequestContext) => Reply | Promise<Reply>
 

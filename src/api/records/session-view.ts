@@ -1,7 +1,6 @@
 import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
 import type { Identity } from '../../entities/identity.ts'
-import { hasMfa, requiredFactors } from '../../fsm/authentication.ts'
-import type { PendingFactor } from '../../fsm/authentication.ts'
+import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Caller } from '../call.ts'
 import { timeText } from '../answers/envelope.ts'

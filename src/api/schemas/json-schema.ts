@@ -1,5 +1,4 @@
-import { Ajv } from 'ajv'
-import type { ErrorObject, ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'

@@ -1,8 +1,6 @@
-import { Ajv } from 'ajv'
-import type { ErrorObject, ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
-import { fieldProblem } from '../../lib/problems.ts'
-import type { Problem } from '../../lib/problems.ts'
+import { fieldProblem, type Problem } from '../../lib/problems.ts'
 import { fieldNamesOf } from './field-names.ts'
 import type { JsonSchema } from '../operation.ts'
 

@@ -3,11 +3,11 @@ import { TLSSocket } from 'node:tls'
 import type { X509Certificate } from 'node:crypto'
 
 import {
+  type Certificate,
   CertificateError,
   CHAIN_CERTIFICATES_MAX,
   parseCertificate,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 
 /** Of a connection: leaf first, then the others that it presented and that lead on from there. */
 export type PeerChain = readonly [Certificate, ...Certificate[]]

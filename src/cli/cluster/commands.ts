@@ -1,5 +1,4 @@
-import { connectTo } from './connection.ts'
-import type { AskCluster, ConnectionOptions } from './connection.ts'
+import { type AskCluster, type ConnectionOptions, connectTo } from './connection.ts'
 import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'

@@ -1,10 +1,14 @@
-import { InvalidArgumentError, Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
 import { withConnection } from './connection-options.ts'
-import { listMembers, resetLogTimeAt, showStatus, transferLeadership } from './commands.ts'
-import type { ClusterOptions } from './commands.ts'
+import {
+  type ClusterOptions,
+  listMembers,
+  resetLogTimeAt,
+  showStatus,
+  transferLeadership,
+} from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../init/init.ts'
 import type { JoinOptions } from '../join/join.ts'

@@ -10,11 +10,13 @@ import {
 } from '../../controller/failure.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { beginGeneration } from '../../controller/recover/new-generation.ts'
-import { planRecovery } from '../../controller/recover/plan.ts'
-import type { RecoveryPlan } from '../../controller/recover/plan.ts'
+import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.ts'
 import { whoAnswers } from '../../controller/recover/reach.ts'
-import { readSurvivor } from '../../controller/recover/survivor.ts'
-import type { ReadSurvivor, Survivor } from '../../controller/recover/survivor.ts'
+import {
+  readSurvivor,
+  type ReadSurvivor,
+  type Survivor,
+} from '../../controller/recover/survivor.ts'
 import { survivorOf } from '../../controller/recover/survivor-file.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'

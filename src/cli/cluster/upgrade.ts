@@ -1,11 +1,9 @@
-import { InvalidArgumentError } from 'commander'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
 import type { UpgradeStatus } from '../../ports/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
-import { connectTo } from './connection.ts'
-import type { AskCluster } from './connection.ts'
+import { type AskCluster, connectTo } from './connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const POLL_MS = 500

@@ -1,8 +1,7 @@
 import type { Command, Option } from 'commander'
 
 import { completionNames } from '../records/read.ts'
-import { allKinds, kindNamed } from '../records/kinds.ts'
-import type { Kind } from '../records/kinds.ts'
+import { allKinds, type Kind, kindNamed } from '../records/kinds.ts'
 import { connect } from '../session/contexts.ts'
 import { readContexts } from '../session/context-file.ts'
 

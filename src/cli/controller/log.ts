@@ -5,10 +5,8 @@ import { auditLimits } from '../../fsm/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
-import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
-import type { LineSink } from '../terminal/log-lines.ts'
-import { LogFile } from './log-file.ts'
-import type { LogFileOptions } from './log-file.ts'
+import { forStdout, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
+import { LogFile, type LogFileOptions } from './log-file.ts'
 
 /** The log of a controller and its audit lines, all to one output and in their order. */
 export interface ControllerLog {

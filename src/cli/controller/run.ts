@@ -9,8 +9,7 @@ import { loadConfigOrFail } from '../cluster/connection.ts'
 import { Controller } from '../../controller/controller.ts'
 import { preflight } from '../../controller/start/check.ts'
 import type { Credentials } from '../../controller/start/check-certificates.ts'
-import { createLog } from './log.ts'
-import type { ControllerLog } from './log.ts'
+import { type ControllerLog, createLog } from './log.ts'
 import {
   CommandFailure,
   EXIT_DONE,
@@ -18,8 +17,12 @@ import {
   operatorFailure,
   sentenceOf,
 } from '../../controller/failure.ts'
-import { hasOtherVoters, membersOfRoster, meshesOf } from '../../controller/start/known-voters.ts'
-import type { KnownVoters } from '../../controller/start/known-voters.ts'
+import {
+  hasOtherVoters,
+  type KnownVoters,
+  membersOfRoster,
+  meshesOf,
+} from '../../controller/start/known-voters.ts'
 import { reenter } from '../../controller/start/lost-disk.ts'
 import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'

@@ -10,12 +10,10 @@ import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { AdminError, askController } from '../cluster/admin-client.ts'
-import { loadConfigOrFail, requestOf } from '../cluster/connection.ts'
-import type { ClusterVerb } from '../cluster/connection.ts'
+import { type ClusterVerb, loadConfigOrFail, requestOf } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { hostFacts, listingOf, tailOf } from './host-facts.ts'
-import { tarOf } from './tar.ts'
-import type { TarFile } from './tar.ts'
+import { type TarFile, tarOf } from './tar.ts'
 
 export interface BundleOptions {
   readonly config: string

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
 import { request } from '../../lib/node-http.ts'
 import { isIP } from 'node:net'
-import { connect } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import { connect, type TLSSocket } from 'node:tls'
 
-import { faultOfController, parseCertificate } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import { type Certificate, faultOfController, parseCertificate } from '../../pki/certificate.ts'
 import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 

@@ -3,17 +3,16 @@ import { readFileSync } from 'node:fs'
 import { issueLeaf, validityFrom } from '../../pki/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkKeyMatches,
   isoTime,
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/key-file.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { sessionAt } from '../cluster/connection.ts'
-import type { AskPath } from '../cluster/connection.ts'
+import { type AskPath, sessionAt } from '../cluster/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

@@ -2,8 +2,12 @@ import { accessSync, constants, existsSync, readFileSync, rmSync } from 'node:fs
 import { dirname } from 'node:path'
 
 import { systemClock } from '../../lib/clock.ts'
-import { checkKeyMatches, isoTime, parseCertificates } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import {
+  type Certificate,
+  checkKeyMatches,
+  isoTime,
+  parseCertificates,
+} from '../../pki/certificate.ts'
 import type { KeyKind } from '../../pki/certificate-request.ts'
 import {
   readSecretFile,
@@ -17,14 +21,10 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { inOneSentence } from './enrollment-failure.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
-import { keyBeside, keyInFile } from './enrollment-key.ts'
-import type { EnrollmentKey } from './enrollment-key.ts'
-import { EnrollmentServer } from './enrollment-server.ts'
-import type { ClientKey } from './enrollment-server.ts'
-import { checkTime, readEnrollmentToken } from './enrollment-token.ts'
-import type { EnrollmentToken } from './enrollment-token.ts'
-import { identityFileText } from './identity-file.ts'
-import type { EnrolledIdentity } from './identity-file.ts'
+import { type EnrollmentKey, keyBeside, keyInFile } from './enrollment-key.ts'
+import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
+import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
+import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
 import { readTokenFile } from './token-file.ts'
 
 /**

@@ -1,5 +1,4 @@
-import { Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 
 import type { CaKeyOptions, CaVerifyOptions } from './ca-verification.ts'
 import type { EnrollOptions } from './enroll-identity.ts'

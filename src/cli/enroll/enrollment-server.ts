@@ -1,20 +1,18 @@
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkKeyMatches,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/certificate-request.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { HttpsFault } from '../terminal/https-json.ts'
-import { askBounded } from './bounded-https.ts'
-import type { BoundedAnswer, BoundedRequest } from './bounded-https.ts'
+import { askBounded, type BoundedAnswer, type BoundedRequest } from './bounded-https.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
-import { checkSignature } from './enrollment-token.ts'
-import type { EnrollmentToken } from './enrollment-token.ts'
+import { checkSignature, type EnrollmentToken } from './enrollment-token.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000

@@ -1,7 +1,6 @@
 import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 
-import { CertificateError, isoTime } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import { type Certificate, CertificateError, isoTime } from '../../pki/certificate.ts'
 import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 

@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 
 import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
-import type { ApiRefusal } from '../session/refusal.ts'
-import { refusalIn } from '../session/refusal.ts'
+import { type ApiRefusal, refusalIn } from '../session/refusal.ts'
 
 /** A controller is heard at least each 15 s. */
 const SILENCE_MS = 45_000

@@ -1,6 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import type { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
-import type { EventNamespace } from '../../lib/event-namespaces.ts'
+import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { clientTimes } from '../session/api-client.ts'
 import { contextNamed, logInCommand, readContexts } from '../session/context-file.ts'
 import { connect } from '../session/contexts.ts'
@@ -8,8 +7,7 @@ import { ApiRefusal } from '../session/refusal.ts'
 import { HttpsFault } from '../terminal/https-json.ts'
 import { printLine } from '../terminal/output.ts'
 import { eventLine } from './event-lines.ts'
-import { readEvents } from './event-source.ts'
-import type { ServerEvent } from './event-source.ts'
+import { readEvents, type ServerEvent } from './event-source.ts'
 
 const EVENTS = '/fabric/v1/events'
 /** A stream is no use of its session, which the verb keeps for as long as it runs. */

@@ -1,5 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 import type { EventVerbOptions } from './follow.ts'

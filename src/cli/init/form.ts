@@ -2,27 +2,29 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { CommandKind, CommandSchema, FormSchema } from '../../../proto/gen/command_pb.ts'
-import type { SeedRecord } from '../../../proto/gen/command_pb.ts'
-import { ConfigurationSchema, MemberSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Member } from '../../../proto/gen/membership_pb.ts'
+import {
+  CommandKind,
+  CommandSchema,
+  FormSchema,
+  type SeedRecord,
+} from '../../../proto/gen/command_pb.ts'
+import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../../api/auth/password.ts'
-import { formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
-import type { FormingAdmission } from '../../cluster/secrets/wrap-secrets.ts'
+import { type FormingAdmission, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { formingRecords } from '../../fsm/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/uuid.ts'
 import {
+  type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
-  ISSUING_LIFETIME_MS,
   issueControllerCertificate,
+  ISSUING_LIFETIME_MS,
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
   validityFrom,
 } from '../../pki/authority.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
@@ -31,8 +33,7 @@ import { FEATURE_LEVEL, levelOfKind } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
 import { formDataFolder } from '../../store/form-data-folder.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { advertisedHosts } from '../config-from-flags.ts'
-import type { PlannedConfig } from '../config-from-flags.ts'
+import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
 import type { Supplied } from './form-supplied.ts'
 
 /**

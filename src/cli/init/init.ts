@@ -8,10 +8,8 @@ import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { readIdentity } from '../../store/identity.ts'
-import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
-import type { AdminFile } from '../cluster/admin-file.ts'
-import { planConfig } from '../config-from-flags.ts'
-import type { ConfigFlags, PlannedConfig } from '../config-from-flags.ts'
+import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
+import { type ConfigFlags, planConfig, type PlannedConfig } from '../config-from-flags.ts'
 import {
   CommandFailure,
   EXIT_FAILED,

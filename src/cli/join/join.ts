@@ -5,8 +5,12 @@ import { createCertificateRequest } from '../../pki/certificate-request.ts'
 import type { Ticket } from '../../pki/ticket.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { advertisedHosts, planConfig } from '../config-from-flags.ts'
-import type { ConfigFlags, PlannedConfig } from '../config-from-flags.ts'
+import {
+  advertisedHosts,
+  type ConfigFlags,
+  planConfig,
+  type PlannedConfig,
+} from '../config-from-flags.ts'
 import { operatorFailure } from '../../controller/failure.ts'
 import { checkAnswer, layDown } from './lay-down.ts'
 import {
@@ -17,10 +21,8 @@ import {
   checkPorts,
   checkTicket,
 } from './preflight.ts'
-import { requestJoin } from './request.ts'
-import type { ReachedMember } from './request.ts'
-import { beginJoinState, endJoinState, readJoinState } from './state.ts'
-import type { JoinState } from './state.ts'
+import { type ReachedMember, requestJoin } from './request.ts'
+import { beginJoinState, endJoinState, type JoinState, readJoinState } from './state.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { programVersion } from '../../controller/version.ts'

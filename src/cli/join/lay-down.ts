@@ -8,23 +8,21 @@ import type { ControllerConfig } from '../../config/options.ts'
 import type { JoinAnswer } from '../../ports/membership.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   checkChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { missingHosts } from '../../pki/renewal.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { formDataFolder } from '../../store/form-data-folder.ts'
 import { writeRosterFile } from '../../store/roster-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
-import { advertisedHosts } from '../config-from-flags.ts'
-import type { PlannedConfig } from '../config-from-flags.ts'
+import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
 import { sentenceOf } from '../../controller/failure.ts'
-import { endJoinState } from './state.ts'
-import type { JoinState } from './state.ts'
+import { endJoinState, type JoinState } from './state.ts'
 
 /** As many as the configuration takes. */
 const SEEDS_MAX = 32

@@ -5,8 +5,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/ticket.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { sentenceOf } from '../../controller/failure.ts'
-import { askJson, HttpsFault } from '../terminal/https-json.ts'
-import type { JsonAnswer } from '../terminal/https-json.ts'
+import { askJson, HttpsFault, type JsonAnswer } from '../terminal/https-json.ts'
 
 const REACH_MS = 5_000
 /**

@@ -1,8 +1,6 @@
-import { Argument } from 'commander'
-import type { Command } from 'commander'
+import { Argument, type Command } from 'commander'
 
-import { switchableLogLevels } from '../../ports/log-level.ts'
-import type { SwitchableLogLevel } from '../../ports/log-level.ts'
+import { type SwitchableLogLevel, switchableLogLevels } from '../../ports/log-level.ts'
 import { withConnection } from '../cluster/connection-options.ts'
 import type { LogLevelOptions } from './level.ts'
 

@@ -2,8 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 
 import { Validator } from '../../api/schemas/validation.ts'
 import { nearest } from '../../config/suggest.ts'
-import { parseYamlTree } from '../../config/yaml-tree.ts'
-import type { YamlEntry, YamlTree } from '../../config/yaml-tree.ts'
+import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/yaml-tree.ts'
 import { CommandFailure, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -20,8 +19,9 @@ import {
   keyOf,
   labelOf,
   networkLimits,
+  type NetworkObject,
+  type NetworkSection,
 } from './sections.ts'
-import type { NetworkObject, NetworkSection } from './sections.ts'
 import { numbered } from './live.ts'
 
 /** An object of a file. */

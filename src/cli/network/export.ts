@@ -1,13 +1,10 @@
 import { writeFileSync } from 'node:fs'
 
 import { yamlText } from '../../config/yaml-tree.ts'
-import { connect } from '../session/contexts.ts'
-import type { ContextOptions } from '../session/contexts.ts'
-import { readNetwork } from './live.ts'
-import type { LiveNetwork } from './live.ts'
+import { connect, type ContextOptions } from '../session/contexts.ts'
+import { type LiveNetwork, readNetwork } from './live.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
-import { allSections, FORM_VERSION } from './sections.ts'
-import type { NetworkSection } from './sections.ts'
+import { allSections, FORM_VERSION, type NetworkSection } from './sections.ts'
 
 export interface ExportOptions extends ContextOptions {
   readonly out?: string

@@ -1,6 +1,5 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { applyNetwork } from './apply.ts'
-import type { ApplyOptions } from './apply.ts'
+import { applyNetwork, type ApplyOptions } from './apply.ts'
 import { mustBeFaultless, readNetworkText, treeOf } from './document.ts'
 import { overLive, readStockExport } from './stock.ts'
 

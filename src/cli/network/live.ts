@@ -1,13 +1,10 @@
 import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed-config-types.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type JsonObject } from '../../lib/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'
-import { filterText } from '../records/names.ts'
-import type { Row } from '../records/names.ts'
+import { filterText, type Row } from '../records/names.ts'
 import { canonical, portableOf, translated } from './portable.ts'
-import { allSections, keyOf, labelOf } from './sections.ts'
-import type { NetworkObject, NetworkSection } from './sections.ts'
+import { allSections, keyOf, labelOf, type NetworkObject, type NetworkSection } from './sections.ts'
 
 /** An object that the network has. */
 export interface LiveObject extends NetworkObject {

@@ -1,10 +1,8 @@
 import { nearest } from '../../config/suggest.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type Json, type JsonObject } from '../../lib/canonical-json.ts'
 import { kindById, spoken } from '../records/kinds.ts'
 import type { FileFault, FileObject } from './document.ts'
-import { isPlainRouter, networkSeedOf, tableOf } from './live.ts'
-import type { LiveNetwork, LiveObject } from './live.ts'
+import { isPlainRouter, type LiveNetwork, type LiveObject, networkSeedOf, tableOf } from './live.ts'
 import { fileName, portableFields, translated } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 

@@ -1,5 +1,4 @@
-import { Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 
 import { withContextOption } from '../session/program.ts'
 import type { ApplyOptions } from './apply.ts'

@@ -1,8 +1,7 @@
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { fieldsOf } from '../records/fields.ts'
-import { kindById, spoken } from '../records/kinds.ts'
-import type { Kind } from '../records/kinds.ts'
+import { type Kind, kindById, spoken } from '../records/kinds.ts'
 
 export const networkLimits = {
   fileBytesMax: 64 * 1024 * 1024,

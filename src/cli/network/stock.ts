@@ -4,13 +4,10 @@ import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { jsonOfTree } from '../records/bodies.ts'
 import { memberAt, withMember } from '../records/names.ts'
-import { NetworkFileReader } from './document.ts'
-import type { FileObject, NetworkFile } from './document.ts'
-import { networkSeedOf } from './live.ts'
-import type { LiveNetwork } from './live.ts'
+import { type FileObject, type NetworkFile, NetworkFileReader } from './document.ts'
+import { type LiveNetwork, networkSeedOf } from './live.ts'
 import { fileName, portableFields } from './portable.ts'
-import { allSections } from './sections.ts'
-import type { NetworkSection } from './sections.ts'
+import { allSections, type NetworkSection } from './sections.ts'
 
 /** What another network's export says, and what of it has no place in a network of ours. */
 export interface StockExport extends NetworkFile {

@@ -5,6 +5,7 @@ import { issueControllerCertificateFor, renewIssuingAuthority } from '../../pki/
 import { createCertificateRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkKeyMatches,
   isoTime,
@@ -12,7 +13,6 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { pemOf, readCertificates } from '../../pki/identity-files.ts'
 import {
   readSecretFile,
@@ -22,8 +22,7 @@ import {
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
 import type { CertificatesInForce } from '../../ports/pki-control.ts'
-import { askAt, loadConfigOrFail } from '../cluster/connection.ts'
-import type { ConnectionOptions } from '../cluster/connection.ts'
+import { askAt, type ConnectionOptions, loadConfigOrFail } from '../cluster/connection.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'

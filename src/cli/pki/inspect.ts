@@ -4,14 +4,13 @@ import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   isoTime,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { readCertificates } from '../../pki/identity-files.ts'
-import { inspectChain, inspectOne } from '../../pki/inspection.ts'
-import type { InspectedCertificate } from '../../pki/inspection.ts'
+import { inspectChain, type InspectedCertificate, inspectOne } from '../../pki/inspection.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/signer.ts'
 import type { CertificatesInForce } from '../../ports/pki-control.ts'

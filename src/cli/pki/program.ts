@@ -1,5 +1,4 @@
-import { InvalidArgumentError } from 'commander'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
 import type { ConnectionOptions } from '../cluster/connection.ts'
 import { withConnection } from '../cluster/connection-options.ts'

@@ -2,19 +2,22 @@ import { existsSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/options.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
-import { checkRenewCommands, readCredentials } from '../../controller/start/check-certificates.ts'
-import type { Credentials } from '../../controller/start/check-certificates.ts'
+import {
+  checkRenewCommands,
+  type Credentials,
+  readCredentials,
+} from '../../controller/start/check-certificates.ts'
 import { Report } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { issueLeaf } from '../../pki/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   isoTime,
   issuingPath,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { checkClientPath } from '../../pki/controller-leaf.ts'
 import { rehearseHandshake } from '../../pki/handshake-rehearsal.ts'
 import { readCertificates } from '../../pki/identity-files.ts'

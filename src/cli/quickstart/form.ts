@@ -6,18 +6,21 @@ import { withSeeds } from '../../config/compose.ts'
 import { readSecretFile, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { parseTicket } from '../../pki/ticket.ts'
 import { IDENTITY_NAME } from '../../store/identity.ts'
-import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
-import type { AdminFile } from '../cluster/admin-file.ts'
+import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { connectTo } from '../cluster/connection.ts'
-import { planConfig } from '../config-from-flags.ts'
-import type { PlannedConfig } from '../config-from-flags.ts'
+import { planConfig, type PlannedConfig } from '../config-from-flags.ts'
 import { initController } from '../init/init.ts'
 import { layDownJoin } from '../join/join.ts'
 import { JOINING_NAME } from '../join/state.ts'
 import { invite } from '../cluster/membership-commands.ts'
-import { FORMING_NAME, LOOPBACK } from './plan.ts'
-import type { ControllerPlan, FormingState, QuickstartPlan } from './plan.ts'
+import {
+  type ControllerPlan,
+  FORMING_NAME,
+  type FormingState,
+  LOOPBACK,
+  type QuickstartPlan,
+} from './plan.ts'
 
 const ADMIN_NAME = 'admin'
 /** 24 characters of base64url: 144 random bits. */

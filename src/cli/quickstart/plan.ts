@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 import { IDENTITY_NAME } from '../../store/identity.ts'
-import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
-import type { AdminFile } from '../cluster/admin-file.ts'
+import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 
 export const LOOPBACK = '127.0.0.1'

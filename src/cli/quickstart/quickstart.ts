@@ -2,8 +2,7 @@ import { PACKAGE_ROOT } from '../../lib/package-root.ts'
 import { createHash } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs'
 import { request } from 'node:https'
-import { createServer } from 'node:net'
-import type { Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { join, relative } from 'node:path'
 
 import { makeFolder } from '../terminal/make-folder.ts'
@@ -11,14 +10,18 @@ import { requestOf } from '../cluster/connection.ts'
 import { askController } from '../cluster/admin-client.ts'
 import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
-import { ControllerProcesses } from './processes.ts'
-import type { ProcessEvent } from './processes.ts'
+import { ControllerProcesses, type ProcessEvent } from './processes.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
 import { linesOfEnd } from './end.ts'
 import { beginForming, finishForming, formFirst, isPrepared, joinNext, nameSeeds } from './form.ts'
-import { inspectFolder, LOOPBACK, planQuickstart } from './plan.ts'
-import type { ControllerPlan, QuickstartPlan } from './plan.ts'
+import {
+  type ControllerPlan,
+  inspectFolder,
+  LOOPBACK,
+  planQuickstart,
+  type QuickstartPlan,
+} from './plan.ts'
 import { QuickstartRouters } from './routers.ts'
 
 const READY_MS_MAX = 120_000

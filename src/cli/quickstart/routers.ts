@@ -1,21 +1,18 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { composeRouterConfig } from '../../router/config/compose.ts'
-import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
-import type { AdminFile } from '../cluster/admin-file.ts'
+import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { removePidFile, runningRouterPid, writePidFile } from '../controller/pid-file.ts'
 import { askJson } from '../terminal/https-json.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printLine, shellWord } from '../terminal/output.ts'
 import { putLogAside } from './log.ts'
-import { LOOPBACK } from './plan.ts'
-import type { QuickstartPlan } from './plan.ts'
+import { LOOPBACK, type QuickstartPlan } from './plan.ts'
 
 const TIMEOUT_MS = 15_000
 const ENROLL_MS_MAX = 60_000

@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs'
 
-import { parseYamlTree } from '../../config/yaml-tree.ts'
-import type { YamlTree } from '../../config/yaml-tree.ts'
+import { parseYamlTree, type YamlTree } from '../../config/yaml-tree.ts'
 import { CommandFailure, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
 import { merged } from '../../entities/nested.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
-import { usualValues } from './fields.ts'
-import type { KindField } from './fields.ts'
-import { fieldNamed, spoken, withArticle } from './kinds.ts'
-import type { Kind } from './kinds.ts'
+import { type KindField, usualValues } from './fields.ts'
+import { fieldNamed, type Kind, spoken, withArticle } from './kinds.ts'
 import { memberAt, withMember } from './names.ts'
 import { memberSchema, valueOf } from './values.ts'
 

@@ -1,9 +1,7 @@
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
-import { propertiesOf, typesOf } from './fields.ts'
-import type { KindField } from './fields.ts'
-import { allKinds, kindNamed } from './kinds.ts'
-import type { Kind, Shape } from './kinds.ts'
+import { type KindField, propertiesOf, typesOf } from './fields.ts'
+import { allKinds, type Kind, kindNamed, type Shape } from './kinds.ts'
 import { referenceText } from './names.ts'
 import { choicesOf } from './values.ts'
 

@@ -1,11 +1,15 @@
 import { controller } from '../../api/schemas/about.ts'
 import { nearest } from '../../config/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { kebab } from '../../entities/define.ts'
-import type { Entity, OperationShape } from '../../entities/define.ts'
+import { type Entity, kebab, type OperationShape } from '../../entities/define.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
-import { fieldsOf, nestedReferencesOf, readOnlyFields } from './fields.ts'
-import type { KindField, NestedReference } from './fields.ts'
+import {
+  fieldsOf,
+  type KindField,
+  type NestedReference,
+  nestedReferencesOf,
+  readOnlyFields,
+} from './fields.ts'
 
 export type Shape = Exclude<OperationShape, 'replace'>
 

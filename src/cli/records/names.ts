@@ -4,8 +4,7 @@ import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'
 import { ApiRefusal } from '../session/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
-import { kindById, recordPath, spoken, withArticle } from './kinds.ts'
-import type { Kind } from './kinds.ts'
+import { type Kind, kindById, recordPath, spoken, withArticle } from './kinds.ts'
 
 /** A record as the API shows it. */
 export type Row = JsonObject & { readonly id: string }

@@ -1,5 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import { withContextOption } from '../session/program.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'

@@ -1,14 +1,10 @@
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { connect } from '../session/contexts.ts'
-import type { ContextOptions } from '../session/contexts.ts'
+import { connect, type ContextOptions } from '../session/contexts.ts'
 import type { ApiClient } from '../session/api-client.ts'
 import { ApiRefusal } from '../session/refusal.ts'
-import { kindNamed, mustOffer } from './kinds.ts'
-import type { Kind } from './kinds.ts'
-import { Names } from './names.ts'
-import type { Row } from './names.ts'
-import { columnNamed, nameIn, printRow, printRows } from './table.ts'
-import type { Output } from './table.ts'
+import { type Kind, kindNamed, mustOffer } from './kinds.ts'
+import { Names, type Row } from './names.ts'
+import { columnNamed, nameIn, type Output, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
   readonly output?: Output

@@ -1,10 +1,8 @@
 import { yamlText } from '../../config/yaml-tree.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { baseColumns, typesOf } from './fields.ts'
-import type { KindField } from './fields.ts'
-import { fieldNamed, kindById } from './kinds.ts'
-import type { Kind } from './kinds.ts'
+import { baseColumns, type KindField, typesOf } from './fields.ts'
+import { fieldNamed, type Kind, kindById } from './kinds.ts'
 import type { Names, Row } from './names.ts'
 
 export const outputs = ['table', 'json', 'yaml', 'name'] as const

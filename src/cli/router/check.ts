@@ -1,7 +1,6 @@
 import { formatFault } from '../../config/load.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { loadRouterConfig } from '../../router/config/load.ts'
-import type { LoadedRouterConfig } from '../../router/config/load.ts'
+import { type LoadedRouterConfig, loadRouterConfig } from '../../router/config/load.ts'
 import { hasEffect, omissionsOf, sectionsWithoutData } from '../../router/config/omissions.ts'
 import type { EffectiveValue } from '../../router/config/reader.ts'
 import { printJson, printLine } from '../terminal/output.ts'

@@ -1,5 +1,4 @@
-import { Option } from 'commander'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 
 import { LOG_LEVELS } from '../../config/options.ts'
 import { routerKeyAlgorithms } from '../../pki/router-key-algorithms.ts'

@@ -3,12 +3,12 @@ import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { ApiClient } from './api-client.ts'
 import {
   changeContexts,
+  type Context,
   contextNamed,
   logInCommand,
   readContexts,
   withContext,
 } from './context-file.ts'
-import type { Context } from './context-file.ts'
 
 export interface ContextOptions {
   readonly context?: string

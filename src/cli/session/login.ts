@@ -7,16 +7,17 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
 import { schemeHint } from '../terminal/scheme-hint.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { ApiClient } from './api-client.ts'
-import type { ApiAnswer, ApiClientOptions } from './api-client.ts'
+import { type ApiAnswer, ApiClient, type ApiClientOptions } from './api-client.ts'
 import {
   changeContexts,
   checkContextName,
+  type Context,
+  type ContextFile,
   contextLimits,
+  type LogInMethod,
   readContexts,
   withContext,
 } from './context-file.ts'
-import type { Context, ContextFile, LogInMethod } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
 import { trustedCa } from './trust.ts'
 

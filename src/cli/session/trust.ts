@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
-import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
-import { BUNDLE_CERTIFICATES_MAX } from '../../pki/certificate.ts'
+import {
+  BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
+  CertificateError,
+  parseCertificates,
+} from '../../pki/certificate.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { askBounded } from '../enroll/bounded-https.ts'
 import { askJson, HttpsFault } from '../terminal/https-json.ts'

@@ -4,8 +4,11 @@ import { dirname, join } from 'node:path'
 import type { BackupManifest } from '../../backup/manifest.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
-import { issueControllerCertificate, LEAF_LIFETIME_MS } from '../../pki/authority.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueControllerCertificate,
+  LEAF_LIFETIME_MS,
+} from '../../pki/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   CertificateError,
@@ -16,8 +19,7 @@ import { readCertificates, readIdentitySet } from '../../pki/identity-files.ts'
 import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/renewal.ts'
 import { checkSigner } from '../../pki/signer.ts'
-import { advertisedHosts } from '../config-from-flags.ts'
-import type { PlannedConfig } from '../config-from-flags.ts'
+import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
 import { FORMING_MARK } from '../init/form.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 

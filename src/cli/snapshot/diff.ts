@@ -1,10 +1,8 @@
 import { resolve } from 'node:path'
 
-import { changesOf, replacementBetween } from '../../backup/compare.ts'
-import type { KindChanges } from '../../backup/compare.ts'
+import { changesOf, type KindChanges, replacementBetween } from '../../backup/compare.ts'
 import { bytesOfFile } from '../../backup/files.ts'
-import { loadBackup } from '../../backup/load-backup.ts'
-import type { LoadedBackup } from '../../backup/load-backup.ts'
+import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { MemoryStateStore } from '../../store/memory-state-store.ts'
 import { AdminError, askForStream } from '../cluster/admin-client.ts'

@@ -1,5 +1,4 @@
-import { InvalidArgumentError } from 'commander'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import type { DiffOptions } from './diff.ts'

@@ -1,6 +1,5 @@
 import { bytesOfFile, readHead } from '../../backup/files.ts'
-import { checkWholeBackup } from '../../backup/load-backup.ts'
-import type { CheckedBackup } from '../../backup/load-backup.ts'
+import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'

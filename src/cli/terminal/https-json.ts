@@ -1,9 +1,7 @@
 import { request as requestPlain } from '../../lib/node-http.ts'
 import type { IncomingHttpHeaders } from 'node:http'
-import { request as requestOverTls } from 'node:https'
-import type { Agent } from 'node:https'
-import { checkServerIdentity } from 'node:tls'
-import type { PeerCertificate } from 'node:tls'
+import { type Agent, request as requestOverTls } from 'node:https'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 
 import { faultOfController, parseCertificate } from '../../pki/certificate.ts'
 

@@ -1,7 +1,6 @@
 import { isatty } from 'node:tty'
 
-import { pino, stdTimeFunctions } from 'pino'
-import type { Logger } from 'pino'
+import { type Logger, pino, stdTimeFunctions } from 'pino'
 
 /** Where lines go, each with its end. */
 export interface LineSink {

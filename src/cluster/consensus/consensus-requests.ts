@@ -1,7 +1,6 @@
 import { toBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../../proto/gen/membership_pb.ts'
+import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostCommand, MainLink } from '../link.ts'
 

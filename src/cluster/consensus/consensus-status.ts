@@ -1,7 +1,6 @@
 import type { LoopDelayGauge } from '../../lib/loop-delay.ts'
 import { threadMemory } from '../../lib/thread-memory.ts'
-import { NO_DISK_VITALS } from '../../ports/stats.ts'
-import type { DiskVitals, HostStats } from '../../ports/stats.ts'
+import { type DiskVitals, type HostStats, NO_DISK_VITALS } from '../../ports/stats.ts'
 import type { FullStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
 import type { HostStatus, PeerReport } from '../link.ts'

@@ -7,8 +7,12 @@ import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { ChunkMaker, statePieces } from '../transfer/state-chunks.ts'
-import type { AnnouncedState, StatePiece } from '../transfer/state-chunks.ts'
+import {
+  type AnnouncedState,
+  ChunkMaker,
+  type StatePiece,
+  statePieces,
+} from '../transfer/state-chunks.ts'
 import { encodePiece } from '../transfer/state-piece.ts'
 
 export const stateDeskLimits = {

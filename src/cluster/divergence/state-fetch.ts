@@ -1,8 +1,7 @@
 import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
 import type { StateOffer } from '../../../proto/gen/peer_pb.ts'
 import type { Machine } from '../../ports/machine.ts'
-import { PEER_PAYLOAD_BYTES_MAX } from '../../ports/peer-channel.ts'
-import type { PeerChannel } from '../../ports/peer-channel.ts'
+import { PEER_PAYLOAD_BYTES_MAX, type PeerChannel } from '../../ports/peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import {
@@ -11,8 +10,8 @@ import {
   encodePeerMessage,
   formOf,
   inEitherForm,
+  type PeerForm,
 } from '../peer/peer-message.ts'
-import type { PeerForm } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import { ChunkCheck } from '../transfer/state-chunks.ts'
 import { decodePiece } from '../transfer/state-piece.ts'

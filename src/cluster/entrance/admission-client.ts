@@ -5,8 +5,11 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import { resolveAddress } from '../transport/addresses-names.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'
 import { callPeerOnce } from '../transport/peer-call.ts'
-import { entryRequestMessage } from './judge-admission.ts'
-import type { EntryAnswer, EntryRefusalReason } from './judge-admission.ts'
+import {
+  type EntryAnswer,
+  type EntryRefusalReason,
+  entryRequestMessage,
+} from './judge-admission.ts'
 import { boundedText, countOf } from '../membership/messages.ts'
 
 export interface EnterOptions {

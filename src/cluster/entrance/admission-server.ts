@@ -1,9 +1,11 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import { AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
-import type { AdmissionAnswerSchema, AdmissionRequest } from '../../../proto/gen/peer_pb.ts'
+import {
+  type AdmissionAnswerSchema,
+  type AdmissionRequest,
+  AdmissionRequestSchema,
+} from '../../../proto/gen/peer_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -14,10 +16,16 @@ import type { NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from '../membership/changer.ts'
-import { admissionOf } from '../membership/consensus.ts'
-import type { AdmissionState, Consensus } from '../membership/consensus.ts'
-import { entryRequestMessage, entryRequestOf, judgeEntry } from './judge-admission.ts'
-import type { EntryCaller, EntryContext, EntryRequest, EntryVerdict } from './judge-admission.ts'
+import { admissionOf, type AdmissionState, type Consensus } from '../membership/consensus.ts'
+import {
+  type EntryCaller,
+  type EntryContext,
+  type EntryRequest,
+  entryRequestMessage,
+  entryRequestOf,
+  type EntryVerdict,
+  judgeEntry,
+} from './judge-admission.ts'
 import type { LeaderCalls } from '../membership/leader-calls.ts'
 import { membershipLimits } from '../membership/limits.ts'
 import { bytesOf, controllerId } from '../membership/messages.ts'

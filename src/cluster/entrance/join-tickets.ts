@@ -8,8 +8,10 @@ import {
   TicketRedeemSchema,
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+} from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AdmissionRecord, JoinTicketRecord } from '../../lib/cluster-records.ts'
 import { isControllerId, parseHostPort } from '../../lib/names.ts'
@@ -26,11 +28,11 @@ import {
   formatTicket,
   newTicketSecret,
   parseTicket,
+  type Ticket,
   TICKET_ADDRESSES_MAX,
   ticketDigest,
   TicketError,
 } from '../../pki/ticket.ts'
-import type { Ticket } from '../../pki/ticket.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
   Admission,
@@ -39,10 +41,9 @@ import type {
   JoinRequest,
   TicketView,
 } from '../../ports/membership.ts'
-import type { Actor } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'

@@ -1,8 +1,10 @@
-import { clone, create } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { clone, create, type MessageInitShape } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema, MemberSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  MemberSchema,
+} from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from '../membership/limits.ts'

@@ -1,12 +1,16 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type {
-  Configuration as ConfigurationRecord,
-  Member,
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  type Member,
 } from '../../../proto/gen/membership_pb.ts'
-import { AddressClaimSchema, RosterSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { ForwardFrame, Roster as RosterFrame } from '../../../proto/gen/mesh_pb.ts'
+import {
+  AddressClaimSchema,
+  type ForwardFrame,
+  type Roster as RosterFrame,
+  RosterSchema,
+} from '../../../proto/gen/mesh_pb.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import { listsStore } from '../../raft/configuration.ts'
 import type { CoreStatus } from '../../raft/effects.ts'

@@ -1,7 +1,12 @@
 import { create } from '@bufbuild/protobuf'
 
-import { HelloSchema, PositionSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { AddressClaim, Hello, Position as WirePosition } from '../../../proto/gen/mesh_pb.ts'
+import {
+  type AddressClaim,
+  type Hello,
+  HelloSchema,
+  type Position as WirePosition,
+  PositionSchema,
+} from '../../../proto/gen/mesh_pb.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { FullStatus } from '../../raft/core.ts'
 import type { Index, Position } from '../../raft/types.ts'

@@ -1,8 +1,7 @@
 import { Metadata } from '@grpc/grpc-js'
 
 import type { Index } from '../../raft/types.ts'
-import { isRefusalReason } from './handshake.ts'
-import type { RefusalReason } from './handshake.ts'
+import { isRefusalReason, type RefusalReason } from './handshake.ts'
 
 /**
  * Why a peer was refused, and how new the refuser's knowledge is; in the trailing metadata of the

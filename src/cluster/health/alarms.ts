@@ -1,8 +1,12 @@
 import type { Clock } from '../../lib/clock.ts'
-import { alarmTable } from '../../ports/alarms.ts'
-import type { Alarm, AlarmCode, AlarmFacts, AlarmRaiser } from '../../ports/alarms.ts'
-import { LogThrottle } from '../logger.ts'
-import type { Logger } from '../logger.ts'
+import {
+  type Alarm,
+  type AlarmCode,
+  type AlarmFacts,
+  type AlarmRaiser,
+  alarmTable,
+} from '../../ports/alarms.ts'
+import { type Logger, LogThrottle } from '../logger.ts'
 
 const ALARMS_MAX = 64
 const LOG_WINDOW_MS = 60_000

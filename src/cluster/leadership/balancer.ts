@@ -1,14 +1,17 @@
 import { create } from '@bufbuild/protobuf'
 
-import { LeadershipHoldSchema } from '../../../proto/gen/soft_pb.ts'
-import type { LeadershipHold } from '../../../proto/gen/soft_pb.ts'
+import { type LeadershipHold, LeadershipHoldSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import { chooseLeader } from './leadership.ts'
-import type { Candidate, HoldReason, LeadershipTiming } from './leadership.ts'
+import {
+  type Candidate,
+  chooseLeader,
+  type HoldReason,
+  type LeadershipTiming,
+} from './leadership.ts'
 import type { Logger } from '../logger.ts'
 
 export interface LeadershipOptions extends LeadershipTiming {

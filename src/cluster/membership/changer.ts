@@ -2,8 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
-import type { MembersNow } from './plan.ts'
-import { votersOf } from './plan.ts'
+import { type MembersNow, votersOf } from './plan.ts'
 import { isAtRest, membersNow } from './record.ts'
 import { pause, waitUntil } from './wait.ts'
 

@@ -1,5 +1,9 @@
-import { create } from '@bufbuild/protobuf'
-import type { DescMessage, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+import {
+  create,
+  type DescMessage,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf'
 
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -10,8 +14,8 @@ import {
   encodePeerMessage,
   formOf,
   inEitherForm,
+  type PeerMethod,
 } from '../peer/peer-message.ts'
-import type { PeerMethod } from '../peer/peer-message.ts'
 import type { Consensus } from './consensus.ts'
 import { pause } from './wait.ts'
 

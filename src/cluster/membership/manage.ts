@@ -6,8 +6,7 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from '../entrance/admission-server.ts'
 import { LeaderCalls } from './leader-calls.ts'
-import { MembershipReconciler } from './reconciler.ts'
-import type { StewardParts } from './reconciler.ts'
+import { MembershipReconciler, type StewardParts } from './reconciler.ts'
 
 export interface MemberManagementParts extends Pick<
   StewardParts,

@@ -1,9 +1,10 @@
 import { clone, create, equals } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema, DepartureSchema } from '../../../proto/gen/membership_pb.ts'
-import type {
-  Configuration as ConfigurationRecord,
-  Member,
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  DepartureSchema,
+  type Member,
 } from '../../../proto/gen/membership_pb.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import { membershipLimits } from './limits.ts'

@@ -3,8 +3,7 @@ import type {
   Departure,
 } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { isReadyToVote, votersOf } from './plan.ts'
-import type { MembersNow } from './plan.ts'
+import { isReadyToVote, type MembersNow, votersOf } from './plan.ts'
 
 /**
  * What the steward of a leader goes by; all of it but the silences is the same for the next leader.

@@ -1,9 +1,9 @@
 import { clone, equals } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type {
-  Configuration as ConfigurationRecord,
-  Departure,
+import {
+  type Configuration as ConfigurationRecord,
+  ConfigurationSchema,
+  type Departure,
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -11,15 +11,12 @@ import type { ActionRecorder } from '../../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { levelOfVoters } from '../feature-level.ts'
-import { LogThrottle } from '../logger.ts'
-import type { Logger } from '../logger.ts'
+import { type Logger, LogThrottle } from '../logger.ts'
 import { callPeer, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
-import { admissionOf } from './consensus.ts'
-import type { AdmissionState, Consensus } from './consensus.ts'
-import { candidates, nextDuty } from './reconcile.ts'
-import type { ReconcileStep, StewardView } from './reconcile.ts'
+import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
+import { candidates, nextDuty, type ReconcileStep, type StewardView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
 import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'

@@ -2,8 +2,12 @@ import { createHash } from 'node:crypto'
 
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
-import type { MemberAdmission, AdmissionState, Consensus } from './consensus.ts'
-import { admissionOf } from './consensus.ts'
+import {
+  admissionOf,
+  type AdmissionState,
+  type Consensus,
+  type MemberAdmission,
+} from './consensus.ts'
 import type { MembersNow } from './plan.ts'
 
 /** The pins are public values; no constant time is needed. */

@@ -1,5 +1,4 @@
-import { clone } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { clone, type MessageInitShape } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { MemberChangeAnswerSchema } from '../../../proto/gen/peer_pb.ts'
@@ -21,8 +20,14 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import type { LeaderCalls } from './leader-calls.ts'
 import { membershipLimits } from './limits.ts'
 import { actorOfMessage, changeOf, controllerId, planMessage, planOf } from './messages.ts'
-import { describeChange, donePlan, isReadyToVote, leavingBy, planChange } from './plan.ts'
-import type { MembersNow } from './plan.ts'
+import {
+  describeChange,
+  donePlan,
+  isReadyToVote,
+  leavingBy,
+  type MembersNow,
+  planChange,
+} from './plan.ts'
 import { isAtRest, isJointRecord, membersNow } from './record.ts'
 import { waitUntil } from './wait.ts'
 

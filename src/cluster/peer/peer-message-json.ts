@@ -1,5 +1,10 @@
-import { ScalarType } from '@bufbuild/protobuf'
-import type { DescField, DescMessage, Message, MessageInitShape } from '@bufbuild/protobuf'
+import {
+  type DescField,
+  type DescMessage,
+  type Message,
+  type MessageInitShape,
+  ScalarType,
+} from '@bufbuild/protobuf'
 
 import { Problem } from '../../lib/problems.ts'
 

@@ -1,12 +1,14 @@
 import { create } from '@bufbuild/protobuf'
 
 import {
+  type ForwardFrame,
+  type Propose,
+  type ProposeRefused,
   ProposeRefusedSchema,
   ProposeSchema,
   ReadIndexRequestSchema,
   ReadIndexResponseSchema,
 } from '../../../proto/gen/mesh_pb.ts'
-import type { ForwardFrame, Propose, ProposeRefused } from '../../../proto/gen/mesh_pb.ts'
 import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { HostEvent, RefusalCode } from '../link.ts'

@@ -7,12 +7,16 @@ import { traceBytes } from '../../lib/trace-context.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
 import type { AppliedEntry } from '../../ports/machine.ts'
-import { actorFault, callerIdOf, systemActor } from '../../ports/actor.ts'
-import type { Actor, ClaimedActor } from '../../ports/actor.ts'
+import {
+  type Actor,
+  actorFault,
+  callerIdOf,
+  type ClaimedActor,
+  systemActor,
+} from '../../ports/actor.ts'
 import type { Applied, ProposalInput } from '../../ports/proposer.ts'
 import type { RefusalCode } from '../link.ts'
-import { OutstandingProposals } from './pending-proposals.ts'
-import type { OutstandingProposal } from './pending-proposals.ts'
+import { type OutstandingProposal, OutstandingProposals } from './pending-proposals.ts'
 import { packProposals } from './proposal-codec.ts'
 
 export interface ProposalDeskOptions {

@@ -1,21 +1,29 @@
 import type { Clock } from '../../lib/clock.ts'
-import { issueControllerCertificateFor, LEAF_LIFETIME_MS } from '../../pki/authority.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueControllerCertificateFor,
+  LEAF_LIFETIME_MS,
+} from '../../pki/authority.ts'
 import { CertificateError, checkChain, isoTime, parseCertificates } from '../../pki/certificate.ts'
-import { fileStamp, readIdentitySet } from '../../pki/identity-files.ts'
-import type { IdentityOwner, IdentityPaths, IdentitySet } from '../../pki/identity-files.ts'
-import { inspectChain } from '../../pki/inspection.ts'
-import type { InspectedCertificate } from '../../pki/inspection.ts'
+import {
+  fileStamp,
+  type IdentityOwner,
+  type IdentityPaths,
+  type IdentitySet,
+  readIdentitySet,
+} from '../../pki/identity-files.ts'
+import { inspectChain, type InspectedCertificate } from '../../pki/inspection.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import {
   certificateHealth,
+  type CertificateHealth,
   certificateLife,
   expirySentence,
   hasIssuerName,
   renewalReason,
+  type RenewalReason,
   validityWithin,
 } from '../../pki/renewal.ts'
-import type { CertificateHealth, RenewalReason } from '../../pki/renewal.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../transport/mesh-service.ts'

@@ -1,9 +1,10 @@
-import type {
-  SecretVersion,
-  SharedSecretName,
-  SharedSecretRecord,
+import {
+  isRandomKey,
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+  type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import { isRandomKey, sharedSecretNames } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/cluster-key.ts'
 import { openSecret } from '../../pki/wrapped-secret.ts'

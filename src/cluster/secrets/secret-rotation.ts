@@ -5,14 +5,15 @@ import {
   SecretRotateSchema,
   SecretShareSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type {
-  AdmissionRecord,
-  SecretExposure,
-  SecretVersion,
-  SharedSecretName,
-  SharedSecretRecord,
+import {
+  type AdmissionRecord,
+  isHonoured,
+  type SecretExposure,
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+  type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import { isHonoured, sharedSecretNames } from '../../lib/cluster-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
@@ -23,8 +24,7 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
-import { secretOfAuthority, wrapAll } from './wrap-secrets.ts'
-import type { Recipient } from './wrap-secrets.ts'
+import { type Recipient, secretOfAuthority, wrapAll } from './wrap-secrets.ts'
 
 export interface RotationParts {
   readonly proposer: Proposer

@@ -1,6 +1,10 @@
 import { create } from '@bufbuild/protobuf'
-import { SeedRecordSchema, WrappedSecretSchema } from '../../../proto/gen/command_pb.ts'
-import type { SeedRecord, WrappedSecret } from '../../../proto/gen/command_pb.ts'
+import {
+  type SeedRecord,
+  SeedRecordSchema,
+  type WrappedSecret,
+  WrappedSecretSchema,
+} from '../../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import type { SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority.ts'

@@ -1,7 +1,10 @@
 import { create } from '@bufbuild/protobuf'
 
-import { SnapshotAckSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { SnapshotAck, SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import {
+  type SnapshotAck,
+  SnapshotAckSchema,
+  type SnapshotChunk,
+} from '../../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'

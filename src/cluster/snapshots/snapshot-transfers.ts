@@ -5,10 +5,16 @@ import { memberIds } from '../../raft/configuration.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostCommand, HostEvent } from '../link.ts'
 import type { Logger } from '../logger.ts'
-import { defaultSnapshotReceiverOptions, SnapshotReceiver } from './snapshot-receiver.ts'
-import type { ReceivedSnapshot } from './snapshot-receiver.ts'
-import { defaultSnapshotSenderOptions, SnapshotSender } from './snapshot-sender.ts'
-import type { SnapshotSenderOptions } from './snapshot-sender.ts'
+import {
+  defaultSnapshotReceiverOptions,
+  type ReceivedSnapshot,
+  SnapshotReceiver,
+} from './snapshot-receiver.ts'
+import {
+  defaultSnapshotSenderOptions,
+  SnapshotSender,
+  type SnapshotSenderOptions,
+} from './snapshot-sender.ts'
 
 /** What main says of the snapshots that it reads and writes. */
 export type SnapshotCommand = Extract<

@@ -1,6 +1,10 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
-import type { ApiAddress, MemberProgress, MemberView } from '../../ports/cluster-view.ts'
-import { ROUTER_ADDRESS_NAME } from '../../ports/cluster-view.ts'
+import {
+  type ApiAddress,
+  type MemberProgress,
+  type MemberView,
+  ROUTER_ADDRESS_NAME,
+} from '../../ports/cluster-view.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'

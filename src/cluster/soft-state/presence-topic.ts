@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 
-import { PresenceSchema } from '../../../proto/gen/soft_pb.ts'
-import type { Presence as PresenceMessage } from '../../../proto/gen/soft_pb.ts'
+import { type Presence as PresenceMessage, PresenceSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'

@@ -1,7 +1,11 @@
 import { create } from '@bufbuild/protobuf'
 
-import { SoftBatchSchema, SoftValueSchema } from '../../../proto/gen/soft_pb.ts'
-import type { SoftBatch, SoftValue } from '../../../proto/gen/soft_pb.ts'
+import {
+  type SoftBatch,
+  SoftBatchSchema,
+  type SoftValue,
+  SoftValueSchema,
+} from '../../../proto/gen/soft_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
 
 interface OwnValue {

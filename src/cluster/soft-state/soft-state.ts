@@ -9,20 +9,17 @@ import {
   SOFT_VALUE_BYTES_MAX,
   SOFT_VALUE_OVERHEAD_BYTES,
   SOFT_VITAL_BYTES_MAX,
-} from '../../ports/soft-state.ts'
-import type {
-  SoftStateCounts,
-  SoftTopic,
-  SoftTopicDefinition,
-  SoftTopicTable,
-  SoftTopicValue,
-  SoftValue,
+  type SoftStateCounts,
+  type SoftTopic,
+  type SoftTopicDefinition,
+  type SoftTopicTable,
+  type SoftTopicValue,
+  type SoftValue,
 } from '../../ports/soft-state.ts'
 import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
-import { SoftInbox } from './soft-state-inbox.ts'
-import type { SoftReader } from './soft-state-inbox.ts'
+import { SoftInbox, type SoftReader } from './soft-state-inbox.ts'
 import { SoftOutbox } from './soft-state-outbox.ts'
 
 export interface SoftStateOptions {

@@ -3,8 +3,11 @@ import { crc32 } from 'node:zlib'
 
 import { create } from '@bufbuild/protobuf'
 
-import { PositionSchema, SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import {
+  PositionSchema,
+  type SnapshotChunk,
+  SnapshotChunkSchema,
+} from '../../../proto/gen/mesh_pb.ts'
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Position } from '../../raft/types.ts'
 

@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 
-import { SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
+import { type SnapshotChunk, SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
 import { crc32 } from 'node:zlib'
 import { Problem } from '../../lib/problems.ts'
 

@@ -1,5 +1,4 @@
-import { connect } from 'node:tls'
-import type { SecureContext } from 'node:tls'
+import { connect, type SecureContext } from 'node:tls'
 
 import { parseHostPort } from '../../lib/names.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'

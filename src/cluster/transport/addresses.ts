@@ -1,11 +1,16 @@
-import { createHash, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto'
 
 import { clone, create, equals, toBinary } from '@bufbuild/protobuf'
 
 import type { Member } from '../../../proto/gen/membership_pb.ts'
-import { AddressClaimSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { AddressClaim } from '../../../proto/gen/mesh_pb.ts'
+import { type AddressClaim, AddressClaimSchema } from '../../../proto/gen/mesh_pb.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'

@@ -1,11 +1,12 @@
 import type { Http2Server, ServerHttp2Session, ServerHttp2Stream, ServerOptions } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 
-import { Server, ServerCredentials } from '@grpc/grpc-js'
-import type {
-  ConnectionInjector,
-  ServiceDefinition,
-  UntypedServiceImplementation,
+import {
+  type ConnectionInjector,
+  Server,
+  ServerCredentials,
+  type ServiceDefinition,
+  type UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 
 import { assert } from '../../lib/assert.ts'

@@ -2,15 +2,13 @@ import { constants } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:tls'
-import type { Server, TLSSocket } from 'node:tls'
+import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
 import { boundConnections } from '../../lib/connections.ts'
 import { KeyedRate } from '../../lib/keyed-rate.ts'
 import { meshLimits } from './limits.ts'
-import { contextOptions } from './mesh-service.ts'
-import type { MeshIdentity } from './mesh-service.ts'
+import { contextOptions, type MeshIdentity } from './mesh-service.ts'
 
 export interface MeshListenerParts {
   readonly clock: Clock

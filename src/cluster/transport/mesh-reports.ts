@@ -2,8 +2,7 @@ import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from '../handshake/handshake.ts'
-import { LogThrottle } from '../logger.ts'
-import type { Logger } from '../logger.ts'
+import { type Logger, LogThrottle } from '../logger.ts'
 
 const TOLD_MAX = 1000
 /** gRPC writes into some of its errors when they were made, so that no two are alike. */

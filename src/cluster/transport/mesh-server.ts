@@ -1,22 +1,36 @@
-import { status as Status } from '@grpc/grpc-js'
-import type { Metadata, sendUnaryData, ServerDuplexStream, ServerUnaryCall } from '@grpc/grpc-js'
+import {
+  type Metadata,
+  type sendUnaryData,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  status as Status,
+} from '@grpc/grpc-js'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { CallRequestSchema, CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
-import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
+import {
+  type CallRequest,
+  CallRequestSchema,
+  type CallResponse,
+  CallResponseSchema,
+  type ForwardFrame,
+  type Hello,
+} from '../../../proto/gen/mesh_pb.ts'
 import { present } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { Verdict } from '../handshake/handshake.ts'
-import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
-import type { RaftContent } from '../message-codec.ts'
+import {
+  decodeForward,
+  decodeRaft,
+  encodeForward,
+  encodeRaftHello,
+  type RaftContent,
+} from '../message-codec.ts'
 import { refusalMetadata } from '../handshake/mesh-refusal.ts'
 import { GrpcServer } from './grpc-server.ts'
 import { MeshListener } from './mesh-listener.ts'
-import { meshService } from './mesh-service.ts'
-import type { MeshIdentity } from './mesh-service.ts'
-import { MeshSessions } from './mesh-sessions.ts'
-import type { CallerStanding } from './mesh-sessions.ts'
+import { type MeshIdentity, meshService } from './mesh-service.ts'
+import { type CallerStanding, MeshSessions } from './mesh-sessions.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000

@@ -1,5 +1,4 @@
-import { createSecureContext } from 'node:tls'
-import type { SecureContext } from 'node:tls'
+import { createSecureContext, type SecureContext } from 'node:tls'
 
 import type { ChannelOptions, MethodDefinition } from '@grpc/grpc-js'
 

@@ -2,21 +2,28 @@ import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
-import { CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
-import type {
-  CallRequest,
-  CallResponse,
-  ForwardFrame,
-  Hello,
-  SnapshotAck,
-  SnapshotChunk,
+import {
+  type CallRequest,
+  type CallResponse,
+  CallResponseSchema,
+  type ForwardFrame,
+  type Hello,
+  type SnapshotAck,
+  type SnapshotChunk,
 } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'
 import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
-import { judgeCaller, judgeConnection, judgeHistory, judgePeer } from '../handshake/handshake.ts'
-import type { PeerClaim, PeerTrust, Verdict } from '../handshake/handshake.ts'
+import {
+  judgeCaller,
+  judgeConnection,
+  judgeHistory,
+  judgePeer,
+  type PeerClaim,
+  type PeerTrust,
+  type Verdict,
+} from '../handshake/handshake.ts'
 import { MeshReports } from './mesh-reports.ts'
 import {
   encodeForward,
@@ -25,13 +32,17 @@ import {
   MessageEncoder,
 } from '../message-codec.ts'
 import { MeshServer } from './mesh-server.ts'
-import { FRAME_BYTES_MAX, meshSecureContext } from './mesh-service.ts'
-import type { MeshIdentity } from './mesh-service.ts'
+import { FRAME_BYTES_MAX, type MeshIdentity, meshSecureContext } from './mesh-service.ts'
 import type { CallerStanding } from './mesh-sessions.ts'
 import { PeerLink } from './peer-link.ts'
 import { RollbackDetector } from '../handshake/rollback-detector.ts'
-import { rosterOf } from './mesh-parts.ts'
-import type { MeshOptions, MeshParts, MeshEvents, MeshPeer } from './mesh-parts.ts'
+import {
+  type MeshEvents,
+  type MeshOptions,
+  type MeshParts,
+  type MeshPeer,
+  rosterOf,
+} from './mesh-parts.ts'
 
 interface PeerRecord {
   readonly link: PeerLink

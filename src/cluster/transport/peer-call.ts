@@ -5,8 +5,7 @@ import { CallRequestSchema, CallResponseSchema } from '../../../proto/gen/mesh_p
 import { Problem } from '../../lib/problems.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { clientOptions, meshSecureContext, meshService } from './mesh-service.ts'
-import type { MeshIdentity } from './mesh-service.ts'
+import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from './mesh-service.ts'
 import { plainReason } from './mesh-reports.ts'
 import { problemOf } from './peer-rpc.ts'
 

@@ -1,5 +1,4 @@
-import { Client, credentials } from '@grpc/grpc-js'
-import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
+import { Client, type ClientDuplexStream, credentials, type ServiceError } from '@grpc/grpc-js'
 import type { SecureContext } from 'node:tls'
 
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
@@ -7,8 +6,7 @@ import type { Random } from '../../lib/random.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Verdict } from '../handshake/handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
-import { meshRefusalIn } from '../handshake/mesh-refusal.ts'
-import type { MeshRefusal } from '../handshake/mesh-refusal.ts'
+import { type MeshRefusal, meshRefusalIn } from '../handshake/mesh-refusal.ts'
 import { clientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 

@@ -2,13 +2,14 @@ import { create } from '@bufbuild/protobuf'
 
 import {
   AnswerSchema,
+  type CallRequest,
+  type CallResponse,
   CallResponseSchema,
   CallSchema,
+  type ForwardFrame,
   NoteSchema,
 } from '../../../proto/gen/mesh_pb.ts'
-import type { CallRequest, CallResponse, ForwardFrame } from '../../../proto/gen/mesh_pb.ts'
-import { PEER_PAYLOAD_BYTES_MAX } from '../../ports/peer-channel.ts'
-import type { PeerCaller } from '../../ports/peer-channel.ts'
+import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../../ports/peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
 import { integer } from '../message-codec.ts'

@@ -1,7 +1,11 @@
 import { assert } from '../../lib/assert.ts'
 import { Problem, isProblemCode } from '../../lib/problems.ts'
-import { PEER_PAYLOAD_BYTES_MAX } from '../../ports/peer-channel.ts'
-import type { PeerCaller, PeerChannel, PeerHandler } from '../../ports/peer-channel.ts'
+import {
+  PEER_PAYLOAD_BYTES_MAX,
+  type PeerCaller,
+  type PeerChannel,
+  type PeerHandler,
+} from '../../ports/peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostEvent, MainLink } from '../link.ts'
 

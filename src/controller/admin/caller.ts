@@ -1,7 +1,6 @@
 import { userInfo } from 'node:os'
 
-import { systemActor } from '../../ports/actor.ts'
-import type { Actor } from '../../ports/actor.ts'
+import { type Actor, systemActor } from '../../ports/actor.ts'
 
 /** Who runs a command of this host, as it says of itself. */
 export interface AdminCaller {

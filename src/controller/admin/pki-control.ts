@@ -5,34 +5,34 @@ import { recorded } from '../../cluster/action-recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import {
+  type CertifiedKey,
   issueControllerCertificateFor,
   issueLeafFor,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
 import { parseCertificateRequest } from '../../pki/certificate-request.ts'
 import {
   ALTERNATIVE_NAMES_MAX,
+  type Certificate,
   CertificateError,
-  issuingPath,
   isAmong,
+  issuingPath,
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { hasIssuerName, validityWithin } from '../../pki/renewal.ts'
 import { checkSigner } from '../../pki/signer.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
-import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
-import type {
-  CertificatesInForce,
-  IssuedCertificate,
-  IssueRequest,
-  PkiControl,
-  ServerCertificateInForce,
+import {
+  type CertificatesInForce,
+  ISSUED_DAYS_MAX,
+  type IssuedCertificate,
+  type IssueRequest,
+  type PkiControl,
+  type ServerCertificateInForce,
 } from '../../ports/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -3,8 +3,7 @@ import type { Server, Socket } from 'node:net'
 
 import type { Api } from '../../api/server.ts'
 import { actorAt, CALLER_HEADER, ownCaller } from './caller.ts'
-import { adminSocketAddress } from './socket-address.ts'
-import type { SocketAddress } from './socket-address.ts'
+import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
   /** More are closed at once. */

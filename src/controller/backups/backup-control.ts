@@ -1,13 +1,17 @@
-import { parseRecipient } from '../../backup/encryption.ts'
-import type { BackupRecipient } from '../../backup/encryption.ts'
+import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../../ports/membership.ts'
 import type { BackupControl, BackupRequest, ScheduledBackups } from '../../ports/backup-control.ts'
 import type { BackupFolder } from './backup-folder.ts'
-import { bytesOf, takeBackup } from './take-backup.ts'
-import type { BackupParts, BackupWish, TakenBackup } from './take-backup.ts'
+import {
+  type BackupParts,
+  type BackupWish,
+  bytesOf,
+  takeBackup,
+  type TakenBackup,
+} from './take-backup.ts'
 
 /** At a time: each reads the whole state on the thread that serves requests. */
 const BACKUPS_MAX = 1

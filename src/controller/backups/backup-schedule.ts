@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 
-import { parseRecipient } from '../../backup/encryption.ts'
-import type { BackupRecipient } from '../../backup/encryption.ts'
+import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -10,8 +9,7 @@ import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { runHook } from './hook.ts'
 import type { Hook } from '../run-program.ts'
-import { bytesOf, takeBackup } from './take-backup.ts'
-import type { BackupParts, TakenBackup } from './take-backup.ts'
+import { type BackupParts, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
 
 /** How often it is looked at whether a backup is due. */
 const LOOK_MS = 1000

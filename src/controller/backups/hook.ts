@@ -1,5 +1,4 @@
-import { runProgram } from '../run-program.ts'
-import type { Hook } from '../run-program.ts'
+import { type Hook, runProgram } from '../run-program.ts'
 
 /**
  * Runs the program with the path as its last argument, without a shell. What it prints is thrown

@@ -6,8 +6,7 @@ import {
   RestoreChunkSchema,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { Problem } from '../../lib/problems.ts'
-import type { ProblemCode } from '../../lib/problems.ts'
+import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'

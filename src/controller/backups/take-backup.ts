@@ -3,10 +3,12 @@ import type { BackupSecret } from '../../backup/content.ts'
 import { BackupWriter } from '../../backup/write-backup.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isHonoured } from '../../lib/cluster-records.ts'
-import type { SharedSecretName, SharedSecretRecord } from '../../lib/cluster-records.ts'
-import { Problem } from '../../lib/problems.ts'
-import type { ProblemCode } from '../../lib/problems.ts'
+import {
+  isHonoured,
+  type SharedSecretName,
+  type SharedSecretRecord,
+} from '../../lib/cluster-records.ts'
+import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { StateView } from '../../ports/state-view.ts'

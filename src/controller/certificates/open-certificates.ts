@@ -13,8 +13,7 @@ import type { PkiControl } from '../../ports/pki-control.ts'
 import { pkiControl } from '../admin/pki-control.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Credentials } from '../start/check-certificates.ts'
-import { RenewalCommands } from './renewal-commands.ts'
-import type { RenewedByCommand } from './renewal-commands.ts'
+import { RenewalCommands, type RenewedByCommand } from './renewal-commands.ts'
 import { ServerCertificates } from './server-certificates.ts'
 
 /** The issuing authority that the members share. */

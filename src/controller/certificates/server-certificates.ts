@@ -1,17 +1,18 @@
-import { createSecureContext } from 'node:tls'
-import type { SecureContext } from 'node:tls'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 import { listenerTls } from '../../api/transport/tls.ts'
 import { RefusedFiles } from '../../cluster/secrets/refused-files.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isoTime } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import { type Certificate, isoTime } from '../../pki/certificate.ts'
 import { fileStamp } from '../../pki/identity-files.ts'
 import { inspectChain } from '../../pki/inspection.ts'
 import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/renewal.ts'
-import { readServerCertificate } from '../../pki/server-certificate.ts'
-import type { ServerCertificatePaths, ServerCertificateSet } from '../../pki/server-certificate.ts'
+import {
+  readServerCertificate,
+  type ServerCertificatePaths,
+  type ServerCertificateSet,
+} from '../../pki/server-certificate.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { ServerCertificateInForce } from '../../ports/pki-control.ts'
 import { sentenceOf } from '../failure.ts'

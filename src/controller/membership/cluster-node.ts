@@ -1,8 +1,11 @@
 import { toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import { defaultClusterNodeOptions } from '../../cluster/cluster-node-parts.ts'
-import type { ClusterNodeOptions, ClusterNodeParts } from '../../cluster/cluster-node-parts.ts'
+import {
+  type ClusterNodeOptions,
+  type ClusterNodeParts,
+  defaultClusterNodeOptions,
+} from '../../cluster/cluster-node-parts.ts'
 import { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ConsensusOptions } from '../../cluster/consensus-options.ts'
 import type { SelfRefusal } from '../../cluster/link.ts'
@@ -14,8 +17,7 @@ import type { DataIdentity } from '../../store/identity.ts'
 import { KnownMembersFile } from '../../store/known-members-file.ts'
 import { QuarantineFile } from '../../store/quarantine-file.ts'
 import { RosterWriter } from '../../store/roster-file.ts'
-import { startInline, startThreads } from '../../threads/start-threads.ts'
-import type { StartedHost } from '../../threads/start-threads.ts'
+import { type StartedHost, startInline, startThreads } from '../../threads/start-threads.ts'
 import type { ControllerParts } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
 import type { Releases } from '../releases.ts'

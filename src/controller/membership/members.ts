@@ -7,8 +7,7 @@ import { enterCluster } from '../../cluster/entrance/admission-client.ts'
 import { RejoinLoop } from '../../cluster/entrance/rejoin-loop.ts'
 import type { EntryAnswer } from '../../cluster/entrance/judge-admission.ts'
 import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
-import { manageMembers } from '../../cluster/membership/manage.ts'
-import type { MemberManagement } from '../../cluster/membership/manage.ts'
+import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
   afterRemoval,

@@ -1,7 +1,10 @@
 import { clone, create, toBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema, DepartureSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../../proto/gen/membership_pb.ts'
+import {
+  type Configuration,
+  ConfigurationSchema,
+  DepartureSchema,
+} from '../../../proto/gen/membership_pb.ts'
 import { present } from '../../lib/assert.ts'
 import { readIdentity, writeIdentity } from '../../store/identity.ts'
 import { openLog } from '../../store/open-log.ts'

@@ -1,11 +1,9 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../../proto/gen/membership_pb.ts'
+import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Index, Position } from '../../raft/types.ts'
 import { readFence } from '../../store/fence-file.ts'
-import { inspectLog } from '../../store/inspect-log.ts'
-import type { InspectedLog } from '../../store/inspect-log.ts'
+import { type InspectedLog, inspectLog } from '../../store/inspect-log.ts'
 import { LevelStateStore } from '../../store/level-state-store.ts'
 import { readRosterFile } from '../../store/roster-file.ts'
 import { membersOfRoster } from '../start/known-voters.ts'

@@ -1,6 +1,5 @@
 import type { ApiParts } from '../../api/parts.ts'
-import { createApi } from '../../api/server.ts'
-import type { Api } from '../../api/server.ts'
+import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { JoinTickets } from '../../cluster/entrance/join-tickets.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'

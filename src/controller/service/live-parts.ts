@@ -1,5 +1,4 @@
-import { periodicScheduler } from '../../api/parts.ts'
-import type { ApiParts } from '../../api/parts.ts'
+import { type ApiParts, periodicScheduler } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'

@@ -22,11 +22,13 @@ import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterGate } from '../../routers/admission.ts'
 import type { ControllerIdentity } from '../../routers/hello-answer.ts'
-import { certificateDuty } from '../../routers/certificate-duty.ts'
-import type { JudgedProposer } from '../../routers/certificate-duty.ts'
+import { certificateDuty, type JudgedProposer } from '../../routers/certificate-duty.ts'
 import { CircuitDuty } from '../../routers/circuits/circuit-duty.ts'
-import { circuitFact, circuitTable } from '../../routers/circuits/circuit-table.ts'
-import type { CircuitTable } from '../../routers/circuits/circuit-table.ts'
+import {
+  circuitFact,
+  circuitTable,
+  type CircuitTable,
+} from '../../routers/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../routers/clients/connection-duty.ts'
 import { SessionDuty } from '../../routers/clients/session-duty.ts'
 import { ShownSessions } from '../../routers/clients/shown-sessions.ts'
@@ -37,10 +39,12 @@ import { linkDuty, linkGone } from '../../routers/links/link-duty.ts'
 import { LinkTable } from '../../routers/links/link-table.ts'
 import { PeerDuty } from '../../routers/links/peer-duty.ts'
 import { ModelDuty } from '../../routers/model/model-duty.ts'
-import { RouterListener } from '../../routers/listener.ts'
-import type { CertificateAndKey } from '../../routers/listener.ts'
-import { RouterChannels } from '../../routers/router-channels.ts'
-import type { RouterCluster, RouterLogger } from '../../routers/router-channels.ts'
+import { type CertificateAndKey, RouterListener } from '../../routers/listener.ts'
+import {
+  RouterChannels,
+  type RouterCluster,
+  type RouterLogger,
+} from '../../routers/router-channels.ts'
 import { boundedByRouter } from '../../routers/router-log.ts'
 import { RouterStatusTopic } from '../../routers/status-topic.ts'
 import { hostsOf } from './hosts.ts'

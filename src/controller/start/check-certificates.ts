@@ -4,6 +4,7 @@ import type { ControllerConfig } from '../../config/options.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkChain,
   checkKeyMatches,
@@ -11,7 +12,6 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { checkControllerUsage, checkEndsAtRoot } from '../../pki/controller-leaf.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { missingHosts } from '../../pki/renewal.ts'

@@ -7,10 +7,10 @@ import {
   checkRenewCommands,
   checkServerCertificates,
   checkSignerKey,
+  type Credentials,
   readCredentials,
   readOperatorFile,
 } from './check-certificates.ts'
-import type { Credentials } from './check-certificates.ts'
 import { checkDataFolder, checkLogFile } from './check-folders.ts'
 import { checkListeners } from './check-listeners.ts'
 import { attempt, Report } from './check-report.ts'

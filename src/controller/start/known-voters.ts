@@ -1,7 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Configuration } from '../../../proto/gen/membership_pb.ts'
+import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
 

@@ -1,9 +1,7 @@
 import { constants } from 'node:fs'
-import { open, rename, stat } from 'node:fs/promises'
-import type { FileHandle } from 'node:fs/promises'
+import { type FileHandle, open, rename, stat } from 'node:fs/promises'
 
-import { parsePosition } from '../../ports/events.ts'
-import type { EventPosition } from '../../ports/events.ts'
+import { type EventPosition, parsePosition } from '../../ports/events.ts'
 
 const OWNER_ONLY = 0o600
 const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants

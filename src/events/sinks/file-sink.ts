@@ -1,8 +1,7 @@
 import type { EventFilter } from '../../ports/events.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
-import { EventFile } from './event-file.ts'
-import type { EventFileOptions } from './event-file.ts'
+import { EventFile, type EventFileOptions } from './event-file.ts'
 import { gapLine, SinkReader, stoppedLine } from './sink-reader.ts'
 
 export interface FileSinkParts {

@@ -1,5 +1,9 @@
-import type { EventFilter, EventPosition } from '../../ports/events.ts'
-import { comparePositions, positionText } from '../../ports/events.ts'
+import {
+  comparePositions,
+  type EventFilter,
+  type EventPosition,
+  positionText,
+} from '../../ports/events.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 

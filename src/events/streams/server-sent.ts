@@ -1,6 +1,5 @@
 import type { ByteStream } from '../../ports/byte-stream.ts'
-import { positionText } from '../../ports/events.ts'
-import type { EventPosition } from '../../ports/events.ts'
+import { type EventPosition, positionText } from '../../ports/events.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'

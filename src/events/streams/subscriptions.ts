@@ -1,10 +1,9 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
-import type { TextPattern } from '../../lib/text-pattern.ts'
 import type { EventFilter } from '../../ports/events.ts'
 import { eventLimits } from '../limits.ts'
 import { namespaceNamed } from '../namespaces.ts'
 import { entityTypeNames } from '../published-records.ts'
-import { parsePattern } from '../../lib/text-pattern.ts'
+import { parsePattern, type TextPattern } from '../../lib/text-pattern.ts'
 
 /** What was asked for is none; one sentence for whoever asked. */
 export class SubscriptionFault extends Error {

@@ -1,7 +1,6 @@
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import { positionText } from '../../ports/events.ts'
-import type { EventPosition } from '../../ports/events.ts'
+import { type EventPosition, positionText } from '../../ports/events.ts'
 import { shownRecord, typeNameOf, weightOf } from '../published-records.ts'
 import type { EventFields, EventSubject, NewEvent } from '../field.ts'
 

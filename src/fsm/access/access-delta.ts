@@ -5,10 +5,14 @@ import type { ServicePolicy } from '../../entities/service-policy.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { State } from '../state.ts'
 import { sameTexts } from './changes.ts'
-import { sameRoles } from './classes.ts'
-import type { AccessClass, AccessClasses, Move, Moves } from './classes.ts'
-import { bitOf } from './sides.ts'
-import type { Side, Sides } from './sides.ts'
+import {
+  type AccessClass,
+  type AccessClasses,
+  type Move,
+  type Moves,
+  sameRoles,
+} from './classes.ts'
+import { bitOf, type Side, type Sides } from './sides.ts'
 
 /** Members of a class whose policies stay, or who move to another class together. */
 export interface Group {

@@ -1,5 +1,4 @@
-import { isInScope } from '../../entities/define.ts'
-import type { Entity } from '../../entities/define.ts'
+import { type Entity, isInScope } from '../../entities/define.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'

@@ -1,6 +1,5 @@
 import type { ServicePolicy } from '../../entities/service-policy.ts'
-import { BIND, DIAL, meant } from '../roles.ts'
-import type { Grants, RoleList } from '../roles.ts'
+import { BIND, DIAL, type Grants, meant, type RoleList } from '../roles.ts'
 import { SortedIds } from '../sorted-ids.ts'
 import type { State } from '../state.ts'
 import type { AccessClass } from './classes.ts'

@@ -2,11 +2,9 @@ import { hash } from 'node:crypto'
 import type { Identity } from '../../entities/identity.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
 import { present } from '../../lib/assert.ts'
-import { attributesOf, matchingIds, policiesMatching } from '../roles.ts'
-import type { RoleList } from '../roles.ts'
+import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../roles.ts'
 import type { State } from '../state.ts'
-import type { Change, EntryChanges } from './changes.ts'
-import { sameTexts } from './changes.ts'
+import { type Change, type EntryChanges, sameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */
 export interface AccessClass {

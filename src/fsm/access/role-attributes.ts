@@ -1,5 +1,4 @@
-import { defineEntity } from '../../entities/define.ts'
-import type { Entity } from '../../entities/define.ts'
+import { defineEntity, type Entity } from '../../entities/define.ts'
 import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ListQuery, RoleAttributeUsage, RoleAttributes } from '../../ports/state-view.ts'

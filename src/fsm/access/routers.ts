@@ -2,10 +2,8 @@ import type { EdgeRouterPolicy } from '../../entities/edge-router-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { present } from '../../lib/assert.ts'
-import { roleMembers, policiesMatching } from '../roles.ts'
-import type { RoleList } from '../roles.ts'
-import { SetScope } from '../sorted-ids.ts'
-import type { IdScope } from '../sorted-ids.ts'
+import { policiesMatching, type RoleList, roleMembers } from '../roles.ts'
+import { type IdScope, SetScope } from '../sorted-ids.ts'
 import type { State } from '../state.ts'
 
 /** The role list of a policy kind that speaks of records of that kind. */

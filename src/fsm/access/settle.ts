@@ -1,12 +1,10 @@
 import type { Identity } from '../../entities/identity.ts'
-import { session as sessionKind } from '../../entities/session.ts'
-import type { Session } from '../../entities/session.ts'
+import { type Session, session as sessionKind } from '../../entities/session.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { removeWithReferences } from '../commands/references.ts'
 import { BIND, DIAL } from '../roles.ts'
 import type { State } from '../state.ts'
-import type { Judgement } from './access-index.ts'
-import { bitsBetween } from './access-index.ts'
+import { bitsBetween, type Judgement } from './access-index.ts'
 import { Marker } from './marks.ts'
 
 /**

@@ -1,7 +1,6 @@
 import type { Config } from '../../entities/config.ts'
 import type { ConfigType } from '../../entities/config-type.ts'
-import { serviceConfigHolder } from '../../entities/service-config.ts'
-import type { ServiceConfig } from '../../entities/service-config.ts'
+import { type ServiceConfig, serviceConfigHolder } from '../../entities/service-config.ts'
 import type { Service } from '../../entities/service.ts'
 import type { ServicePolicy } from '../../entities/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'

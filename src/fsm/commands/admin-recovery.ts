@@ -1,6 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { AdminRecoverSchema } from '../../../proto/gen/command_pb.ts'
-import type { AdminRecover } from '../../../proto/gen/command_pb.ts'
+import { type AdminRecover, AdminRecoverSchema } from '../../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Identity } from '../../entities/identity.ts'

@@ -3,8 +3,7 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { allowsPassword, authPolicyOf } from '../authentication.ts'
-import type { RecordSource } from '../authentication.ts'
+import { allowsPassword, authPolicyOf, type RecordSource } from '../authentication.ts'
 import type { State } from '../state.ts'
 
 /** What a write makes of one record; `after` is undefined where it is deleted. */

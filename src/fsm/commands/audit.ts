@@ -1,13 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
   ClusterActionSchema,
+  type Command,
   CommandKind,
   CommandKindSchema,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { Command } from '../../../proto/gen/command_pb.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { actorName } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'

@@ -1,18 +1,21 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import type { Identity } from '../../entities/identity.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isGranted } from '../../lib/permissions.ts'
-import { actorFault } from '../../ports/actor.ts'
-import type { ClaimedActor, EnrollmentActor, SessionClaim, ShownId } from '../../ports/actor.ts'
+import {
+  actorFault,
+  type ClaimedActor,
+  type EnrollmentActor,
+  type SessionClaim,
+  type ShownId,
+} from '../../ports/actor.ts'
 import { isCertificateHonoured, pendingFactors } from '../authentication.ts'
 import { isSignerHonoured, pendingBeside } from '../external-tokens.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'
-import { refused } from './outcome.ts'
-import type { Refusal } from './outcome.ts'
+import { type Refusal, refused } from './outcome.ts'
 
 /**
  * `full`: an administrator, the holder of a session in its own matters, or the system actor.

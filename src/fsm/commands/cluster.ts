@@ -4,12 +4,11 @@ import { fromBinary } from '@bufbuild/protobuf'
 import {
   AdmissionDeleteSchema,
   TicketCreateSchema,
+  type TicketRedeem,
   TicketRedeemSchema,
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { TicketRedeem } from '../../../proto/gen/command_pb.ts'
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { Member } from '../../../proto/gen/membership_pb.ts'
+import { ConfigurationSchema, type Member } from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionFields } from '../../entities/admission.ts'
 import type { JoinTicket } from '../../entities/join-ticket.ts'
 import { isControllerId, parseHostPort } from '../../lib/names.ts'

@@ -2,16 +2,14 @@ import { hash } from 'node:crypto'
 
 import { fromBinary } from '@bufbuild/protobuf'
 import {
+  type CaEnroll,
   CaEnrollSchema,
+  type ClientCertificate,
+  type Enroll,
   EnrollSchema,
+  type RouterCertificates,
   RouterExtendSchema,
   RouterExtendVerifySchema,
-} from '../../../proto/gen/command_pb.ts'
-import type {
-  CaEnroll,
-  ClientCertificate,
-  Enroll,
-  RouterCertificates,
 } from '../../../proto/gen/command_pb.ts'
 import { fieldLimits } from '../../entities/fields.ts'
 import type { Ca } from '../../entities/ca.ts'

@@ -3,9 +3,9 @@ import {
   CommandKind,
   EntityBatchSchema,
   EntityDeleteSchema,
+  type EntityWrite,
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { EntityWrite } from '../../../proto/gen/command_pb.ts'
 import { checkFields, isObject } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
 import { merged } from '../../entities/nested.ts'
@@ -15,8 +15,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
-import { changedFields } from './audit.ts'
-import type { Touched } from './audit.ts'
+import { changedFields, type Touched } from './audit.ts'
 import { writeGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'

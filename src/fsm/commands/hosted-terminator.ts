@@ -1,16 +1,15 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
+  type HostedTerminatorCreate,
   HostedTerminatorCreateSchema,
   HostedTerminatorsRemoveSchema,
   HostedTerminatorUpdateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { HostedTerminatorCreate } from '../../../proto/gen/command_pb.ts'
 import type { Identity } from '../../entities/identity.ts'
 import type { Router } from '../../entities/router.ts'
 import type { Service } from '../../entities/service.ts'
 import type { Session } from '../../entities/session.ts'
-import { terminator } from '../../entities/terminator.ts'
-import type { Terminator } from '../../entities/terminator.ts'
+import { terminator, type Terminator } from '../../entities/terminator.ts'
 import { costMax, precedences, terminatorBounds } from '../../entities/terminator-fields.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { commonRouters } from '../access/routers.ts'

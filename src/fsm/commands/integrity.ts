@@ -2,13 +2,12 @@ import { fromBinary } from '@bufbuild/protobuf'
 import {
   IntegrityClaimSchema,
   IntegrityDetachSchema,
+  type IntegrityEnd,
   IntegrityEndSchema,
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { IntegrityEnd } from '../../../proto/gen/command_pb.ts'
-import { integrityRunId } from '../../entities/integrity-run.ts'
-import type { IntegrityRun } from '../../entities/integrity-run.ts'
+import { type IntegrityRun, integrityRunId } from '../../entities/integrity-run.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { elementsOf } from '../indexes.ts'

@@ -1,23 +1,22 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
   MfaBeginSchema,
+  type MfaProve,
   MfaProve_Purpose as Purpose,
   MfaProveSchema,
   MfaRemoveSchema,
   MfaResealSchema,
+  type SealedFactor,
 } from '../../../proto/gen/command_pb.ts'
-import type { MfaProve, SealedFactor } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
-import { mfa as mfaKind, sealedCharactersMax } from '../../entities/mfa.ts'
-import type { Mfa } from '../../entities/mfa.ts'
+import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/mfa.ts'
 import type { SharedSecret } from '../../entities/shared-secret.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { forgetMfaAttempts } from './mfa-attempt.ts'
-import { done, faulty, notFound, refused } from './outcome.ts'
-import type { Refusal } from './outcome.ts'
+import { done, faulty, notFound, type Refusal, refused } from './outcome.ts'
 import { removeWithReferences } from './references.ts'
 
 /** Recovery codes in one set. */

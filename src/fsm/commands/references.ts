@@ -1,7 +1,6 @@
 import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
-import { elementNaming, referrersOf } from '../../entities/referrers.ts'
-import type { Referrer } from '../../entities/referrers.ts'
+import { elementNaming, type Referrer, referrersOf } from '../../entities/referrers.ts'
 import { entityNamed, pluralOf } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'

@@ -1,11 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf'
 
 import {
+  type RestoreBegin,
   RestoreBeginSchema,
   RestoreChunkSchema,
+  type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { RestoreBegin, RestoreEnd } from '../../../proto/gen/command_pb.ts'
 import { entitiesByName } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Shape } from '../restore/record-blocks.ts'

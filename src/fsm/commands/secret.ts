@@ -1,9 +1,19 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { SecretRotateSchema, SecretShareSchema } from '../../../proto/gen/command_pb.ts'
-import type { SecretRotate, WrappedSecret } from '../../../proto/gen/command_pb.ts'
+import {
+  type SecretRotate,
+  SecretRotateSchema,
+  SecretShareSchema,
+  type WrappedSecret,
+} from '../../../proto/gen/command_pb.ts'
 import type { SharedSecret } from '../../entities/shared-secret.ts'
-import { isHonoured, isRandomKey, sharedSecretNames } from '../../lib/cluster-records.ts'
-import type { SecretExposure, SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
+import {
+  isHonoured,
+  isRandomKey,
+  type SecretExposure,
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+} from '../../lib/cluster-records.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'

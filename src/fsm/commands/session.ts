@@ -1,13 +1,14 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
+  type CertificateProof,
+  type SessionCreate,
   SessionCreateSchema,
   SessionDeleteSchema,
   SessionExpireSchema,
   SessionTouchSchema,
+  type TokenProof,
 } from '../../../proto/gen/command_pb.ts'
-import type { CertificateProof, SessionCreate, TokenProof } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/api-session.ts'
-import { apiSession } from '../../entities/api-session.ts'
+import { apiSession, type ApiSession } from '../../entities/api-session.ts'
 import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Ca } from '../../entities/ca.ts'
 import type { Identity } from '../../entities/identity.ts'

@@ -1,6 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf'
-import { TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
-import type { TokenEnroll } from '../../../proto/gen/command_pb.ts'
+import { type TokenEnroll, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
 import type { AuthPolicy } from '../../entities/auth-policy.ts'
 import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
 import type { Outcome } from '../../ports/proposer.ts'

@@ -2,19 +2,20 @@ import type { Entity } from '../../entities/define.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery, ListResult, Listing } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../roles.ts'
-import { SetScope } from '../sorted-ids.ts'
-import type { IdScope } from '../sorted-ids.ts'
+import { type IdScope, SetScope } from '../sorted-ids.ts'
 import type { Records } from '../table.ts'
 import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'
-import { collect, wholeListRowsMax } from './collect.ts'
-import type { ListOrder, Page, Source } from './collect.ts'
-import { Compiler } from './evaluate.ts'
-import type { QueryLinks } from './evaluate.ts'
+import { collect, type ListOrder, type Page, type Source, wholeListRowsMax } from './collect.ts'
+import { Compiler, type QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
-import { candidateIds, isTooMany } from './plan.ts'
-import type { Candidates } from './plan.ts'
-import { clauseComparator, comparator, symbolNamed } from './symbols.ts'
-import type { LiveReader, Order } from './symbols.ts'
+import { candidateIds, type Candidates, isTooMany } from './plan.ts'
+import {
+  clauseComparator,
+  comparator,
+  type LiveReader,
+  type Order,
+  symbolNamed,
+} from './symbols.ts'
 import { queryLimits } from './scanner.ts'
 import { Turns, Work } from './work.ts'
 

@@ -1,10 +1,15 @@
 import type { FilterSymbol } from '../../entities/define.ts'
-import { SetScope } from '../sorted-ids.ts'
-import type { SortedIds } from '../sorted-ids.ts'
+import { SetScope, type SortedIds } from '../sorted-ids.ts'
 import type { Records } from '../table.ts'
 import type { Expression, Literal } from './ast.ts'
-import { isUniqueField, orderedValues, ownerOf, stretchOf } from './range.ts'
-import type { Range, Stretch } from './range.ts'
+import {
+  isUniqueField,
+  orderedValues,
+  ownerOf,
+  type Range,
+  type Stretch,
+  stretchOf,
+} from './range.ts'
 import { spelledOut, symbolNamed } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 

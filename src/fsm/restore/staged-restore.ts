@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
 
-import { lanesOf } from '../digest.ts'
-import type { Lanes, SetDigest } from '../digest.ts'
-import { decodeBlock } from './record-blocks.ts'
-import type { Shape, ShapedRecord } from './record-blocks.ts'
+import { type Lanes, lanesOf, type SetDigest } from '../digest.ts'
+import { decodeBlock, type Shape, type ShapedRecord } from './record-blocks.ts'
 import { restoreLimits } from './restore-limits.ts'
 
 /** What a restore announced when it began. */

@@ -1,5 +1,9 @@
-import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
-import type { PrimaryRules, SecondaryRules } from '../../entities/auth-policy-factors.ts'
+import {
+  openPrimary,
+  openSecondary,
+  type PrimaryRules,
+  type SecondaryRules,
+} from '../../entities/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json } from '../../lib/canonical-json.ts'

@@ -1,7 +1,5 @@
-import { contextTag, DerError, DerReader, derTag, onlyValue, tagged } from './der.ts'
-import type { DerValue } from './der.ts'
-import { readName } from './distinguished-name.ts'
-import type { DistinguishedName } from './distinguished-name.ts'
+import { contextTag, DerError, DerReader, derTag, type DerValue, onlyValue, tagged } from './der.ts'
+import { type DistinguishedName, readName } from './distinguished-name.ts'
 
 /** The types of a GeneralName (RFC 5280, 4.2.1.6) that this program reads, by their tags. */
 export const nameTag = {

@@ -1,8 +1,6 @@
 import { contextTag, DerError, DerReader, derTag, onlyValue, wholeBytes } from './der.ts'
-import { readName } from './distinguished-name.ts'
-import type { DistinguishedName } from './distinguished-name.ts'
-import { readExtensions } from './extensions.ts'
-import type { Extensions } from './extensions.ts'
+import { type DistinguishedName, readName } from './distinguished-name.ts'
+import { type Extensions, readExtensions } from './extensions.ts'
 
 /** What stands in a certificate (RFC 5280, 4.1), as views of its bytes. */
 export interface CertificateContents {

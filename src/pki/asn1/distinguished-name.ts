@@ -1,7 +1,5 @@
-import { DerError, derTag, tagged, valuesOf } from './der.ts'
-import type { DerValue } from './der.ts'
-import { attributeNames, attributeOids, encodeOid, oidOf } from './object-identifiers.ts'
-import type { Oid } from './object-identifiers.ts'
+import { DerError, derTag, type DerValue, tagged, valuesOf } from './der.ts'
+import { attributeNames, attributeOids, encodeOid, type Oid, oidOf } from './object-identifiers.ts'
 
 /** Bounds of one name: relative names in it, and attributes in one of these. */
 const RELATIVE_NAMES_MAX = 64

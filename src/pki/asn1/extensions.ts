@@ -1,7 +1,14 @@
-import { DerError, DerReader, derTag, onlyValue, smallInteger, tagged, valuesOf } from './der.ts'
-import type { DerValue } from './der.ts'
-import { encodeOid, extensionOids, oidOf } from './object-identifiers.ts'
-import type { Oid } from './object-identifiers.ts'
+import {
+  DerError,
+  DerReader,
+  derTag,
+  type DerValue,
+  onlyValue,
+  smallInteger,
+  tagged,
+  valuesOf,
+} from './der.ts'
+import { encodeOid, extensionOids, type Oid, oidOf } from './object-identifiers.ts'
 
 const EXTENSIONS_MAX = 64
 const PURPOSES_MAX = 64

@@ -1,5 +1,4 @@
-import type { DerValue } from './der.ts'
-import { derTag, tagged } from './der.ts'
+import { derTag, type DerValue, tagged } from './der.ts'
 
 /**
  * An object identifier as the hex text of its DER contents: it can be compared, and be a key of a

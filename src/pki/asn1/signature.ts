@@ -1,17 +1,24 @@
-import { constants, verify } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { constants, type KeyObject, verify } from 'node:crypto'
 
-import { contextTag, DerError, DerReader, derTag, onlyValue, smallInteger, tagged } from './der.ts'
-import type { DerValue } from './der.ts'
+import {
+  contextTag,
+  DerError,
+  DerReader,
+  derTag,
+  type DerValue,
+  onlyValue,
+  smallInteger,
+  tagged,
+} from './der.ts'
 import {
   brokenSignatures,
   encodeOid,
   hashOids,
   keyOids,
+  type Oid,
   oidOf,
   signatureOids,
 } from './object-identifiers.ts'
-import type { Oid } from './object-identifiers.ts'
 
 export type Hash = 'sha256' | 'sha384' | 'sha512'
 

@@ -1,5 +1,4 @@
-import { required } from './schema.ts'
-import type { RouterFields, SchemaNode, Value } from './schema.ts'
+import { required, type RouterFields, type SchemaNode, type Value } from './schema.ts'
 import { routerFields } from './table.ts'
 
 /**

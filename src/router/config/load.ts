@@ -4,11 +4,9 @@ import { dirname, resolve } from 'node:path'
 import type { ConfigFault } from '../../config/load.ts'
 import { parseYamlTree } from '../../config/yaml-tree.ts'
 import type { RouterEnvironment } from './environment.ts'
-import { ConfigReader } from './reader.ts'
-import type { EffectiveValue } from './reader.ts'
+import { ConfigReader, type EffectiveValue } from './reader.ts'
 import { settleRelations, withEndpointsFile } from './relations.ts'
-import { routerFields } from './table.ts'
-import type { RouterConfig } from './table.ts'
+import { type RouterConfig, routerFields } from './table.ts'
 
 export const ROUTER_CONFIG_BYTES_MAX = 1024 * 1024
 /**

@@ -1,18 +1,17 @@
 import type { ConfigFault } from '../../config/load.ts'
 import { nearest } from '../../config/suggest.ts'
 import type { YamlScalar, YamlTree } from '../../config/yaml-tree.ts'
-import { fillVariables } from './environment.ts'
-import type { RouterEnvironment } from './environment.ts'
-import { required } from './schema.ts'
-import type {
-  RouterFields,
-  Keyed,
-  RouterList,
-  RawValue,
-  SchemaNode,
-  RouterSection,
-  Value,
-  Variants,
+import { fillVariables, type RouterEnvironment } from './environment.ts'
+import {
+  type Keyed,
+  type RawValue,
+  required,
+  type RouterFields,
+  type RouterList,
+  type RouterSection,
+  type SchemaNode,
+  type Value,
+  type Variants,
 } from './schema.ts'
 
 /** One value in force, and where it is from. */

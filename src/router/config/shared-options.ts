@@ -1,5 +1,4 @@
-import { value } from './schema.ts'
-import type { RouterFields } from './schema.ts'
+import { type RouterFields, value } from './schema.ts'
 import {
   address,
   addresses,

@@ -1,4 +1,13 @@
-import { ignored, keyed, list, required, section, value, variants } from './schema.ts'
+import {
+  ignored,
+  keyed,
+  list,
+  required,
+  type RouterValuesOf,
+  section,
+  value,
+  variants,
+} from './schema.ts'
 import {
   addressProtocols,
   channelOptions,
@@ -27,7 +36,6 @@ import {
   uris,
   version,
 } from './value-types.ts'
-import type { RouterValuesOf } from './schema.ts'
 import { DAY_MS, MINUTE_MS, MINUTES_MAX_MS } from './spans.ts'
 import { linkSection } from './table-link.ts'
 import { webList } from './table-web.ts'

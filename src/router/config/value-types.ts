@@ -3,8 +3,7 @@ import { isAbsolute, resolve } from 'node:path'
 
 import { durationText } from '../../lib/duration-text.ts'
 import { parseDuration } from '../../lib/duration.ts'
-import { formatHostPort, parseHostPort } from '../../lib/names.ts'
-import type { HostPort } from '../../lib/names.ts'
+import { formatHostPort, type HostPort, parseHostPort } from '../../lib/names.ts'
 import type { RawValue, RouterValueType } from './schema.ts'
 
 const TEXT_CHARACTERS_MAX = 4096

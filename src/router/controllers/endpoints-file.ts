@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 
-import { parseYamlTree, yamlText } from '../../config/yaml-tree.ts'
-import type { YamlTree } from '../../config/yaml-tree.ts'
+import { parseYamlTree, yamlText, type YamlTree } from '../../config/yaml-tree.ts'
 import { isControllerId, isTrustDomain } from '../../lib/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../config/value-types.ts'

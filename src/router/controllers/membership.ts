@@ -1,5 +1,4 @@
-import { bounded } from './endpoints-file.ts'
-import type { KnownController } from './endpoints-file.ts'
+import { bounded, type KnownController } from './endpoints-file.ts'
 
 /** What a controller tells of the members of its cluster. */
 export interface MembersTold {

@@ -1,25 +1,21 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
-  InspectRequestSchema,
+  ClientHelloSchema,
   InspectAnswerSchema,
+  InspectRequestSchema,
   InterfacesSchema,
   MetricsSchema,
-} from '../../../proto/gen/router_pb.ts'
-import {
-  ClientHelloSchema,
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
-import { versionLine } from '../../channel/hello.ts'
-import type { VersionLine } from '../../channel/hello.ts'
+import { versionLine, type VersionLine } from '../../channel/hello.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { isControllerId } from '../../lib/names.ts'
-import { isControllerAddress } from './endpoints-file.ts'
-import type { KnownController } from './endpoints-file.ts'
+import { isControllerAddress, type KnownController } from './endpoints-file.ts'
 
 /** Content types between a router and its controllers. */
 export const controlMessage = {

@@ -1,15 +1,11 @@
-import { createServer } from 'node:https'
-import type { Server } from 'node:https'
+import { createServer, type Server } from 'node:https'
 
 import { formatHostPort } from '../../lib/names.ts'
 import type { RouterConfig } from '../config/table.ts'
-import { readServerIdentity } from '../identity/identity.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure } from '../logger.ts'
-import type { RouterProgramLogger } from '../logger.ts'
-import { healthAnswer } from './checks.ts'
-import type { HealthCheck } from './checks.ts'
+import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { healthAnswer, type HealthCheck } from './checks.ts'
 
 type WebConfig = RouterConfig['web'][number]
 

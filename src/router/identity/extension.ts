@@ -1,6 +1,10 @@
 import type { Clock } from '../../lib/clock.ts'
-import { checkKeyMatches, isoTime, parseCertificates } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
+import {
+  type Certificate,
+  checkKeyMatches,
+  isoTime,
+  parseCertificates,
+} from '../../pki/certificate.ts'
 import { pemOf } from '../../pki/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import { certificateLife } from '../../pki/renewal.ts'
@@ -9,8 +13,7 @@ import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import { identityFiles } from './files.ts'
 import type { IdentityHolder, RouterIdentity } from './identity.ts'
-import { certificateRequests } from './requests.ts'
-import type { CertificateRequests } from './requests.ts'
+import { certificateRequests, type CertificateRequests } from './requests.ts'
 
 /** Asks one controller over its client API; throws one clause. @returns PEM, leaf first, each. */
 export type AskExtension = (

@@ -2,18 +2,17 @@ import { readFileSync, statSync } from 'node:fs'
 
 import {
   BUNDLE_CERTIFICATES_MAX,
+  type Certificate,
   CertificateError,
   checkKeyMatches,
   checkValidityTime,
   parseCertificates,
   PEM_BYTES_MAX,
 } from '../../pki/certificate.ts'
-import type { Certificate } from '../../pki/certificate.ts'
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import type { RouterConfig } from '../config/table.ts'
 import type { PemSource } from '../config/value-types.ts'
-import { RouterFailure } from '../logger.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 
 export interface ServerIdentity {
   readonly leaf: Certificate

@@ -1,5 +1,4 @@
-import { createServer } from 'node:tls'
-import type { Server, TLSSocket } from 'node:tls'
+import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -11,8 +10,7 @@ import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../config/value-types.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { RouterFailure } from '../logger.ts'
-import type { RouterProgramLogger } from '../logger.ts'
+import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { LINK_PROTOCOL, readLinkHello } from './link-messages.ts'
 import type { Link, LinkRegistry } from './link-registry.ts'
 

@@ -3,8 +3,7 @@ import type { TLSSocket } from 'node:tls'
 
 import type { Outgoing } from '../../channel/channel.ts'
 import { dialChannel } from '../../channel/dial.ts'
-import { channelLimits } from '../../channel/limits.ts'
-import type { ChannelLimits } from '../../channel/limits.ts'
+import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -23,14 +22,13 @@ import {
   LINK_PROTOCOL,
   linkFaultMessage,
   linkHello,
+  type PeerChange,
+  type PeerListener,
   routerLinksMessage,
   verifyRouterMessage,
 } from './link-messages.ts'
-import type { PeerChange, PeerListener } from './link-messages.ts'
-import { LinkRegistry } from './link-registry.ts'
-import type { Link } from './link-registry.ts'
-import { PeerDialer } from './peer-dialer.ts'
-import type { DialedPeer } from './peer-dialer.ts'
+import { type Link, LinkRegistry } from './link-registry.ts'
+import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto'
 
-import { CircuitConfirmationSchema, FaultSubject } from '../../../proto/gen/router_pb.ts'
-import type { Fault } from '../../../proto/gen/router_pb.ts'
+import {
+  CircuitConfirmationSchema,
+  type Fault,
+  FaultSubject,
+} from '../../../proto/gen/router_pb.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -21,18 +24,20 @@ import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { chooseHost } from './choose-host.ts'
-import { circuitAnswer, edgeRefusal, readCircuitRequest } from './circuit-request.ts'
-import type { PeerData } from './circuit-request.ts'
-import { dialResultOf, NO_ANSWER, NO_HOST, ROUTER_GONE, routeFault } from './route-fault.ts'
-import type { RouteFault } from './route-fault.ts'
-import type { HostCandidate } from './choose-host.ts'
-import { circuitFact } from './circuit-table.ts'
-import type { Circuit, CircuitTable } from './circuit-table.ts'
+import { chooseHost, type HostCandidate } from './choose-host.ts'
+import { circuitAnswer, edgeRefusal, type PeerData, readCircuitRequest } from './circuit-request.ts'
+import {
+  dialResultOf,
+  NO_ANSWER,
+  NO_HOST,
+  routeFault,
+  type RouteFault,
+  ROUTER_GONE,
+} from './route-fault.ts'
+import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
 import { isCircuitId, wordsIn } from './named-circuits.ts'
 import { cheapestPaths } from './path.ts'
-import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
-import type { CircuitEnds } from './route.ts'
+import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 
 const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 

@@ -3,8 +3,7 @@ import type { LiveCircuit } from '../../ports/live-circuits.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 import type { CircuitPath } from './path.ts'
-import { unrouteMessage } from './route.ts'
-import type { CircuitEnds } from './route.ts'
+import { type CircuitEnds, unrouteMessage } from './route.ts'
 
 /** A circuit as the controller keeps it that has laid it. */
 export interface Circuit {

@@ -1,5 +1,10 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import type { DescMessage, MessageShape } from '@bufbuild/protobuf'
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf'
 
 import {
   CommandKind,
@@ -9,6 +14,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import {
   CreateTerminatorResult,
+  type CreateTerminatorV2,
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
   HealthEventSchema,
@@ -18,7 +24,6 @@ import {
   UpdateEdgeTerminatorSchema,
   UpdateTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { CreateTerminatorV2 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { Problem } from '../../lib/problems.ts'

@@ -1,14 +1,16 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
+  type Fault,
   FaultSchema,
   FaultSubject,
+  type LinkConnState,
   LinkStateUpdateSchema,
   MetricsSchema,
+  type RouterLink,
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { Fault, LinkConnState, RouterLink } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { LinkConnection, LiveLink } from '../../ports/live-links.ts'
 import type { RouterMetrics } from '../../ports/live-facts.ts'

@@ -1,12 +1,13 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
+  type LinkListener,
   LinkListenersSchema,
   PeerState,
+  type PeerStateChange,
   PeerStateChangeSchema,
   PeerStateChangesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { LinkListener, PeerStateChange } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { readMask } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'

@@ -1,16 +1,13 @@
-import { create } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
 
 import {
   ModelAction as Action,
+  type ModelEvent as EncodedEvent,
   ModelEventSchema,
   ModelPolicyType,
+  type ModelPostureCheckSchema,
   ModelPrecedence,
   ModelRelatedType,
-} from '../../../proto/gen/router_pb.ts'
-import type {
-  ModelEvent as EncodedEvent,
-  ModelPostureCheckSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ModelCheckTerms, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'

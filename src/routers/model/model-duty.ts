@@ -2,10 +2,10 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import {
   ModelChangeSetSchema,
+  type ModelEvent as EncodedEvent,
   ModelEventSchema,
   SubscribeToDataModelSchema,
 } from '../../../proto/gen/router_pb.ts'
-import type { ModelEvent as EncodedEvent } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { textValue, uint64Value } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -18,8 +18,7 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { encodedEvent } from './encode.ts'
 import { followingOn, ModelLog } from './model-log.ts'
-import { publicKeysOf } from './public-keys.ts'
-import type { PublicKeyValue, TrustedCertificates } from './public-keys.ts'
+import { publicKeysOf, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
 import { encodeWholeModel } from './whole-model.ts'
 
 const { modelIndexEveryMs, modelSendsMax, modelSendTimeoutMs } = routerLimits

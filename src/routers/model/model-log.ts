@@ -1,7 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
-import type { ModelEvent as EncodedEvent } from '../../../proto/gen/router_pb.ts'
+import {
+  ModelChangeSetSchema,
+  type ModelEvent as EncodedEvent,
+} from '../../../proto/gen/router_pb.ts'
 
 export interface ModelLogLimits {
   readonly modelEntriesMax: number

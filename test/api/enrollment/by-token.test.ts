@@ -4,8 +4,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../../src/pki/certificate-request.ts'
-import { CallerOf, client, management } from '../support/caller.ts'
-import type { Reply } from '../support/caller.ts'
+import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
 
 const { controller, server, provider, signerId, root, newSigner, newPolicy, patch, logIn } =

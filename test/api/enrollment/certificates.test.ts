@@ -9,12 +9,9 @@ import {
 } from '../../../src/pki/certificate-request.ts'
 import { sessionCertificatesMax } from '../../../src/fsm/commands/certificate.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
-import { admin, startController } from '../support/controller.ts'
-import type { TestController } from '../support/controller.ts'
-import { newIdentity, shown } from '../support/network.ts'
-import type { Detail } from '../support/network.ts'
-import { TlsListener, clientKey } from '../support/tls.ts'
-import type { TlsReply } from '../support/tls.ts'
+import { admin, startController, type TestController } from '../support/controller.ts'
+import { type Detail, newIdentity, shown } from '../support/network.ts'
+import { clientKey, TlsListener, type TlsReply } from '../support/tls.ts'
 
 // Goal: a certificate logs its holder in for as long as everything about it stands, and its holder can have the next one.
 // Method: the real listener, by TLS; each test enrolls a device of its own.

@@ -1,8 +1,7 @@
 import { createHash, createPublicKey, randomUUID, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { compactVerify, importJWK } from 'jose'
-import type { JWK } from 'jose'
+import { compactVerify, importJWK, type JWK } from 'jose'
 import type { CertifiedKey } from '../../../src/pki/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
@@ -11,12 +10,9 @@ import {
 } from '../../../src/pki/certificate-request.ts'
 import { newCa } from '../../support/authorities.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
-import { admin, startController } from '../support/controller.ts'
-import type { TestController } from '../support/controller.ts'
-import { claimsOf, made, newIdentity, shown } from '../support/network.ts'
-import type { Detail } from '../support/network.ts'
-import { TlsListener, clientKey } from '../support/tls.ts'
-import type { TlsReply } from '../support/tls.ts'
+import { admin, startController, type TestController } from '../support/controller.ts'
+import { claimsOf, type Detail, made, newIdentity, shown } from '../support/network.ts'
+import { clientKey, TlsListener, type TlsReply } from '../support/tls.ts'
 
 // Goal: who has a token or a certificate of a verified CA gets in, in the ways of every stock client, and nobody else does.
 // Method: the real listener, by TLS, as clients meet it.

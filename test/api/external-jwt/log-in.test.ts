@@ -3,11 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { createRootAuthority } from '../../../src/pki/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { jwtAlgorithmOf } from '../../../src/pki/jwt-signer.ts'
-import { CallerOf, client, management } from '../support/caller.ts'
-import type { Reply } from '../support/caller.ts'
+import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
-import { jwkOf, rsaKey } from '../../support/identity-provider.ts'
-import type { TokenWish } from '../../support/identity-provider.ts'
+import { jwkOf, rsaKey, type TokenWish } from '../../support/identity-provider.ts'
 
 const { controller, server, provider, signerId, newSigner, newPolicy, patch, logIn } =
   await controllerWithProvider()

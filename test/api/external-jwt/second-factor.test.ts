@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { CallerOf, client, management } from '../support/caller.ts'
-import type { Reply } from '../support/caller.ts'
+import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { user } from '../support/controller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
 

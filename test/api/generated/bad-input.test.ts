@@ -5,15 +5,20 @@ import { entitiesByName } from '../../../src/entities/registry.ts'
 import type { Entity } from '../../../src/entities/define.ts'
 import type { Field } from '../../../src/entities/fields.ts'
 import type { Json, JsonObject } from '../../../src/lib/canonical-json.ts'
-import { apiNames, bases } from '../../support/served-answers.ts'
-import type { Item } from '../../support/served-answers.ts'
+import { apiNames, bases, type Item } from '../../support/served-answers.ts'
 import { startController } from '../support/controller.ts'
 import { bodyCases } from './bad-bodies.ts'
 import { badListQueries, goodListQueries } from './bad-queries.ts'
 import { knownQueries } from './examples.ts'
 import { Maker, NOWHERE } from './maker.ts'
-import { collectionOf, entityAt, operationsIn, pathParameters, urlOf } from './operations.ts'
-import type { ServedOperation } from './operations.ts'
+import {
+  collectionOf,
+  entityAt,
+  operationsIn,
+  pathParameters,
+  type ServedOperation,
+  urlOf,
+} from './operations.ts'
 import { Prober } from './prober.ts'
 import { propertiesOf, sample, typesOf, uniqueText } from './schemas.ts'
 

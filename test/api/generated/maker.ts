@@ -1,11 +1,15 @@
 import type { Json } from '../../../src/lib/canonical-json.ts'
 import type { Field } from '../../../src/entities/fields.ts'
 import { entitiesByName } from '../../../src/entities/registry.ts'
-import { bases } from '../../support/served-answers.ts'
-import type { ApiName } from '../../support/served-answers.ts'
+import { type ApiName, bases } from '../../support/served-answers.ts'
 import { examples, knownIds } from './examples.ts'
-import { collectionOf, entityAt, pathParameters, urlOf } from './operations.ts'
-import type { ServedOperation } from './operations.ts'
+import {
+  collectionOf,
+  entityAt,
+  pathParameters,
+  type ServedOperation,
+  urlOf,
+} from './operations.ts'
 import { propertiesOf, requiredOf, sample, sampleObject, typesOf, uniqueText } from './schemas.ts'
 
 /** The id of nothing. */

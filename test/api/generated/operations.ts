@@ -1,7 +1,12 @@
 import { entities } from '../../../src/entities/registry.ts'
 import type { Entity } from '../../../src/entities/define.ts'
-import { bases } from '../../support/served-answers.ts'
-import type { ApiDocument, ApiName, Item, Parameter } from '../../support/served-answers.ts'
+import {
+  type ApiDocument,
+  type ApiName,
+  bases,
+  type Item,
+  type Parameter,
+} from '../../support/served-answers.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

@@ -1,8 +1,6 @@
 import { expect } from 'vitest'
-import { problems, wireCode } from '../../../src/lib/problems.ts'
-import type { ProblemCode } from '../../../src/lib/problems.ts'
-import { CallerOf } from '../support/caller.ts'
-import type { Reply } from '../support/caller.ts'
+import { type ProblemCode, problems, wireCode } from '../../../src/lib/problems.ts'
+import { CallerOf, type Reply } from '../support/caller.ts'
 import type { TestController } from '../support/controller.ts'
 
 /** Status and code of every problem, as they go over the wire. */

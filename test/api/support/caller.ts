@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
-import { ServedAnswers, bases, placeOf } from '../../support/served-answers.ts'
-import type { ApiName } from '../../support/served-answers.ts'
+import { type ApiName, bases, placeOf, ServedAnswers } from '../../support/served-answers.ts'
 import type { TestController } from './controller.ts'
 
 export interface Body {

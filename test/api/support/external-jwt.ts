@@ -1,10 +1,8 @@
 import { afterAll, expect } from 'vitest'
 import { jwkOf, KeyServer, TestProvider } from '../../support/identity-provider.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import { CallerOf, client, management } from './caller.ts'
-import type { Reply } from './caller.ts'
-import { controllerForFile } from './for-file.ts'
-import type { ForFile } from './for-file.ts'
+import { CallerOf, client, management, type Reply } from './caller.ts'
+import { controllerForFile, type ForFile } from './for-file.ts'
 
 export interface WithProvider extends ForFile {
   readonly server: KeyServer

@@ -2,8 +2,7 @@ import { afterAll, expect } from 'vitest'
 import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import { CallerOf } from './caller.ts'
-import { startController } from './controller.ts'
-import type { TestController } from './controller.ts'
+import { startController, type TestController } from './controller.ts'
 
 export interface ForFile {
   readonly controller: TestController

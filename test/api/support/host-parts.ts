@@ -5,8 +5,7 @@ import type {
   PkiControl,
 } from '../../../src/ports/pki-control.ts'
 import type { RestoreControl } from '../../../src/ports/restore-control.ts'
-import { actorName } from '../../../src/ports/actor.ts'
-import type { Actor } from '../../../src/ports/actor.ts'
+import { type Actor, actorName } from '../../../src/ports/actor.ts'
 
 const issued: IssuedCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }
 const inForce: CertificatesInForce = {

@@ -1,6 +1,5 @@
 import type { LiveChannel } from '../../../src/ports/live-channels.ts'
-import { circuitTable } from '../../../src/routers/circuits/circuit-table.ts'
-import type { CircuitTable } from '../../../src/routers/circuits/circuit-table.ts'
+import { circuitTable, type CircuitTable } from '../../../src/routers/circuits/circuit-table.ts'
 import { LinkTable } from '../../../src/routers/links/link-table.ts'
 import { LiveRows } from '../../../src/routers/live-rows.ts'
 

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { codeOf } from '../../support/totp.ts'
-import type { CallerOf, Reply } from './caller.ts'
-import { client } from './caller.ts'
+import { type CallerOf, client, type Reply } from './caller.ts'
 import type { TestController } from './controller.ts'
 
 const STEP_MS = 30_000

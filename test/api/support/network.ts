@@ -1,8 +1,6 @@
 import { expect } from 'vitest'
-import { decodeJwt } from 'jose'
-import type { JWTPayload } from 'jose'
-import { management } from './caller.ts'
-import type { CallerOf } from './caller.ts'
+import { decodeJwt, type JWTPayload } from 'jose'
+import { type CallerOf, management } from './caller.ts'
 
 export type Detail = Readonly<Record<string, unknown>>
 

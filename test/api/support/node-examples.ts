@@ -1,7 +1,6 @@
 import { LatencyHistogram } from '../../../src/lib/latency-histogram.ts'
 import type { NodeHealth } from '../../../src/ports/node-health.ts'
-import { NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/stats.ts'
-import type { HostStats } from '../../../src/ports/stats.ts'
+import { type HostStats, NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/stats.ts'
 
 export const nodeHealthExample: NodeHealth = {
   id: 'ctrl1',

@@ -1,12 +1,15 @@
-import type { Agent } from 'node:https'
-import { request } from 'node:https'
+import { type Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
 import type { ApiParts } from '../../../src/api/parts.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { listenerTls } from '../../../src/api/transport/tls.ts'
-import { issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
-import type { CertifiedKey, Validity } from '../../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  type Validity,
+  validityFrom,
+} from '../../../src/pki/authority.ts'
 import type { Body } from './caller.ts'
 import type { TestController } from './controller.ts'
 

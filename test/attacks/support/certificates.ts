@@ -9,13 +9,10 @@ import {
 } from '../../../src/pki/certificate-request.ts'
 import { newCa } from '../../support/authorities.ts'
 import { client, management } from '../../api/support/caller.ts'
-import { controllerForFile } from '../../api/support/for-file.ts'
-import type { ForFile } from '../../api/support/for-file.ts'
+import { controllerForFile, type ForFile } from '../../api/support/for-file.ts'
 import type { InlineIssuer } from '../../api/support/inline-issuer.ts'
-import { made, newIdentity, shown } from '../../api/support/network.ts'
-import type { Detail } from '../../api/support/network.ts'
-import { TlsListener, clientKey } from '../../api/support/tls.ts'
-import type { TlsReply } from '../../api/support/tls.ts'
+import { type Detail, made, newIdentity, shown } from '../../api/support/network.ts'
+import { clientKey, TlsListener, type TlsReply } from '../../api/support/tls.ts'
 
 export const DAY_MS = 24 * 60 * 60_000
 export const PEM = { 'content-type': 'application/x-pem-file' }

@@ -1,6 +1,5 @@
 import { openSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
 import { boundConnections } from '../../../src/lib/connections.ts'

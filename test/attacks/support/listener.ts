@@ -1,14 +1,11 @@
 import { once } from 'node:events'
-import type { Server } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll, expect } from 'vitest'
 
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import { createApi } from '../../../src/api/server.ts'
-import { controllerForFile } from '../../api/support/for-file.ts'
-import type { ForFile } from '../../api/support/for-file.ts'
+import { controllerForFile, type ForFile } from '../../api/support/for-file.ts'
 import { memberLeaf } from '../../support/member-leaf.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'
 

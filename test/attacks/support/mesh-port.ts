@@ -1,18 +1,17 @@
 import { once } from 'node:events'
-import { connect as connectTcp } from 'node:net'
-import type { Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll } from 'vitest'
 
 import type { MeshIdentity } from '../../../src/cluster/transport/mesh-service.ts'
 import {
+  type Authority,
   controllerIdentity,
   createAuthority,
   memberOf,
   startMesh,
+  type TestMesh,
 } from '../../cluster/mesh-fixture.ts'
-import type { Authority, TestMesh } from '../../cluster/mesh-fixture.ts'
 
 export interface AttackedMesh {
   readonly authority: Authority

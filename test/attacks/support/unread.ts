@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 
-import { until } from './listener.ts'
-import type { AttackedListener } from './listener.ts'
+import { type AttackedListener, until } from './listener.ts'
 
 /** How often the same is seen of a connection before it counts as one that stands still. */
 const LOOKS = 25

@@ -1,9 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { Server } from 'node:https'
+import { createServer, type Server } from 'node:https'
 import type { RequestListener } from 'node:http'
-import { createServer as createTcp } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
@@ -16,8 +14,7 @@ import {
   checkTime,
   readEnrollmentToken,
 } from '../../../src/cli/enroll/enrollment-token.ts'
-import { issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
 import { certsOnly, readCertsOnly } from '../../../src/pki/certs-only.ts'
 import {
   parseCertificate,

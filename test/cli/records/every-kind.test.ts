@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { allKinds } from '../../../src/cli/records/kinds.ts'
-import type { Kind } from '../../../src/cli/records/kinds.ts'
+import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../session/support.ts'
 

@@ -1,6 +1,5 @@
 import type { Random } from '../../../src/lib/random.ts'
-import { isSortable, kinds, meantBy } from './kinds.ts'
-import type { Meaning, World } from './kinds.ts'
+import { isSortable, kinds, type Meaning, meantBy, type World } from './kinds.ts'
 import type { Lhs, Paging, Row, SetExpr, SubQuery, Term, Value } from './language.ts'
 import type { Asked } from './meaning.ts'
 import { pick, startMs, word } from './network.ts'

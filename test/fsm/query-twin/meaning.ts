@@ -1,6 +1,5 @@
 import type { Json } from '../../../src/lib/canonical-json.ts'
-import { kinds } from './kinds.ts'
-import type { Meaning, Plain, World } from './kinds.ts'
+import { kinds, type Meaning, type Plain, type World } from './kinds.ts'
 import type { Lhs, Paging, Row, SetExpr, SubQuery, Term, Value } from './language.ts'
 
 export interface Asked extends SubQuery {

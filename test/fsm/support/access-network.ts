@@ -8,10 +8,8 @@ import {
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { State } from '../../../src/fsm/state.ts'
-import { canonicalJson } from '../../../src/lib/canonical-json.ts'
-import type { JsonObject } from '../../../src/lib/canonical-json.ts'
-import { seededRandom } from '../../../src/lib/random.ts'
-import type { Random } from '../../../src/lib/random.ts'
+import { canonicalJson, type JsonObject } from '../../../src/lib/canonical-json.ts'
+import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { LogWriter } from './log.ts'
 

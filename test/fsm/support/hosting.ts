@@ -1,5 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import {
   CommandKind,
   HostedTerminatorCreateSchema,
@@ -11,8 +10,7 @@ import type { State } from '../../../src/fsm/state.ts'
 import type { Terminator } from '../../../src/entities/terminator.ts'
 import { enrollmentActor } from '../../../src/ports/actor.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
-import { formedState, service } from './log.ts'
-import type { LogWriter } from './log.ts'
+import { formedState, type LogWriter, service } from './log.ts'
 
 type Hosted = MessageInitShape<typeof HostedTerminatorCreateSchema>
 

@@ -1,5 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import {
+  type Command,
   CommandKind,
   CommandSchema,
   EntityBatchSchema,
@@ -14,22 +15,18 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { Command } from '../../../proto/gen/command_pb.ts'
 import { normalise } from '../../../src/entities/normalise.ts'
 import { entityNamed } from '../../../src/entities/registry.ts'
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed.ts'
 import { State } from '../../../src/fsm/state.ts'
-import { canonicalJson } from '../../../src/lib/canonical-json.ts'
-import type { JsonObject } from '../../../src/lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../../../src/lib/canonical-json.ts'
 import type { AppliedEntry } from '../../../src/ports/machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import type { Entry, EntryType } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
-import { Replay } from '../../support/replayed.ts'
-import type { StateDigests } from '../../support/replayed.ts'
-import { systemActor } from '../../../src/ports/actor.ts'
-import type { Actor } from '../../../src/ports/actor.ts'
+import { Replay, type StateDigests } from '../../support/replayed.ts'
+import { type Actor, systemActor } from '../../../src/ports/actor.ts'
 import { anySystem } from '../../support/commands.ts'
 
 export const startMs = 1_700_000_000_000

@@ -2,8 +2,7 @@ import { seededRandom } from '../../../src/lib/random.ts'
 import { newUuidv7 } from '../../../src/lib/uuid.ts'
 import { create } from '@bufbuild/protobuf'
 import { CommandKind, OriginSchema, RequestIdSchema } from '../../../proto/gen/command_pb.ts'
-import { identity, policy, service } from './log.ts'
-import type { LogWriter } from './log.ts'
+import { identity, type LogWriter, policy, service } from './log.ts'
 
 /** A long mix of good and bad commands, the same for a seed but for the request ids. */
 export function writeRandomLog(log: LogWriter, seed: number, commands: number): void {

@@ -3,18 +3,17 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import {
   CommandKind,
   FeatureLevelRaiseSchema,
+  type RestoreBegin,
   RestoreBeginSchema,
   RestoreChunkSchema,
+  type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { RestoreBegin, RestoreEnd } from '../../../proto/gen/command_pb.ts'
-import { restoreContentOf } from '../../../src/backup/restore-content.ts'
-import type { RestoreContent } from '../../../src/backup/restore-content.ts'
+import { type RestoreContent, restoreContentOf } from '../../../src/backup/restore-content.ts'
 import { withoutSessions } from '../../../src/fsm/restored-state.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
-import { formedState } from './log.ts'
-import type { LogWriter } from './log.ts'
+import { formedState, type LogWriter } from './log.ts'
 
 /** A formed cluster of the feature level that restores need. */
 export function restorableState(): { readonly state: State; readonly log: LogWriter } {

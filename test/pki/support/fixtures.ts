@@ -1,12 +1,11 @@
-import { constants, generateKeyPairSync, sign } from 'node:crypto'
-import type { KeyObject } from 'node:crypto'
+import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 
 import {
+  type AlternativeNames,
   encodeAlternativeNames,
   nameTag,
   noNames,
 } from '../../../src/pki/asn1/alternative-names.ts'
-import type { AlternativeNames } from '../../../src/pki/asn1/alternative-names.ts'
 import { encodeCertificate, encodeTbs } from '../../../src/pki/asn1/certificate-template.ts'
 import { contextTag, derTag, tagged, unsignedInteger } from '../../../src/pki/asn1/der.ts'
 import { encodeCommonName } from '../../../src/pki/asn1/distinguished-name.ts'
@@ -18,8 +17,7 @@ import {
   purposeOids,
 } from '../../../src/pki/asn1/object-identifiers.ts'
 import { signingAlgorithm } from '../../../src/pki/asn1/signature.ts'
-import { parseCertificate } from '../../../src/pki/certificate.ts'
-import type { Certificate } from '../../../src/pki/certificate.ts'
+import { type Certificate, parseCertificate } from '../../../src/pki/certificate.ts'
 import { pemText } from '../../../src/pki/pem.ts'
 
 // Certificates and requests with whatever somebody may have put into them, signed by plain calls of OpenSSL's functions.

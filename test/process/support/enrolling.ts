@@ -1,5 +1,4 @@
-import { issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,

@@ -1,5 +1,4 @@
-import { allServices, createService, pause, until } from './client.ts'
-import type { Client, WriteFate } from './client.ts'
+import { allServices, type Client, createService, pause, until, type WriteFate } from './client.ts'
 
 /** Between two writes of a client: whoever joins must be able to catch up on a machine with one core, too. */
 const THINK_MS = 40

@@ -1,6 +1,5 @@
 import { yamlText } from '../../../src/config/yaml-tree.ts'
-import { seededRandom } from '../../../src/lib/random.ts'
-import type { Random } from '../../../src/lib/random.ts'
+import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import { parseRouterConfig } from '../../../src/router/config/load.ts'
 import type { RouterFields, SchemaNode } from '../../../src/router/config/schema.ts'
 import { routerFields } from '../../../src/router/config/table.ts'

@@ -2,8 +2,7 @@ import { expect } from 'vitest'
 
 import { formatFault } from '../../../src/config/load.ts'
 import type { RouterEnvironment } from '../../../src/router/config/environment.ts'
-import { parseRouterConfig } from '../../../src/router/config/load.ts'
-import type { LoadedRouterConfig } from '../../../src/router/config/load.ts'
+import { type LoadedRouterConfig, parseRouterConfig } from '../../../src/router/config/load.ts'
 import type { RouterConfig } from '../../../src/router/config/table.ts'
 
 export const FILE = '/etc/flotilla/router.yml'

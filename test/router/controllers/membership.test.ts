@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 
-import { ControllerMembership } from '../../../src/router/controllers/membership.ts'
-import type { MembersTold } from '../../../src/router/controllers/membership.ts'
+import {
+  ControllerMembership,
+  type MembersTold,
+} from '../../../src/router/controllers/membership.ts'
 
 const at = (id: string): string => `tls:${id}.test:6262`
 const member = (id: string): { id: string; addresses: string[] } => ({ id, addresses: [at(id)] })

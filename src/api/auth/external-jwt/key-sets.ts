@@ -4,10 +4,8 @@ import type { Json } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { jsonDepth } from '../../../lib/json-depth.ts'
 import type { ApiLogger } from '../../parts.ts'
-import { KeyFetchError } from './key-endpoint.ts'
-import type { KeyEndpoint } from './key-endpoint.ts'
-import { keyOfJwk } from './verification-key.ts'
-import type { VerificationKey } from './verification-key.ts'
+import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
+import { keyOfJwk, type VerificationKey } from './verification-key.ts'
 
 export interface KeySetLimits {
   readonly keySetKeysMax: number

@@ -3,8 +3,7 @@ import type { Identity } from '../../../entities/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/external-tokens.ts'
 import type { RequestContext, Caller } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
-import { tokenChallengeText } from './challenge.ts'
-import type { TokenChallenge } from './challenge.ts'
+import { type TokenChallenge, tokenChallengeText } from './challenge.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
 
 /**

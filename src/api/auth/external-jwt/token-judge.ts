@@ -10,10 +10,8 @@ import type { RequestContext } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
-import { readToken } from './token-text.ts'
-import type { UnprovenToken } from './token-text.ts'
-import { keyOfCertificate } from './verification-key.ts'
-import type { VerificationKey } from './verification-key.ts'
+import { readToken, type UnprovenToken } from './token-text.ts'
+import { keyOfCertificate, type VerificationKey } from './verification-key.ts'
 
 export interface TokenJudgeLimits {
   readonly tokenClockSkewMs: number

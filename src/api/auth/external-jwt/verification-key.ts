@@ -1,5 +1,4 @@
-import { createPublicKey, X509Certificate } from 'node:crypto'
-import type { JsonWebKey, KeyObject } from 'node:crypto'
+import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isObject } from '../../../entities/check.ts'
 import type { Json, JsonObject } from '../../../lib/canonical-json.ts'
 

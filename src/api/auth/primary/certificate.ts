@@ -6,10 +6,8 @@ import { reachLatest } from '../../consistency.ts'
 import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { holderOf } from '../client-certificate.ts'
-import type { CertificateHolder } from '../client-certificate.ts'
-import { SessionOpener } from '../open-session.ts'
-import type { LogInBody } from '../open-session.ts'
+import { type CertificateHolder, holderOf } from '../client-certificate.ts'
+import { type LogInBody, SessionOpener } from '../open-session.ts'
 import { judgedNowMs } from '../judged-now.ts'
 
 /** Log-in by the client certificate of the connection. */

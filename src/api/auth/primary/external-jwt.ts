@@ -13,8 +13,7 @@ import { judged } from '../../records/writes.ts'
 import type { TokenChallenge } from '../external-jwt/challenge.ts'
 import type { VerifiedToken } from '../external-jwt/token-judge.ts'
 import { readToken } from '../external-jwt/token-text.ts'
-import { SessionOpener } from '../open-session.ts'
-import type { LogInBody, Proof } from '../open-session.ts'
+import { type LogInBody, type Proof, SessionOpener } from '../open-session.ts'
 import { judgedNowMs } from '../judged-now.ts'
 
 type Fault = TokenChallenge['error']

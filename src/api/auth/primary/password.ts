@@ -9,8 +9,7 @@ import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
-import { SessionOpener } from '../open-session.ts'
-import type { LogInBody, Proof } from '../open-session.ts'
+import { type LogInBody, type Proof, SessionOpener } from '../open-session.ts'
 import { judgedNowMs } from '../judged-now.ts'
 
 export interface PasswordBody extends LogInBody {

@@ -1,8 +1,13 @@
 import type { Mfa } from '../../../entities/mfa.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
-import { newFactor, newRecoveryCodes, openFactor, sealFactor } from '../../../pki/sealed-factor.ts'
-import type { Factor } from '../../../pki/sealed-factor.ts'
+import {
+  type Factor,
+  newFactor,
+  newRecoveryCodes,
+  openFactor,
+  sealFactor,
+} from '../../../pki/sealed-factor.ts'
 import { recoveryCodesMax } from '../../../fsm/commands/mfa.ts'
 import type { TokenKey } from '../../../ports/token-keys.ts'
 import type { ApiParts } from '../../parts.ts'

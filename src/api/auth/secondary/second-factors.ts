@@ -1,5 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import {
   CommandKind,
   MfaAttemptSchema,
@@ -17,8 +16,7 @@ import { systemActor } from '../../../ports/actor.ts'
 import type { RequestContext } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
 import type { ApiParts } from '../../parts.ts'
-import { judged } from '../../records/writes.ts'
-import type { Writer } from '../../records/writes.ts'
+import { judged, type Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
 import { judgedNowMs } from '../judged-now.ts'
 

@@ -1,6 +1,5 @@
 import type { IssueRequest } from '../../../ports/pki-control.ts'
-import { detailAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

@@ -1,7 +1,6 @@
 import { certsOnly } from '../../../pki/certs-only.ts'
 import { networkAuthorities } from '../../auth/trusted-authorities.ts'
-import { bareAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { bareAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { estCertificates } from '../../schemas/identities.ts'

@@ -1,14 +1,16 @@
 import { CommandKind } from '../../../../proto/gen/command_pb.ts'
-import { controllerSetting, globalSettingId } from '../../../entities/controller-setting.ts'
-import type { ControllerSetting } from '../../../entities/controller-setting.ts'
+import {
+  controllerSetting,
+  type ControllerSetting,
+  globalSettingId,
+} from '../../../entities/controller-setting.ts'
 import { merged } from '../../../entities/nested.ts'
 import { membersAt } from '../../../entities/levels.ts'
 import { normalise } from '../../../entities/normalise.ts'
 import { requestSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { RequestContext } from '../../call.ts'
-import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

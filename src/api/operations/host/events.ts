@@ -1,15 +1,17 @@
 import type { NamedSchema } from '../../../entities/operations.ts'
-import { EVENT_NAMESPACES } from '../../../lib/event-namespaces.ts'
-import type { EventNamespace } from '../../../lib/event-namespaces.ts'
-import { parsePattern, patternCharactersMax } from '../../../lib/text-pattern.ts'
-import type { TextPattern } from '../../../lib/text-pattern.ts'
+import { EVENT_NAMESPACES, type EventNamespace } from '../../../lib/event-namespaces.ts'
+import { parsePattern, patternCharactersMax, type TextPattern } from '../../../lib/text-pattern.ts'
 import { fieldProblem, Problem } from '../../../lib/problems.ts'
-import { comparePositions, parsePosition, RECORD_NAMESPACES } from '../../../ports/events.ts'
-import type { EventFilter, EventPosition } from '../../../ports/events.ts'
+import {
+  comparePositions,
+  type EventFilter,
+  type EventPosition,
+  parsePosition,
+  RECORD_NAMESPACES,
+} from '../../../ports/events.ts'
 import type { RequestContext } from '../../call.ts'
 import { reachIndex } from '../../consistency.ts'
-import { streamedAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { type Reply, streamedAnswer } from '../../answers/envelope.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from '../../events/event-access.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

@@ -1,6 +1,5 @@
 import type { NamedSchema } from '../../../entities/operations.ts'
-import { switchableLogLevels } from '../../../ports/log-level.ts'
-import type { SwitchableLogLevel } from '../../../ports/log-level.ts'
+import { type SwitchableLogLevel, switchableLogLevels } from '../../../ports/log-level.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

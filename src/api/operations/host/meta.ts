@@ -1,6 +1,5 @@
 import { capability, protocols, versionSchema } from '../../schemas/about.ts'
-import { detailAnswer, listAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { detailAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts, BindingName } from '../../parts.ts'
 import { basePaths } from '../../paths.ts'

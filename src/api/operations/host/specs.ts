@@ -1,5 +1,4 @@
-import { bareAnswer, detailAnswer, listAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../../schemas/openapi.ts'
 import type { ApiName, Operation } from '../../operation.ts'

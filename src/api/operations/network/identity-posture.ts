@@ -4,8 +4,13 @@ import { never, shownTime } from '../../../lib/shown-time.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { EndpointState, ShownFactor } from '../../../ports/posture.ts'
 import type { RequestContext } from '../../call.ts'
-import { detailAnswer, emptyAnswer, listAnswer, timeText } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import {
+  detailAnswer,
+  emptyAnswer,
+  listAnswer,
+  type Reply,
+  timeText,
+} from '../../answers/envelope.ts'
 import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

@@ -19,8 +19,7 @@ import {
   answerThisCallAlone,
   networkCertificate,
 } from '../../enrollment/answers.ts'
-import { answer, detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

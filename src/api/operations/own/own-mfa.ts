@@ -6,8 +6,14 @@ import type { Factor } from '../../../pki/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/secondary/provisioning.ts'
 import type { ProofPurpose, SecondFactors } from '../../auth/secondary/second-factors.ts'
 import type { RequestContext } from '../../call.ts'
-import { answer, bareAnswer, detailAnswer, emptyAnswer, timeText } from '../../answers/envelope.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import {
+  answer,
+  bareAnswer,
+  detailAnswer,
+  emptyAnswer,
+  type Reply,
+  timeText,
+} from '../../answers/envelope.ts'
 import { latest } from '../../consistency.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
