@@ -160,7 +160,9 @@ function logIn(url: string, device: Device | undefined): Promise<string> {
   if (device?.context === undefined || device.context === null)
     throw new Error('no device has enrolled')
   const socket = tls.connect({
-    ...{ host: hostname, port: Number(port), secureContext: device.context },
+    host: hostname,
+    port: Number(port),
+    secureContext: device.context,
     ALPNProtocols: ['http/1.1'],
   })
   const chunks: Buffer[] = []
@@ -229,7 +231,8 @@ const { identity } = parse(readFileSync(join(folder, 'config.yml'), 'utf8')) as 
 }
 const pathOf = (name: string): string => resolve(dirname(join(folder, 'config.yml')), name)
 const bareServer = fork(join(import.meta.dirname, 'support/bare-tls-server.ts'), [
-  ...[pathOf(identity.cert), pathOf(identity.key)],
+  pathOf(identity.cert),
+  pathOf(identity.key),
 ])
 const [barePort] = (await once(bareServer, 'message')) as [number]
 pids.push(bareServer.pid ?? 0)

@@ -57,7 +57,10 @@ function processorMs(): number {
 async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock: systemClock })
   const bus = new EventBus({
-    ...{ selfId: 'ctrl1', generation: 1, startedAtMs: 1, limits: eventLimits },
+    selfId: 'ctrl1',
+    generation: 1,
+    startedAtMs: 1,
+    limits: eventLimits,
     appliedIndex: () => machine.appliedIndex,
   })
   if (mode === 'the change feed alone') machine.follow(Object.keys(publishedRecords), nothingDone)

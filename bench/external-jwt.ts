@@ -72,12 +72,17 @@ async function main(): Promise<void> {
   const provider = new TestProvider('https://idp.test', 'bench')
   const { issuer, audience } = provider
   const signerId = await make('external-jwt-signers', {
-    ...{ name: 'idp', issuer, audience, enabled: true, jwksEndpoint: server.url },
+    name: 'idp',
+    issuer,
+    audience,
+    enabled: true,
+    jwksEndpoint: server.url,
   })
   const { body } = await root.request('GET', `${API}/auth-policies/default`)
   const { primary } = body.data as { primary: object }
   const authPolicyId = await make('auth-policies', {
-    ...{ name: 'two factors', primary },
+    name: 'two factors',
+    primary,
     secondary: { requireTotp: false, requireExtJwtSigner: signerId },
   })
   const ids: string[] = []
@@ -141,7 +146,8 @@ async function main(): Promise<void> {
   const sessionOf = async (id: string): Promise<string> => {
     const token = await provider.token(id, { key: keys[0]?.[1] ?? provider.key })
     const { headers } = await cluster.client(1).request('POST', LOG_IN, {
-      ...{ body: {}, headers: { authorization: `Bearer ${token}` } },
+      body: {},
+      headers: { authorization: `Bearer ${token}` },
     })
     return String(headers['zt-session'])
   }

@@ -66,7 +66,10 @@ async function main(): Promise<void> {
   const url = admin.controllers[1] ?? ''
   const newSession = async (name: string): Promise<string> => {
     const identityId = await make('identities', {
-      ...{ name, type: 'User', isAdmin: false, roleAttributes: ['readers'] },
+      name,
+      type: 'User',
+      isAdmin: false,
+      roleAttributes: ['readers'],
     })
     const credential = { username: name, password: `the password of ${name}` }
     await make('authenticators', { identityId, method: 'updb', ...credential })
@@ -77,13 +80,18 @@ async function main(): Promise<void> {
     return (JSON.parse(answer.body) as { data: { token: string } }).data.token
   }
   await make('service-policies', {
-    ...{ name: 'all', type: 'Dial', semantic: 'AnyOf' },
-    ...{ identityRoles: ['#readers'], serviceRoles: ['#all'] },
+    name: 'all',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#readers'],
+    serviceRoles: ['#all'],
   })
   const ids: string[] = []
   for (let at = 0; at < SERVICES; at += 50) {
     const bodies = Array.from({ length: 50 }, (_, more) => ({
-      ...{ name: `service ${at + more}`, encryptionRequired: true, roleAttributes: ['all'] },
+      name: `service ${at + more}`,
+      encryptionRequired: true,
+      roleAttributes: ['all'],
     }))
     ids.push(...(await Promise.all(bodies.map((body) => make('services', body)))))
   }

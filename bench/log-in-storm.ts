@@ -245,7 +245,9 @@ async function peopleOf(
   for (let at = 0; at < count; at += 1) {
     const credential = { username: `guest ${at}`, password: `the password of guest ${at}` }
     const identityId = await make('identities', {
-      ...{ name: credential.username, type: 'User', isAdmin: false },
+      name: credential.username,
+      type: 'User',
+      isAdmin: false,
     })
     await make('authenticators', { identityId, method: 'updb', ...credential })
     people.push(credential)

@@ -31,8 +31,12 @@ function told({ checks }: Reporting, at: number, isGood: boolean): string {
   const mac = (0x10_00_00_00_00_00 + at).toString(16)
   return JSON.stringify([
     {
-      ...{ typeId: 'PROCESS', id: checks.process, path: '/usr/bin/guard', isRunning: isGood },
-      ...{ hash: 'ab'.repeat(64), signerFingerprints: ['cd'.repeat(20)] },
+      typeId: 'PROCESS',
+      id: checks.process,
+      path: '/usr/bin/guard',
+      isRunning: isGood,
+      hash: 'ab'.repeat(64),
+      signerFingerprints: ['cd'.repeat(20)],
     },
     { typeId: 'OS', id: checks.os, type: 'Linux', version: isGood ? '6.1.0' : '4.1.0', build: '' },
     { typeId: 'MAC', id: checks.mac, macAddresses: [isGood ? '001b44113ab7' : mac] },
@@ -104,12 +108,14 @@ async function main(): Promise<void> {
   const { cluster } = people
   const checks = await makeChecks(people)
   const ids = await people.newIdentities(count, (at) => ({
-    ...{ name: `client ${at}`, roleAttributes: [`team${at % 50}`] },
+    name: `client ${at}`,
+    roleAttributes: [`team${at % 50}`],
   }))
   const tokens = await people.sessionsOf(ids)
   await turnOnMfa(people, tokens)
   const [observer = ''] = await people.newIdentities(1, () => ({
-    ...{ name: 'observer', roleAttributes: ['team1'] },
+    name: 'observer',
+    roleAttributes: ['team1'],
   }))
   const [token = ''] = await people.sessionsOf([observer])
   const polite = await people.connect(1)
@@ -120,8 +126,13 @@ async function main(): Promise<void> {
         ? null
         : new Worker(new URL(import.meta.url), {
             workerData: {
-              ...{ url: people.url(1), ca: cluster.admin.ca, tokens, checks },
-              ...{ isChanging: false, perSecond: Infinity, ...given },
+              url: people.url(1),
+              ca: cluster.admin.ca,
+              tokens,
+              checks,
+              isChanging: false,
+              perSecond: Infinity,
+              ...given,
             },
           })
     if (worker !== null) await new Promise((resolve) => worker.once('message', resolve))
@@ -213,11 +224,16 @@ async function makeChecks(people: ClusterOfPeople): Promise<Reporting['checks']>
   await check('mfa', { typeId: 'MFA', timeoutSeconds: -1 })
   for (let at = 0; at < 50; at += 1) {
     await people.make('services', {
-      ...{ name: `service ${at}`, encryptionRequired: true, roleAttributes: [`team${at}`] },
+      name: `service ${at}`,
+      encryptionRequired: true,
+      roleAttributes: [`team${at}`],
     })
     await people.make('service-policies', {
-      ...{ name: `team ${at}`, type: 'Dial', semantic: 'AnyOf' },
-      ...{ identityRoles: [`#team${at}`], serviceRoles: [`#team${at}`] },
+      name: `team ${at}`,
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: [`#team${at}`],
+      serviceRoles: [`#team${at}`],
       postureCheckRoles: ['#all'],
     })
   }

@@ -28,7 +28,8 @@ const decisions = await decisionsOf()
 const [admins, subjects] = await Promise.all([connections(), connections()])
 for (const decision of decisions) {
   const ids = await people.newIdentities(rounds, (at) => ({
-    ...{ name: `${decision.title} ${at}`, roleAttributes: ['subjects'] },
+    name: `${decision.title} ${at}`,
+    roleAttributes: ['subjects'],
   }))
   const tokens = await people.sessionsOf(ids)
   const fromRequest: number[] = []
@@ -87,12 +88,17 @@ async function decisionsOf(): Promise<Decision[]> {
   const policy = await shown(`${management}/auth-policies/default`)
   const { primary } = (JSON.parse(policy) as { data: { primary: object } }).data
   const strict = await people.make('auth-policies', {
-    ...{ name: 'a code as well', primary, secondary: { requireTotp: true } },
+    name: 'a code as well',
+    primary,
+    secondary: { requireTotp: true },
   })
   const serviceId = await people.make('services', { name: 'wiki', encryptionRequired: true })
   await people.make('service-policies', {
-    ...{ name: 'wiki', type: 'Dial', semantic: 'AnyOf' },
-    ...{ identityRoles: ['#subjects'], serviceRoles: [`@${serviceId}`] },
+    name: 'wiki',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#subjects'],
+    serviceRoles: [`@${serviceId}`],
   })
   const own = { asked: `${client}/current-identity`, refusals: [401] }
   const path = (id: string): string => `${management}/identities/${id}`

@@ -40,8 +40,11 @@ for (let at = 0; at < 1000; at += 1) {
 }
 for (let at = 0; at < 50; at += 1) {
   log.create('servicePolicy', `p${at}`, {
-    ...{ name: `p${at}`, type: 'Dial', semantic: 'AnyOf' },
-    ...{ identityRoles: [`#i${at}`], serviceRoles: [`#g${at}`] },
+    name: `p${at}`,
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: [`#i${at}`],
+    serviceRoles: [`#g${at}`],
   })
 }
 const take = () =>
@@ -55,7 +58,9 @@ let bytes = 0
 const beganMs = performance.now()
 for (let at = 0; at < 10_000; at += 1) {
   log.create('identity', `i${at}`, {
-    ...{ name: `identity ${at}`, type: 'Default', isAdmin: false },
+    name: `identity ${at}`,
+    type: 'Default',
+    isAdmin: false,
     roleAttributes: [`i${at % 50}`],
   })
 }
@@ -73,7 +78,11 @@ console.log(
 )
 const wholeMs = performance.now()
 const whole = await encodeWholeModel({
-  ...{ events: wholeModel(state), keys: [], endIndex: 1, timelineId: 't', nowMs: 0 },
+  events: wholeModel(state),
+  keys: [],
+  endIndex: 1,
+  timelineId: 't',
+  nowMs: 0,
 })
 console.log(
   `the whole model: ${(whole.length / 2 ** 20).toFixed(2)} MiB, ${Math.round(performance.now() - wholeMs)} ms`,
@@ -82,10 +91,18 @@ console.log(
 const random = seededRandom(1)
 const ids = Array.from({ length: 200 }, (_, at) => `r${at}`)
 const links = Array.from({ length: 2000 }, (_, at): LiveLink => ({
-  ...{ id: `l${at}`, iteration: 1, protocol: 'tls', dialAddress: '', connections: [] },
+  id: `l${at}`,
+  iteration: 1,
+  protocol: 'tls',
+  dialAddress: '',
+  connections: [],
   sourceRouterId: ids[random.integer(0, 199)] ?? '',
   destRouterId: ids[random.integer(0, 199)] ?? '',
-  ...{ isDown: false, state: 'Connected', staticCost: 1, sourceLatencyNs: 0, destLatencyNs: 0 },
+  isDown: false,
+  state: 'Connected',
+  staticCost: 1,
+  sourceLatencyNs: 0,
+  destLatencyNs: 0,
   cost: random.integer(1, 60),
 }))
 const rules = { routerCost: () => 10, isEndOnly: () => false }

@@ -287,8 +287,16 @@ test('a limit that is an option has its figure in configuration.md alone', () =>
 })
 
 const units: Readonly<Record<string, number>> = {
-  ...{ '': 1, ms: 1, bytes: 1, s: 1000, min: 60_000, minutes: 60_000, h: 3_600_000 },
-  ...{ KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
+  '': 1,
+  ms: 1,
+  bytes: 1,
+  s: 1000,
+  min: 60_000,
+  minutes: 60_000,
+  h: 3_600_000,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
 }
 
 test('where a document gives the figure of an option, it is its default', () => {

@@ -6,7 +6,10 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 const pages = [
-  ...['README.md', 'CHANGELOG.md', 'SECURITY.md', 'deploy/README.md'],
+  'README.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'deploy/README.md',
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),

@@ -242,14 +242,16 @@ class CounterReceiver implements StoreReceiver {
 }
 
 const counted = {
-  ...{ atMs: 0, actor: '', actorName: '', session: '', address: '' },
-  ...{
-    action: 'count',
-    entity: '',
-    entityId: '',
-    fields: [],
-    also: [],
-    outcome: 'done',
-    reason: '',
-  },
+  atMs: 0,
+  actor: '',
+  actorName: '',
+  session: '',
+  address: '',
+  action: 'count',
+  entity: '',
+  entityId: '',
+  fields: [],
+  also: [],
+  outcome: 'done',
+  reason: '',
 }

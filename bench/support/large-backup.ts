@@ -30,7 +30,10 @@ function fill(state: State, identities: number, certificatePem: string): void {
     create('identity', id, normalise(entityNamed('identity'), 'create', body).fields)
     const fingerprint = n.toString(16).padStart(40, '0')
     create('authenticator', `cert-${n}`, {
-      ...{ identityId: id, method: 'cert', certPem: certificatePem, fingerprint },
+      identityId: id,
+      method: 'cert',
+      certPem: certificatePem,
+      fingerprint,
     })
   }
 }
@@ -50,7 +53,10 @@ export async function makeLarge(
   await store.write(state.takeDirty(), markOf(state))
   const { format: _format, encryption: _encryption, ...origin } = manifest
   const writer = await BackupWriter.begin({
-    ...{ origin, snapshot: await store.snapshot(), secrets, recipient: null },
+    origin,
+    snapshot: await store.snapshot(),
+    secrets,
+    recipient: null,
   })
   await writeNewBackup(large, writer.chunks())
 }

@@ -55,7 +55,11 @@ export class ClusterOfPeople {
     const people = new ClusterOfPeople(cluster, server, folder, provider, clients, token ?? '')
     const { issuer, audience } = provider
     await people.make('external-jwt-signers', {
-      ...{ name: 'idp', issuer, audience, enabled: true, jwksEndpoint: server.url },
+      name: 'idp',
+      issuer,
+      audience,
+      enabled: true,
+      jwksEndpoint: server.url,
     })
     return people
   }

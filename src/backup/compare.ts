@@ -36,7 +36,10 @@ function* shapedFor(live: State, backup: State): Generator<ShapedRecord> {
 /** Kind by kind, for people and scripts; those that stay as they are are left out. */
 export function changesOf(replacement: readonly KindReplacement[]): KindChanges[] {
   return replacement.map(({ kind, created, changed, deleted }) => ({
-    ...{ kind, created: created.length, changed: changed.length, deleted: deleted.length },
+    kind,
+    created: created.length,
+    changed: changed.length,
+    deleted: deleted.length,
     ids: { created: idsOf(created), changed: idsOf(changed), deleted: shown([...deleted]) },
   }))
 }

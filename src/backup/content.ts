@@ -24,7 +24,9 @@ export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Arr
       ? ''
       : canonicalJson(
           secrets.map(({ name, version, secret }) => ({
-            ...{ name, version, secret: Buffer.from(secret).toString('base64') },
+            name,
+            version,
+            secret: Buffer.from(secret).toString('base64'),
           })),
         )
   const json = Buffer.from(text, 'utf8')

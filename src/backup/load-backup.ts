@@ -32,7 +32,8 @@ export async function loadBackup(
   const receiver = await store.receive()
   try {
     const backup = await readBackup(bytes, {
-      ...{ privateKeyPem, onState: (state) => judged(() => receiver.write(state)) },
+      privateKeyPem,
+      onState: (state) => judged(() => receiver.write(state)),
       ...(onManifest === undefined ? {} : { onManifest }),
     })
     await swapIn(receiver, backup.manifest)

@@ -62,12 +62,16 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
   const spki = certificate.native.publicKey.export({ type: 'spki', format: 'der' })
   const publicKeySpki = Uint8Array.from(spki)
   const member = create(MemberSchema, {
-    ...{ id: nodeId, voter: true, address, storeId },
+    id: nodeId,
+    voter: true,
+    address,
+    storeId,
     publicKeySha256: certificate.publicKeySha256,
   })
   sealForCluster(backup, clusterId)
   return becomeCluster(state, {
-    ...{ clusterId, timeMs },
+    clusterId,
+    timeMs,
     configuration: toBinary(
       ConfigurationSchema,
       create(ConfigurationSchema, { members: [member] }),
@@ -76,7 +80,10 @@ async function beginAnew(backup: LoadedBackup, first: FirstController): Promise<
       id: nodeId,
       publicKeySpki: spki.toString('base64'),
       storeId: Buffer.from(storeId).toString('hex'),
-      ...{ address, certificatePem: leaf.certificatePem, ticketId: '', isVoter: true },
+      address,
+      certificatePem: leaf.certificatePem,
+      ticketId: '',
+      isVoter: true,
     },
     secrets: await restoredSecrets(state, secrets, { clusterId, nodeId, publicKeySpki }),
   })
@@ -98,7 +105,10 @@ function restoredEntry(
     payload: toBinary(ClusterActionSchema, create(ClusterActionSchema, message)),
   })
   return {
-    ...{ index: base.index + 1, term: base.term, timeMs: state.logTimeMs, type: 'command' },
+    index: base.index + 1,
+    term: base.term,
+    timeMs: state.logTimeMs,
+    type: 'command',
     data: toBinary(CommandSchema, command),
   }
 }

@@ -69,7 +69,10 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1
   return {
-    ...{ version, certificatePem: '', createdAt: state.logTimeMs, overlapEndsAt: null },
+    version,
+    certificatePem: '',
+    createdAt: state.logTimeMs,
+    overlapEndsAt: null,
     exposure: 'none',
     wrapped: await wrapFor(holder, { name: 'clusterKey', version, secret: newClusterKey() }),
   }

@@ -188,7 +188,7 @@ export class Channel {
     for (const timer of [this.#timer, this.#owedTimer, this.#resumeTimer]) {
       if (timer !== null) clearTimeout(timer)
     }
-    for (const sequence of [...this.#waiters.keys()]) {
+    for (const sequence of Array.from(this.#waiters.keys())) {
       this.#settle(sequence)?.reject(new Error(`the channel is closed: ${reason}`))
     }
     if (last === null) socket.destroy()

@@ -345,8 +345,14 @@ export class ClusterNode implements Proposer, ClusterView {
   #makeFollower(): StateFollower {
     const { machine, link, clock, log, quarantineMark, onStateReplaced } = this.#parts
     return new StateFollower({
-      ...{ machine, link, clock, log, selfId: this.selfId },
-      ...{ alarms: this.alarms, peers: this.#peers, retention: this.#options.retention },
+      machine,
+      link,
+      clock,
+      log,
+      selfId: this.selfId,
+      alarms: this.alarms,
+      peers: this.#peers,
+      retention: this.#options.retention,
       quarantineMark: quarantineMark ?? null,
       observer: () => this.#observer,
       onStateReplaced: async () => await onStateReplaced?.(),
@@ -364,8 +370,15 @@ export class ClusterNode implements Proposer, ClusterView {
     const { machine, clock, log, memory = null, loopDelay, link } = this.#parts
     const { self, lowSpaceBytes } = this.#options
     return new ClusterObserver({
-      ...{ self, machine, clock, log, memory, lowSpaceBytes },
-      ...{ soft: this.#soft, loopDelay, alarms: this.alarms },
+      self,
+      machine,
+      clock,
+      log,
+      memory,
+      lowSpaceBytes,
+      soft: this.#soft,
+      loopDelay,
+      alarms: this.alarms,
       guard: () => this.#follower.guard,
       isFailing: () => this.#hasFailed || this.#isLeaving,
       onPresence: (id, presence) => {

@@ -143,7 +143,12 @@ export class ClusterObserver {
     const { role, term, leader } = this.#status
     const { commit, progress } = this
     return {
-      ...{ role, term, leader, commit, ...progress, outstanding },
+      role,
+      term,
+      leader,
+      commit,
+      ...progress,
+      outstanding,
       alarms: this.#parts.alarms.list(),
     }
   }

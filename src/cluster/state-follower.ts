@@ -136,7 +136,12 @@ export class StateFollower {
   #makeGuard(): StateGuard {
     const { machine, clock, log, alarms, peers, selfId, observer } = this.#parts
     return new StateGuard({
-      ...{ machine, clock, log, alarms, peers, selfId },
+      machine,
+      clock,
+      log,
+      alarms,
+      peers,
+      selfId,
       derive: this.#parts.onStateReplaced,
       mark: this.#parts.quarantineMark,
       voters: () => observer().voters,

@@ -170,8 +170,13 @@ export class Controller {
     // Once started, the failure is told by onFatal alone.
     fatal.promise.catch(() => undefined)
     const { clusterNode, committedIndex } = await openClusterNode({
-      ...{ controller: this.#parts, startedAtMs: this.#startedAtMs, folder, machine },
-      ...{ roster: this.#roster, inForce: this.#inForce, releases: this.#releases },
+      controller: this.#parts,
+      startedAtMs: this.#startedAtMs,
+      folder,
+      machine,
+      roster: this.#roster,
+      inForce: this.#inForce,
+      releases: this.#releases,
       onFatal: (error) => {
         this.#hasFailed = true
         fatal.reject(error)
@@ -222,27 +227,51 @@ export class Controller {
     const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
     const routers = new RouterService({
-      ...{ config, log, clusterNode, machine, processor, tell: events.tell },
+      config,
+      log,
+      clusterNode,
+      machine,
+      processor,
+      tell: events.tell,
       authorities: networkAuthoritiesOf(secrets, caPem),
       isOut: () => this.#isOut,
     })
     const backups = openBackups(config, clusterNode, log, {
-      ...{ cluster: clusterNode, machine, secrets, clock: systemClock, caPem, refusal },
-      ...{ trustDomain: config.trustDomain, version: `v${programVersion()}` },
+      cluster: clusterNode,
+      machine,
+      secrets,
+      clock: systemClock,
+      caPem,
+      refusal,
+      trustDomain: config.trustDomain,
+      version: `v${programVersion()}`,
     })
     const renewals: ((identity: MeshIdentity) => void)[] = []
     const certificates = this.#certify(opened, renewals)
     const issuer = openIssuer(secrets, apiLimitsOf(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
     const api = openApi({
-      ...{ controller: this.#parts, clusterNode, machine, secrets, admission },
-      ...{ membership: management.control, inForce: this.#inForce, releases: this.#releases },
+      controller: this.#parts,
+      clusterNode,
+      machine,
+      secrets,
+      admission,
+      membership: management.control,
+      inForce: this.#inForce,
+      releases: this.#releases,
       local: {
         ...openLiveParts({ config, clusterNode, machine, routers, log }),
-        ...{ issuer, snapshots, lastBackupMs: backups.lastTakenMs },
+        issuer,
+        snapshots,
+        lastBackupMs: backups.lastTakenMs,
         refusal: this.#requestRefusal(opened),
-        ...{ pki: certificates.control, backups: backups.control, restores: backups.restores },
-        ...{ events: events.streams, tell: events.tell, processor, proposer },
+        pki: certificates.control,
+        backups: backups.control,
+        restores: backups.restores,
+        events: events.streams,
+        tell: events.tell,
+        processor,
+        proposer,
       },
     })
     api.start()
@@ -276,8 +305,12 @@ export class Controller {
   } {
     const { config, credentials, log } = this.#parts
     const parts: MembershipParts = {
-      ...{ config, credentials, log, ...opened },
-      ...{ startedAtMs: this.#startedAtMs, releases: this.#releases },
+      config,
+      credentials,
+      log,
+      ...opened,
+      startedAtMs: this.#startedAtMs,
+      releases: this.#releases,
       onAnswer: (answer) => this.#meet(fateOfAnswer(answer)),
     }
     this.#membership = startMembership(parts)
@@ -296,7 +329,10 @@ export class Controller {
     const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
     const certificates = new Certificates({
       actions: new ActionLog(clusterNode, log),
-      ...{ config, credentials, log, alarms: clusterNode.alarms },
+      config,
+      credentials,
+      log,
+      alarms: clusterNode.alarms,
       authority: {
         issuing: () => secrets.issuing(),
         install: (authority) => installIssuing(rotation, authority),
@@ -341,7 +377,8 @@ export class Controller {
   /** What every request is answered with, but for those about this controller itself. */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StartupReadiness({
-      ...{ selfId: this.#parts.config.id, storeId },
+      selfId: this.#parts.config.id,
+      storeId,
       persisted: machine.persistedMark().configuration,
       lostIndex: this.#lostIndex,
       configuration: () => clusterNode.configuration(),

@@ -123,7 +123,7 @@ export class EventBus {
     this.#isTelling = true
     setImmediate(() => {
       this.#isTelling = false
-      for (const listener of [...this.#listeners]) listener()
+      for (const listener of Array.from(this.#listeners)) listener()
     })
   }
 }

@@ -16,8 +16,21 @@ import { session } from './subjects/session.ts'
 import { terminator } from './subjects/terminator.ts'
 
 export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
-  ...{ alert, apiSession, authentication, circuit, cluster, connect, entityChange, entityCount },
-  ...{ link, metrics, router, sdk, service, session, terminator },
+  alert,
+  apiSession,
+  authentication,
+  circuit,
+  cluster,
+  connect,
+  entityChange,
+  entityCount,
+  link,
+  metrics,
+  router,
+  sdk,
+  service,
+  session,
+  terminator,
 }
 
 /**

@@ -78,7 +78,10 @@ export class Events {
     const { selfId, generation, startedAtMs, state, clock } = parts
     this.#parts = parts
     this.bus = new EventBus({
-      ...{ selfId, generation, startedAtMs, limits: eventLimits },
+      selfId,
+      generation,
+      startedAtMs,
+      limits: eventLimits,
       appliedIndex: () => state.appliedIndex,
     })
     this.#records = new RecordFollower(this.bus, state)
@@ -103,7 +106,13 @@ export class Events {
     const { metricsIntervalMs, entityCountIntervalMs } = options
     this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, tell: this.tell })
     this.#sampler = new Sampler({
-      ...{ bus, cluster, state, vitals, clock, metricsIntervalMs, entityCountIntervalMs },
+      bus,
+      cluster,
+      state,
+      vitals,
+      clock,
+      metricsIntervalMs,
+      entityCountIntervalMs,
       dials: this.#dials,
     })
     this.#openSinks(onFileFault)
@@ -135,7 +144,9 @@ export class Events {
     if (file.path === null) return
     const { path, bytesMax, keep, fsync: isSynced } = file
     this.#file = new FileSink({
-      ...{ bus: this.bus, filter: this.#filter(file.namespaces), onFault },
+      bus: this.bus,
+      filter: this.#filter(file.namespaces),
+      onFault,
       options: { path, bytesMax, keep, isSynced },
     })
     this.#file.start()

@@ -175,7 +175,12 @@ function performUnaudited(
   const sessionId = actor.case === 'session' ? actor.value.sessionId : ''
   const routerId = actor.case === 'enrollment' ? actor.value.routerId : ''
   return handler(state, command.payload, {
-    ...{ ...place, sessionId, routerId, authority, held, touched },
+    ...place,
+    sessionId,
+    routerId,
+    authority,
+    held,
+    touched,
   })
 }
 
@@ -244,7 +249,8 @@ export function apply(state: State, entry: Entry): AppliedEntry {
     case 'command':
       applied = applyCommand(state, fromBinary(CommandSchema, entry.data), place)
       settleAccess(state, {
-        ...{ ...place, logTimeMs: state.logTimeMs },
+        ...place,
+        logTimeMs: state.logTimeMs,
         sessionId: '',
         routerId: '',
         authority: 'full',

@@ -125,7 +125,7 @@ export class Indexes {
     }
     for (const [field, postings] of this.#postings) {
       for (const [element, ids] of postings) {
-        for (const id of [...ids]) yield { field, element, id, isUnique: false }
+        for (const id of Array.from(ids)) yield { field, element, id, isUnique: false }
       }
     }
   }

@@ -51,7 +51,7 @@ export class StateScan implements IntegrityScan {
   *#records(table: Table): Generator<void> {
     const { entity } = table
     // The ids as they are now: what comes later is not old enough to have gone wrong.
-    for (const id of [...table.rows.keys()]) {
+    for (const id of Array.from(table.rows.keys())) {
       const row = table.rows.get(id)
       if (row !== undefined) {
         this.#judgeRow(table, id, row.record)
@@ -86,7 +86,7 @@ export class StateScan implements IntegrityScan {
   *#entries(table: Table): Generator<void> {
     const { entity } = table
     const rebuild = { kind: 'rebuild', entity: entity.name } as const
-    for (const id of [...table.ids]) {
+    for (const id of Array.from(table.ids)) {
       if (table.ids.has(id) && !table.rows.has(id)) {
         this.#note(`the order of ${entity.plural} names ${id}, which does not exist`, rebuild)
       }

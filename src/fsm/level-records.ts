@@ -7,7 +7,9 @@ import type { State } from './state.ts'
  * every other one gets them from the entry that puts the level in force.
  */
 const records = seededIdentityTypes.map(({ id, level }) => ({
-  ...{ level, entity: 'identityType', id },
+  level,
+  entity: 'identityType',
+  id,
   fields: { name: id },
 }))
 

@@ -37,8 +37,13 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
   const index = state.position.index + 1
   const logTimeMs = Math.max(state.logTimeMs, restored.timeMs)
   const context: CommandContext = {
-    ...{ index, logTimeMs, sessionId: '', routerId: '' },
-    ...{ authority: 'full', held: [], touched: [] },
+    index,
+    logTimeMs,
+    sessionId: '',
+    routerId: '',
+    authority: 'full',
+    held: [],
+    touched: [],
   }
   state.logTimeMs = logTimeMs
   state.forget()
@@ -64,21 +69,26 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
 export function withoutSessions(state: State): void {
   const { position, logTimeMs } = state
   endSessions(state, {
-    ...{ index: position.index, logTimeMs, sessionId: '', routerId: '' },
-    ...{ authority: 'full', held: [], touched: [] },
+    index: position.index,
+    logTimeMs,
+    sessionId: '',
+    routerId: '',
+    authority: 'full',
+    held: [],
+    touched: [],
   })
 }
 
 /** With what hangs on them: service sessions, their certificates, terminators that they host. */
 function endSessions(state: State, context: CommandContext): void {
-  for (const id of [...state.table('apiSession').ids]) {
+  for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)
   }
 }
 
 function removeAll(state: State, kind: string): void {
-  for (const id of [...state.table(kind).ids]) state.remove(kind, id)
+  for (const id of Array.from(state.table(kind).ids)) state.remove(kind, id)
 }
 
 function put(

@@ -59,7 +59,9 @@ export type SessionPermission =
   | `${PermissionKind}.${(typeof actions)[number]}`
 
 const sessionPermissions: ReadonlySet<string> = new Set([
-  ...['partial', 'session', 'admin'],
+  'partial',
+  'session',
+  'admin',
   ...[...kinds, ...adminKinds, 'controllers', 'ops'].flatMap((kind) =>
     actions.map((action) => `${kind}.${action}`),
   ),

@@ -63,7 +63,9 @@ export function checkClientPath(
   const judged = verifyClientChain({
     chain: [leaf, ...others, ...between],
     anchors: anchors.filter(isSelfSigned),
-    ...{ nowMs, requiresClientAuth: true, leafTime: 'enforced' },
+    nowMs,
+    requiresClientAuth: true,
+    leafTime: 'enforced',
   })
   if (!judged.ok) throw new CertificateError('untrusted', judged.reason)
 }

@@ -86,7 +86,11 @@ function memberOf(view: MemberView, next: number | null, newest: string): Upgrad
   const { id, voter, connected, version, featureLevel } = view
   const isBehind = next !== null && featureLevel < next
   return {
-    ...{ id, isVoter: voter, isConnected: connected, version, featureLevel },
+    id,
+    isVoter: voter,
+    isConnected: connected,
+    version,
+    featureLevel,
     holdsBack: next !== null && voter && (isBehind || !connected),
     action: actionOf(view, isBehind, newest),
   }

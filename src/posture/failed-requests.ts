@@ -96,7 +96,10 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(
     ({ atMs, apiSessionId, serviceId, serviceName, sessionType, policyFailuresJson }) => ({
-      ...{ apiSessionId, serviceId, serviceName, sessionType },
+      apiSessionId,
+      serviceId,
+      serviceName,
+      sessionType,
       atMs: integer(atMs),
       policyFailures: arrayOf(policyFailuresJson),
     }),

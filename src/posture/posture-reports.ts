@@ -74,7 +74,10 @@ export class PostureReports {
 
   of(identityId: string): Posture {
     const posture: { -readonly [name in keyof Posture]: Posture[name] } = {
-      ...{ os: null, domain: null, mac: null, processes: [] },
+      os: null,
+      domain: null,
+      mac: null,
+      processes: [],
     }
     const processes: ProcessReport[] = []
     for (const [, { what, checkId, atMs: reportedAt }] of inOrder(this.#merged(identityId).facts)) {

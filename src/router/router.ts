@@ -87,13 +87,20 @@ export class RouterProgram {
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
     this.#links = new Links({
-      ...{ identity, clock, random, log, connections, config: config.link },
+      identity,
+      clock,
+      random,
+      log,
+      connections,
+      config: config.link,
       handshakeTimeoutMs: config.tls.handshakeTimeout,
     })
     const { listeners } = this.#links
     const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
     this.#controllers = new Controllers({
-      ...{ clock, random, log },
+      clock,
+      random,
+      log,
       endpointsFile: config.ctrl.endpointsFile,
       configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
       dial: (address, handlers) =>
@@ -109,18 +116,23 @@ export class RouterProgram {
       },
     })
     this.#metrics = new MetricsReporter({
-      ...{ clock, config: config.metrics },
+      clock,
+      config: config.metrics,
       figures: () => this.#figures(),
       send: (batch) => this.#sendMetrics(batch),
     })
     this.#interfaces = new InterfaceReporter({
-      ...{ clock, connections, config: config.interfaceDiscovery },
+      clock,
+      connections,
+      config: config.interfaceDiscovery,
       requestTimeoutMs: config.ctrl.defaultRequestTimeout,
     })
     this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
     this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
     this.#extender = new CertificateExtender({
-      ...{ config, clock, log },
+      config,
+      clock,
+      log,
       holder: this.#holder,
       ask: parts.askExtension,
       apis: () => this.#controllers.apis,

@@ -76,7 +76,8 @@ async function extend(
     fingerprint: fingerprintOf(router.certPem),
     certificates: {
       client: { pem, fingerprint, publicKeyPrint },
-      ...{ serverPem, serverNames: [...serverNames] },
+      serverPem,
+      serverNames: [...serverNames],
     },
   })
   await write(proposer, connection, {
@@ -84,7 +85,9 @@ async function extend(
     payload: toBinary(RouterExtendSchema, message),
   })
   const certificates = create(RouterCertificatesSchema, {
-    ...{ clientCertPem: pem, serverCertPem: serverPem, caCertsPem: anchorsPem() },
+    clientCertPem: pem,
+    serverCertPem: serverPem,
+    caCertsPem: anchorsPem(),
   })
   connection.offeredCertPem = pem
   // It is no reply: a router takes it by its type.

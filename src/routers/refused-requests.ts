@@ -28,7 +28,13 @@ const notices: ReadonlySet<number> = new Set([
 /** Requests of the tunnel in a router: it dials and hosts by itself. */
 const tunnelRequests: ReadonlySet<number> = new Set([
   routerMessage.createTunnelCircuit,
-  ...[20_400, 20_402, 20_404, 20_406, 20_408, 20_410, 20_412],
+  20_400,
+  20_402,
+  20_404,
+  20_406,
+  20_408,
+  20_410,
+  20_412,
 ])
 
 /**
@@ -64,7 +70,11 @@ function refusalOf(message: ChannelMessage): Outgoing | null {
 function tunnelTerminatorRefusal({ body }: ChannelMessage): Outgoing {
   const { address: terminatorId, startTime } = fromBinary(CreateTunnelTerminatorSchema, body)
   const answer = create(CreateTunnelTerminatorAnswerSchema, {
-    ...{ terminatorId, startTime, msg: NO_TUNNEL, errorCode: NO_TUNNELS, retryHint: DO_NOT_RETRY },
+    terminatorId,
+    startTime,
+    msg: NO_TUNNEL,
+    errorCode: NO_TUNNELS,
+    retryHint: DO_NOT_RETRY,
     result: CreateTerminatorResult.FAILED_OTHER,
   })
   return {

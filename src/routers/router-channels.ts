@@ -91,7 +91,11 @@ export class RouterChannels {
       owner: parts.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
       viewOf: ({ connection: { router, version }, connectedAt, address }) => ({
-        ...{ id: router.id, name: router.name, connectedAt, address, version: version.version },
+        id: router.id,
+        name: router.name,
+        connectedAt,
+        address,
+        version: version.version,
       }),
       onRemoved: ({ connection }) => {
         this.#onGone(connection)
@@ -152,7 +156,7 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const duty of this.#duties) duty.onStop?.()
-    for (const channel of [...this.#open]) channel.close('the controller is stopping')
+    for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
 
   /** @param socket whose TLS handshake is over. */
@@ -193,7 +197,7 @@ export class RouterChannels {
    */
   sweep(): void {
     const { gate, log } = this.#parts
-    for (const connection of [...this.connections()]) {
+    for (const connection of Array.from(this.connections())) {
       const { router, channel } = connection
       const reason = gate.revoked(router)
       if (reason === null) continue
@@ -244,7 +248,11 @@ export class RouterChannels {
     const before = this.connection(router.id)
     const address = socket.remoteAddress ?? ''
     const connection: RouterConnection = new RouterConnection({
-      ...{ channel, router, address, hello, version: hello.version },
+      channel,
+      router,
+      address,
+      hello,
+      version: hello.version,
       dutyOf: (contentType) => this.#handlers.get(contentType) ?? null,
       ownVersion: identity.version.version,
       onStatus: (status) => {
@@ -276,7 +284,8 @@ export class RouterChannels {
     const { identity, tell = tellNobody } = this.#parts
     tell({ kind: 'router', routerId: id, isOnline: true })
     tell({
-      ...{ kind: 'connect', source: { type: 'router', id } },
+      kind: 'connect',
+      source: { type: 'router', id },
       sourceAddress: addressText(socket.remoteAddress, socket.remotePort),
       target: { type: 'ctrl', id: identity.id },
       targetAddress: addressText(socket.localAddress, socket.localPort),

@@ -123,8 +123,12 @@ function writeFirstLog(
   files.makeFolder(folder)
   const preparer = new SegmentPreparer(files, folder, settings)
   const segment = makeSegment(files, folder, preparer, {
-    ...{ storeId, sequence: 1, isReset: false, recordBytes: 0 },
-    ...{ previous: base, previousChain: ZERO_CHAIN },
+    storeId,
+    sequence: 1,
+    isReset: false,
+    recordBytes: 0,
+    previous: base,
+    previousChain: ZERO_CHAIN,
   })
   const meta = new MetaSlots(files, dir, { storeId, sequence: 0, writeFirst: 0 })
   const state = {

@@ -34,7 +34,12 @@ export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): Ins
   const end = entries.at(-1) ?? base
   const last = { term: end.term, index: end.index }
   return {
-    ...{ identity, hardState: meta.hardState, commit: meta.commit, base, entries, last },
+    identity,
+    hardState: meta.hardState,
+    commit: meta.commit,
+    base,
+    entries,
+    last,
     finding: 'damage' in log ? log.damage.finding : null,
     isOwing: meta.owed !== null && laterOf(last, meta.owed) !== last,
   }

@@ -74,16 +74,25 @@ export function repairLog(
   files.remove(`${folder}/${PREPARED_NAME}`)
   const sequence = evidence.newestSegment + 1
   const segment = makeSegment(files, folder, new SegmentPreparer(files, folder, settings), {
-    ...{ storeId, sequence, isReset: true, recordBytes: 0 },
-    ...{ previous: base, previousChain: ZERO_CHAIN },
+    storeId,
+    sequence,
+    isReset: true,
+    recordBytes: 0,
+    previous: base,
+    previousChain: ZERO_CHAIN,
   })
   const slots = new MetaSlots(files, dir, { storeId, ...found })
   const { hardState } = meta
   const boot = meta.boot + 1
   slots.write({
-    ...{ hardState, boot, commit: base.index, firstSegment: sequence, owed },
+    hardState,
+    boot,
+    commit: base.index,
+    firstSegment: sequence,
+    owed,
     synced: { segment: sequence, offset: SEGMENT_HEADER_BYTES },
-    ...{ last: base, isClosed: false },
+    last: base,
+    isClosed: false,
   })
   files.syncFolder(dir)
   for (const path of evidence.paths) files.remove(path)
@@ -93,9 +102,15 @@ export function repairLog(
     files,
     { folder, storeId, meta: slots },
     {
-      ...{ hardState, boot, commit: base.index, chains: new ChainWindow(base, ZERO_CHAIN) },
+      hardState,
+      boot,
+      commit: base.index,
+      chains: new ChainWindow(base, ZERO_CHAIN),
       segments: [{ path: segment.path, sequence, previousIndex: base.index }],
-      ...{ fd: segment.fd, end: SEGMENT_HEADER_BYTES, capacity: segment.bytes, owed },
+      fd: segment.fd,
+      end: SEGMENT_HEADER_BYTES,
+      capacity: segment.bytes,
+      owed,
     },
     settings,
   )
@@ -110,7 +125,9 @@ export function repairLog(
   const end = { term: last.term, index: last.index }
   const { finding } = log.damage
   return {
-    ...{ disk, base, entries: kept },
+    disk,
+    base,
+    entries: kept,
     repair: { finding, kept: end, owed: isWhole ? null : owed, aside },
   }
 }

@@ -140,7 +140,9 @@ test('what the members take their time for is waited for longer than other answe
   }
   const limits = { ...controller.parts.limits, handlerTimeoutMs: 20 }
   const app = createApi({ ...controller.parts, limits, membership: slow as never }).listener({
-    ...{ apis: ['fabric'], https: null, socketCaller: () => systemActor({ name: 'uid:0' }) },
+    apis: ['fabric'],
+    https: null,
+    socketCaller: () => systemActor({ name: 'uid:0' }),
   })
   const url = `${fabric}/cluster/promote-member`
   const asked = app.inject({ method: 'POST', url, payload: { id: 'ctrl2' } })

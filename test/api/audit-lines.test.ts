@@ -81,8 +81,13 @@ describe('each write has a line on the controller that received it', () => {
     expect((await caller.logIn(user)).status).toBe(200)
     const [line] = await lines(1)
     expect(line).toMatchObject({
-      ...{ audit: 'write', action: 'session-create', actor: 'alice-id', actorName: 'Alice' },
-      ...{ address: '10.1.2.3', outcome: 'done', entityId: sessionOfToken(caller) },
+      audit: 'write',
+      action: 'session-create',
+      actor: 'alice-id',
+      actorName: 'Alice',
+      address: '10.1.2.3',
+      outcome: 'done',
+      entityId: sessionOfToken(caller),
     })
   })
 
@@ -123,8 +128,13 @@ describe('a write that was refused before the log', () => {
     expect((await alice.call('POST', `${management}/services`, body)).status).toBe(401)
     expect(await lines(1)).toMatchObject([
       {
-        ...{ audit: 'refusal', actor: 'alice-id', actorName: 'Alice', address: '127.0.0.1' },
-        ...{ session: sessionOfToken(alice), operation: 'createService', outcome: 'UNAUTHORIZED' },
+        audit: 'refusal',
+        actor: 'alice-id',
+        actorName: 'Alice',
+        address: '127.0.0.1',
+        session: sessionOfToken(alice),
+        operation: 'createService',
+        outcome: 'UNAUTHORIZED',
       },
     ])
   })
@@ -134,7 +144,10 @@ describe('a write that was refused before the log', () => {
     expect((await new CallerOf(controller).logIn(guess)).status).toBe(401)
     const [line] = await lines(1)
     expect(line).toMatchObject({
-      ...{ audit: 'refusal', actor: '', session: '', operation: 'authenticate' },
+      audit: 'refusal',
+      actor: '',
+      session: '',
+      operation: 'authenticate',
       outcome: 'INVALID_AUTH',
     })
     expect(JSON.stringify(line)).not.toMatch(/mistake|guess/)
@@ -147,7 +160,10 @@ describe('a write that was refused before the log', () => {
     expect(refused.status).toBe(401)
     const [line] = await lines(1)
     expect(line).toMatchObject({
-      ...{ audit: 'refusal', actor: '', session: '', operation: 'authenticate' },
+      audit: 'refusal',
+      actor: '',
+      session: '',
+      operation: 'authenticate',
       outcome: 'UNAUTHORIZED',
     })
     expect(JSON.stringify(line)).not.toContain('not.a.token')
@@ -233,8 +249,12 @@ test('no password, token, key or certificate stands in any line', async () => {
   secrets.push('secret audience', certificatePem.split('\n')[1] ?? '', 'https://i.test')
   const ca = await newCa('ca', controller.clock.nowMs())
   const caId = await made(root, `${management}/cas`, {
-    ...{ name: 'c', certPem: ca.certificatePem, identityRoles: [], isAuthEnabled: true },
-    ...{ isAutoCaEnrollmentEnabled: false, isOttCaEnrollmentEnabled: false },
+    name: 'c',
+    certPem: ca.certificatePem,
+    identityRoles: [],
+    isAuthEnabled: true,
+    isAutoCaEnrollmentEnabled: false,
+    isOttCaEnrollmentEnabled: false,
   })
   const { verificationToken } = await shown(root, `${management}/cas/${caId}`)
   secrets.push(String(verificationToken), ca.certificatePem.split('\n')[1] ?? '')

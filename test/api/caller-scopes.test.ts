@@ -67,11 +67,16 @@ describe('a kind on the client API', () => {
   test('serves none of them to a caller that has services, and no services in their place', async () => {
     const id = await newIdentity(root, 'with services', { roleAttributes: ['mine'] })
     await made(root, `${management}/services`, {
-      ...{ name: 'mine', encryptionRequired: true, roleAttributes: ['mine'] },
+      name: 'mine',
+      encryptionRequired: true,
+      roleAttributes: ['mine'],
     })
     await made(root, `${management}/service-policies`, {
-      ...{ name: 'mine', type: 'Dial', semantic: 'AnyOf' },
-      ...{ identityRoles: ['#mine'], serviceRoles: ['#mine'] },
+      name: 'mine',
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: ['#mine'],
+      serviceRoles: ['#mine'],
     })
     const caller = sessionOf(id)
     expect((await caller.get(`${client}/services`)).body.data).toHaveLength(1)

@@ -33,22 +33,42 @@ async function newSetting(): Promise<Setting> {
   const edgeRouterRoles = [`@${routerId}`]
   const semantic = 'AnyOf'
   const policyId = await made(root, `${management}/service-policies`, {
-    ...{ name: next('dial'), type: 'Dial', semantic, identityRoles, serviceRoles },
+    name: next('dial'),
+    type: 'Dial',
+    semantic,
+    identityRoles,
+    serviceRoles,
   })
   const routerPolicyId = await made(root, `${management}/edge-router-policies`, {
-    ...{ name: next('routers'), semantic, identityRoles, edgeRouterRoles },
+    name: next('routers'),
+    semantic,
+    identityRoles,
+    edgeRouterRoles,
   })
   const servicePolicyId = await made(root, `${management}/service-edge-router-policies`, {
-    ...{ name: next('services'), semantic, serviceRoles, edgeRouterRoles },
+    name: next('services'),
+    semantic,
+    serviceRoles,
+    edgeRouterRoles,
   })
   const terminatorId = await made(root, `${management}/terminators`, {
-    ...{ service: serviceId, router: routerId, binding: 'transport', address: 'tls:host:1' },
+    service: serviceId,
+    router: routerId,
+    binding: 'transport',
+    address: 'tls:host:1',
   })
   const device = sessionOf(identityId)
   const sessionId = await made(device, `${client}/sessions`, { serviceId, type: 'Dial' })
   return {
-    ...{ identityId, device, serviceId, routerId, policyId, routerPolicyId, servicePolicyId },
-    ...{ sessionId, terminatorId },
+    identityId,
+    device,
+    serviceId,
+    routerId,
+    policyId,
+    routerPolicyId,
+    servicePolicyId,
+    sessionId,
+    terminatorId,
   }
 }
 

@@ -56,7 +56,12 @@ describe('an inspection', () => {
     const known = controller.cluster.members()
     expect(peers).toEqual(
       known.map(({ id, address, voter, leader, version, connected }) => ({
-        ...{ id, version, addr: address, isVoter: voter, isLeader: leader, isConnected: connected },
+        id,
+        version,
+        addr: address,
+        isVoter: voter,
+        isLeader: leader,
+        isConnected: connected,
         isPreferredLeader: false,
         isSelf: id === 'ctrl1',
       })),

@@ -19,7 +19,11 @@ afterAll(async () => {
 })
 
 const reported = (id: string) => ({
-  ...{ id, destRouterId: 'er2', protocol: 'tls', dialAddress: 'tls:er2:6000', iteration: 1 },
+  id,
+  destRouterId: 'er2',
+  protocol: 'tls',
+  dialAddress: 'tls:er2:6000',
+  iteration: 1,
   connections: [],
 })
 
@@ -55,7 +59,9 @@ describe('circuits that this controller made', () => {
     const of = { clientId: 'i1', sessionId, serviceId: 's1', terminatorId: 't1', createdAt }
     return controller.live.circuits.set(id, {
       live: of,
-      ...{ ends, hostId: 'i2', instanceId: '' },
+      ends,
+      hostId: 'i2',
+      instanceId: '',
       path: { routerIds, links: [], cost: 1 },
     })
   }
@@ -75,7 +81,9 @@ describe('circuits that this controller made', () => {
 test('a live table has an end, and a row that is there already is replaced all the same', () => {
   const removed: string[] = []
   const rows = new LiveRows<{ id: string; n: number }, { id: string; n: number }>({
-    ...{ owner: 'ctrl1', rowsMax: 2, viewOf: (row) => row },
+    owner: 'ctrl1',
+    rowsMax: 2,
+    viewOf: (row) => row,
     onRemoved: ({ id }, isImmediate) => removed.push(`${id} ${isImmediate}`),
   })
   expect([rows.set('a', { id: 'a', n: 1 }), rows.set('b', { id: 'b', n: 1 })]).toEqual([true, true])

@@ -234,7 +234,11 @@ describe('types', () => {
     alice.token = controller.openSession('alice-id')
     const listed = await alice.get(`${management}/identity-types`)
     expect((listed.body.data as { id: string }[]).map(({ id }) => id)).toEqual([
-      ...['Default', 'Device', 'Router', 'Service', 'User'],
+      'Default',
+      'Device',
+      'Router',
+      'Service',
+      'User',
     ])
     expect((await root.get(`${management}/identity-types/Router`)).body.data).toMatchObject({
       name: 'Router',

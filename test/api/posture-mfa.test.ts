@@ -80,7 +80,10 @@ test('a code that is given in the session opens the service, and its timeout clo
   const person = await behind({ timeoutSeconds: 600 })
   expect((await giveCode(person.caller, person.app.freshCode())).status).toBe(200)
   expect(await query(person)).toMatchObject({
-    ...{ queryType: 'MFA', isPassing: true, timeout: 600, timeoutRemaining: 600 },
+    queryType: 'MFA',
+    isPassing: true,
+    timeout: 600,
+    timeoutRemaining: 600,
   })
   expect((await dial(person)).status).toBe(201)
   const data = await root.get(`${management}/identities/${person.id}/posture-data`)
@@ -163,7 +166,8 @@ test('a code that was given in the session counts where its client dials at a ro
     routerId: person.routerId,
     type: 'Dial',
     sessionToken: token,
-    ...{ apiSessionToken: person.caller.token ?? '', fingerprints: [fingerprint] },
+    apiSessionToken: person.caller.token ?? '',
+    fingerprints: [fingerprint],
   }
   expect(await clients.judge(claim)).toMatchObject({ ok: true })
   controller.clock.advance(600_000)

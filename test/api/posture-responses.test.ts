@@ -54,22 +54,32 @@ class Person {
   static async behind(check: object): Promise<Person> {
     const mark = `p${serial}`
     const id = await created('identities', {
-      ...{ type: 'User', isAdmin: false, roleAttributes: [mark] },
+      type: 'User',
+      isAdmin: false,
+      roleAttributes: [mark],
     })
     const serviceId = await created('services', {
-      ...{ encryptionRequired: true, roleAttributes: [mark] },
+      encryptionRequired: true,
+      roleAttributes: [mark],
     })
     const checkId = await created('posture-checks', { ...check, roleAttributes: [mark] })
     const policyId = await created('service-policies', {
-      ...{ type: 'Dial', semantic: 'AnyOf', identityRoles: [`#${mark}`] },
-      ...{ serviceRoles: [`#${mark}`], postureCheckRoles: [`#${mark}`] },
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: [`#${mark}`],
+      serviceRoles: [`#${mark}`],
+      postureCheckRoles: [`#${mark}`],
     })
     const [edge] = [await created('edge-routers', { roleAttributes: [mark] })]
     await created('edge-router-policies', {
-      ...{ semantic: 'AnyOf', identityRoles: [`#${mark}`], edgeRouterRoles: [`@${edge}`] },
+      semantic: 'AnyOf',
+      identityRoles: [`#${mark}`],
+      edgeRouterRoles: [`@${edge}`],
     })
     await created('service-edge-router-policies', {
-      ...{ semantic: 'AnyOf', serviceRoles: [`#${mark}`], edgeRouterRoles: [`@${edge}`] },
+      semantic: 'AnyOf',
+      serviceRoles: [`#${mark}`],
+      edgeRouterRoles: [`@${edge}`],
     })
     return new Person({ caller: sessionOf(id), id, serviceId, checkId, policyId })
   }
@@ -171,8 +181,10 @@ describe('a client that tells what its service asks for', () => {
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
     await created('service-policies', {
-      ...{ type: 'Dial', semantic: 'AnyOf', identityRoles: [`@${person.id}`] },
-      ...{ serviceRoles: [`@${person.serviceId}`] },
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: [`@${person.id}`],
+      serviceRoles: [`@${person.serviceId}`],
     })
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'home' })
     expect(await person.sessions()).toEqual([session])
@@ -351,7 +363,10 @@ describe('what was told', () => {
       processes: [
         {
           ...told,
-          ...{ postureCheckId: 'p', binaryHash: 'aa', isRunning: true, signerFingerprints: ['bb'] },
+          postureCheckId: 'p',
+          binaryHash: 'aa',
+          isRunning: true,
+          signerFingerprints: ['bb'],
         },
       ],
     })
@@ -510,7 +525,9 @@ describe('a response that is none', () => {
       ).status,
     ).toBe(400)
     const large = Array.from({ length: 20 }, (_, at) => ({
-      ...{ id: 'x', typeId: 'PROCESS', path: `/${at}/${'x'.repeat(4000)}` },
+      id: 'x',
+      typeId: 'PROCESS',
+      path: `/${at}/${'x'.repeat(4000)}`,
     }))
     const reply = await tellAll(caller, large)
     expect(reply.status).toBe(400)

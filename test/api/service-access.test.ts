@@ -34,7 +34,11 @@ const router = (name: string, roleAttributes: readonly string[] = []) =>
   created('edge-routers', { name, roleAttributes })
 const grant = (name: string, type: string, serviceRoles: readonly string[], rest: object = {}) =>
   created('service-policies', {
-    ...{ name, type, semantic: 'AnyOf', identityRoles: ['#staff'], serviceRoles },
+    name,
+    type,
+    semantic: 'AnyOf',
+    identityRoles: ['#staff'],
+    serviceRoles,
     ...rest,
   })
 
@@ -56,12 +60,16 @@ test('sub-lists through policies of routers say the same from every side', async
   const west = await router('west', ['west'])
   const policies = [
     await created('edge-router-policies', {
-      ...{ name: 'staff east', semantic: 'AnyOf' },
-      ...{ identityRoles: ['#staff'], edgeRouterRoles: ['#east', `@${west}`] },
+      name: 'staff east',
+      semantic: 'AnyOf',
+      identityRoles: ['#staff'],
+      edgeRouterRoles: ['#east', `@${west}`],
     }),
     await created('service-edge-router-policies', {
-      ...{ name: 'office west', semantic: 'AnyOf' },
-      ...{ serviceRoles: ['#office'], edgeRouterRoles: ['#west'] },
+      name: 'office west',
+      semantic: 'AnyOf',
+      serviceRoles: ['#office'],
+      edgeRouterRoles: ['#west'],
     }),
   ]
   expect(await names(root, `${management}/identities/alice-id/edge-routers`)).toEqual([
@@ -152,11 +160,16 @@ test('a session is refused in the order of the checks, and told its routers once
 
   const edge = await router('edge', ['edge'])
   await created('edge-router-policies', {
-    ...{ name: 'all edge', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles: ['#all'] },
+    name: 'all edge',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    edgeRouterRoles: ['#all'],
   })
   await created('service-edge-router-policies', {
-    ...{ name: 'every service', semantic: 'AnyOf' },
-    ...{ serviceRoles: ['#all'], edgeRouterRoles: ['#all'] },
+    name: 'every service',
+    semantic: 'AnyOf',
+    serviceRoles: ['#all'],
+    edgeRouterRoles: ['#all'],
   })
   const made = await open()
   expect(made.status, made.text).toBe(201)
@@ -366,7 +379,10 @@ test('the routers of a caller are those that are enrolled; an administrator sees
   const listed = await root.get(`${management}/edge-router-policies?filter=limit%20none`)
   for (const { id } of listed.body.data as Row[]) await removed('edge-router-policies', id)
   await created('edge-router-policies', {
-    ...{ name: 'own', semantic: 'AnyOf', identityRoles: ['#staff'], edgeRouterRoles: ['#own'] },
+    name: 'own',
+    semantic: 'AnyOf',
+    identityRoles: ['#staff'],
+    edgeRouterRoles: ['#own'],
   })
   expect(await names(alice, url)).toEqual([])
   expect(await names(root, url)).toEqual([])

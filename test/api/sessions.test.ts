@@ -258,8 +258,11 @@ test.for(ends)(
     }
     const serviceId = await made('services', { name: 'mail', encryptionRequired: true })
     await made('service-policies', {
-      ...{ name: 'all may', type: 'Dial', semantic: 'AnyOf' },
-      ...{ identityRoles: ['#all'], serviceRoles: ['#all'] },
+      name: 'all may',
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: ['#all'],
+      serviceRoles: ['#all'],
     })
     await made('edge-routers', { name: 'any' })
     for (const kind of ['edge-router-policies', 'service-edge-router-policies']) {

@@ -53,19 +53,28 @@ async function dialing(): Promise<Dialed> {
   const serviceId = await newService(root, `service ${serial}`, { encryptionRequired: false })
   const routerId = await make('edge-routers', {})
   const checkId = await make('posture-checks', {
-    ...{ typeId: 'DOMAIN', domains: ['corp.test'], roleAttributes: [] },
+    typeId: 'DOMAIN',
+    domains: ['corp.test'],
+    roleAttributes: [],
   })
   const each = { semantic: 'AnyOf', identityRoles: [`@${device.identityId}`] }
   const policyId = await make('service-policies', {
-    ...{ ...each, type: 'Dial', serviceRoles: [`@${serviceId}`] },
+    ...each,
+    type: 'Dial',
+    serviceRoles: [`@${serviceId}`],
     postureCheckRoles: [`@${checkId}`],
   })
   await make('edge-router-policies', { ...each, edgeRouterRoles: [`@${routerId}`] })
   await make('service-edge-router-policies', {
-    ...{ semantic: 'AnyOf', serviceRoles: [`@${serviceId}`], edgeRouterRoles: [`@${routerId}`] },
+    semantic: 'AnyOf',
+    serviceRoles: [`@${serviceId}`],
+    edgeRouterRoles: [`@${routerId}`],
   })
   await made(root, `${management}/terminators`, {
-    ...{ service: serviceId, router: routerId, binding: 'transport', address: 'tcp:host:1' },
+    service: serviceId,
+    router: routerId,
+    binding: 'transport',
+    address: 'tcp:host:1',
   })
   const by = device.key
   const opened = dataOf(await attacked.logIn(by))
@@ -76,7 +85,8 @@ async function dialing(): Promise<Dialed> {
   const { id: sessionId, token: sessionToken } = session.body.data as { id: string; token: string }
   const router = await routers.connect(routerId)
   router.pipe.say({
-    ...{ contentType: 20_218, sequence: 50 },
+    contentType: 20_218,
+    sequence: 50,
     headers: new Map([
       [11, textValue(sessionToken)],
       [14, textValue(token)],
@@ -91,7 +101,8 @@ async function dialing(): Promise<Dialed> {
   const { circuitId } = route
   const lay = async (): Promise<void> => {
     router.pipe.say({
-      ...{ contentType: 1022, body: textValue(circuitId) },
+      contentType: 1022,
+      body: textValue(circuitId),
       headers: new Map([
         [1101, int32Value(route.attempt)],
         [1102, Uint8Array.of(1)],
@@ -101,8 +112,17 @@ async function dialing(): Promise<Dialed> {
   }
   const apiSessionId = String(opened['id'])
   return {
-    ...{ ...device, router, routerId, serviceId, policyId, checkId, token, apiSessionId },
-    ...{ sessionId, circuitId, lay },
+    ...device,
+    router,
+    routerId,
+    serviceId,
+    policyId,
+    checkId,
+    token,
+    apiSessionId,
+    sessionId,
+    circuitId,
+    lay,
   }
 }
 
@@ -125,7 +145,9 @@ async function manage(method: string, path: string, body?: unknown): Promise<voi
 const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
   'its client fails a posture check': ({ token, key: by, checkId }) =>
     ask({ token, by }, 'POST', '/posture-response', {
-      ...{ id: checkId, typeId: 'DOMAIN', domain: 'home' },
+      id: checkId,
+      typeId: 'DOMAIN',
+      domain: 'home',
     }),
   'a posture check asks for more': async ({ checkId }) => {
     const body = { typeId: 'DOMAIN', domains: ['other.test'] }
@@ -147,7 +169,9 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
   'its identity is deleted': ({ identityId }) => manage('DELETE', `/identities/${identityId}`),
   'its API session is revoked': ({ apiSessionId }) =>
     manage('POST', '/revocations', {
-      ...{ id: apiSessionId, type: 'API_SESSION', expiresAt: '2100-01-01T00:00:00Z' },
+      id: apiSessionId,
+      type: 'API_SESSION',
+      expiresAt: '2100-01-01T00:00:00Z',
     }),
   'its API session is deleted': ({ apiSessionId }) =>
     manage('DELETE', `/api-sessions/${apiSessionId}`),

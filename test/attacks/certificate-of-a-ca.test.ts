@@ -24,8 +24,12 @@ const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
 
 const COMMON_NAME = {
-  ...{ index: 0, location: 'COMMON_NAME', matcher: 'ALL', matcherCriteria: '' },
-  ...{ parser: 'NONE', parserCriteria: '' },
+  index: 0,
+  location: 'COMMON_NAME',
+  matcher: 'ALL',
+  matcherCriteria: '',
+  parser: 'NONE',
+  parserCriteria: '',
 }
 const enroll = (by: CertifiedKey): Promise<TlsReply> =>
   listener.call({ path: `${client}/enroll?method=ca`, by, body: {} })
@@ -60,11 +64,16 @@ test('a credential that the network issued opens nothing by another CA', async (
   const [leaf] = parseCertificates(key.certificatePem)
   const { id: enrollmentId, token } = await attacked.newToken({ ott: true })
   const value = {
-    ...{ pem: leaf.pem, fingerprint: leaf.sha1, caId: '' },
+    pem: leaf.pem,
+    fingerprint: leaf.sha1,
+    caId: '',
     publicKeyPrint: Buffer.from(leaf.publicKeySha256).toString('hex'),
   }
   const message = create(EnrollSchema, {
-    ...{ enrollmentId, token, method: 'ott', authenticatorId: 'of the network' },
+    enrollmentId,
+    token,
+    method: 'ott',
+    authenticatorId: 'of the network',
     credential: { case: 'certificate', value },
   })
   const data = commandData(CommandKind.ENROLL, toBinary(EnrollSchema, message))
@@ -90,8 +99,12 @@ test('a leaf of a CA that is not verified logs nobody in and enrolls nobody', as
   await withExternalId('unit 2')
   const key = await attacked.newCaKey()
   const body = {
-    ...{ name: 'claimed', certPem: key.certificatePem, identityRoles: [] },
-    ...{ isAuthEnabled: true, isAutoCaEnrollmentEnabled: true, isOttCaEnrollmentEnabled: true },
+    name: 'claimed',
+    certPem: key.certificatePem,
+    identityRoles: [],
+    isAuthEnabled: true,
+    isAutoCaEnrollmentEnabled: true,
+    isOttCaEnrollmentEnabled: true,
     externalIdClaim: COMMON_NAME,
   }
   expect((await root.call('POST', `${management}/cas`, body)).status).toBe(201)

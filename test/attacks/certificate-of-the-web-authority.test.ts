@@ -45,7 +45,10 @@ beforeAll(async () => {
   const silent = { raise: () => undefined, clear: () => undefined }
   const log = { info: () => undefined, error: () => undefined }
   const servers = new ServerCertificates({
-    ...{ files: [files], alarms: silent, clock: controller.clock, log: log as never },
+    files: [files],
+    alarms: silent,
+    clock: controller.clock,
+    log: log as never,
     ownLeaf: () => chain[0],
   })
   expect(servers.reload()).toEqual([])
@@ -91,8 +94,14 @@ interface Answer {
 function ask(method: string, path: string, name: string, by: CertifiedKey | null): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asked = request({
-      ...{ host: '127.0.0.1', port, method, path, servername: name, agent: false },
-      ...{ rejectUnauthorized: false, headers: { 'content-type': 'application/json' } },
+      host: '127.0.0.1',
+      port,
+      method,
+      path,
+      servername: name,
+      agent: false,
+      rejectUnauthorized: false,
+      headers: { 'content-type': 'application/json' },
       ...(by === null ? {} : { cert: by.certificatePem, key: by.privateKeyPem }),
     })
     asked.on('error', reject)

@@ -58,8 +58,12 @@ function exchange({ version, ...rest }: Exchange): Promise<{ status: number; ses
   }>()
   const sessions: Buffer[] = []
   const socket = connect({
-    ...{ host: '127.0.0.1', port: listener.port, rejectUnauthorized: false },
-    ...{ minVersion: version, maxVersion: version, ...rest },
+    host: '127.0.0.1',
+    port: listener.port,
+    rejectUnauthorized: false,
+    minVersion: version,
+    maxVersion: version,
+    ...rest,
   })
   let text = ''
   socket.setEncoding('utf8')

@@ -27,11 +27,18 @@ import { RouterStage } from '../routers/stage.ts'
 const PUBLIC_KEY = 1003
 const log = { info: () => undefined, warn: () => undefined }
 const client = {
-  ...{ sessionId: 'dial', apiSessionId: 'session', serviceId: 's1' },
-  ...{ identityId: 'i1', identityName: 'clerk' },
+  sessionId: 'dial',
+  apiSessionId: 'session',
+  serviceId: 's1',
+  identityId: 'i1',
+  identityName: 'clerk',
 }
 const host = {
-  ...{ terminatorId: 't1', routerId: 'host', hostId: 'i2', binding: 'edge', address: 'at t1' },
+  terminatorId: 't1',
+  routerId: 'host',
+  hostId: 'i2',
+  binding: 'edge',
+  address: 'at t1',
   ...({ cost: 0, precedence: 'default', instanceId: '', peerData: new Map() } as const),
 }
 
@@ -52,17 +59,25 @@ beforeEach(() => {
     onGone: (link) => duty.onLinkGone(link),
   })
   const duty = new CircuitDuty({
-    ...{ table: circuits, links, log, connection, clock: systemClock, draw: () => 0 },
+    table: circuits,
+    links,
+    log,
+    connection,
+    clock: systemClock,
+    draw: () => 0,
     clients: { judge: () => Promise.resolve({ ok: true, client } satisfies JudgedClaim) },
     hosts: {
       service: () => ({ encryptionRequired: false, strategy: 'smartrouting', hosts: [host] }),
-      ...{ routerCost: () => 10, isEndOnly: () => false },
+      routerCost: () => 10,
+      isEndOnly: () => false,
     },
   })
   channels.add(duty)
   channels.add(
     linkDuty({
-      ...{ table: links, log, isCertificateOf: () => false },
+      table: links,
+      log,
+      isCertificateOf: () => false,
       onOtherFault: (from, fault) => duty.onFault(from, fault),
     }),
   )
@@ -71,7 +86,12 @@ afterEach(() => stage.channels.stop())
 
 function linked(id: string, from: string, to: string): void {
   links.report(from, {
-    ...{ id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1, connections: [] },
+    id,
+    destRouterId: to,
+    protocol: 'tls',
+    dialAddress: '',
+    iteration: 1,
+    connections: [],
   })
   for (const end of [from, to]) links.measured(end, id, 1_000_000)
 }
@@ -183,13 +203,18 @@ test('a router draws no circuit to itself by links that only it has measured', a
   for (const to of ['client', 'host']) {
     const id = `false-${to}`
     links.report('stolen', {
-      ...{ id, destRouterId: to, protocol: 'tls', dialAddress: '' },
-      ...{ iteration: 1, connections: [] },
+      id,
+      destRouterId: to,
+      protocol: 'tls',
+      dialAddress: '',
+      iteration: 1,
+      connections: [],
     })
     for (let times = 0; times < 2; times += 1) links.measured('stolen', id, 0)
   }
   near.say({
-    ...{ contentType: 20_218, sequence: 51 },
+    contentType: 20_218,
+    sequence: 51,
     headers: new Map([[12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])]]),
   })
   await settle()

@@ -47,10 +47,15 @@ beforeAll(async () => {
   const dial = { ...every, name: 'dial', type: 'Dial', identityRoles: ['#staff'] }
   policies.push(await made(root, `${management}/service-policies`, dial))
   await made(root, `${management}/service-edge-router-policies`, {
-    ...{ ...every, name: 's', edgeRouterRoles: ['#all'] },
+    ...every,
+    name: 's',
+    edgeRouterRoles: ['#all'],
   })
   await made(root, `${management}/edge-router-policies`, {
-    ...{ name: 'e', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles: [`@${routerId}`] },
+    name: 'e',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    edgeRouterRoles: [`@${routerId}`],
   })
   claim = await claimOf(alice, serviceId)
 })
@@ -104,8 +109,12 @@ test('a session that is over, or lacks a factor, is told to no router', async ()
       cert: { allowed: true, allowExpiredCerts: false },
       extJwt: { allowed: false, allowedSigners: [] },
       updb: {
-        ...{ allowed: true, minPasswordLength: 5, requireSpecialChar: false },
-        ...{ requireNumberChar: false, requireMixedCase: false, maxAttempts: 0 },
+        allowed: true,
+        minPasswordLength: 5,
+        requireSpecialChar: false,
+        requireNumberChar: false,
+        requireMixedCase: false,
+        maxAttempts: 0,
         lockoutDurationMinutes: 0,
       },
     },

@@ -67,8 +67,12 @@ const authority = (pathLength?: number): Extension =>
 async function speaking(name: string): Promise<CertifiedKey> {
   const { key } = await attacked.verifiedCa({
     externalIdClaim: {
-      ...{ index: 0, location: 'COMMON_NAME', matcher: 'ALL', matcherCriteria: '' },
-      ...{ parser: 'NONE', parserCriteria: '' },
+      index: 0,
+      location: 'COMMON_NAME',
+      matcher: 'ALL',
+      matcherCriteria: '',
+      parser: 'NONE',
+      parserCriteria: '',
     },
   })
   await newIdentity(root, name, { externalId: name })
@@ -105,8 +109,12 @@ test('a leaf with a name that its CA may not give is nobody’s', async () => {
   const named = async (host: string) => {
     const validity = validityFrom(attacked.nowMs(), DAY_MS)
     const leaf = await issueLeaf({
-      ...{ issuer, commonName: 'unit 3', uris: [], hosts: [host] },
-      ...{ usages: ['client'], validity },
+      issuer,
+      commonName: 'unit 3',
+      uris: [],
+      hosts: [host],
+      usages: ['client'],
+      validity,
     })
     const [own = ''] = leaf.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)
     return attacked.logIn({ ...leaf, certificatePem: own + issuer.certificatePem })

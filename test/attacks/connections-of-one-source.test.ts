@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:tls'
+import { connect, type ConnectionOptions } from 'node:tls'
 import { expect, test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
@@ -22,9 +22,13 @@ test('one source holds no more than its share of the connections', async () => {
   await new Promise((resolve) => refused.once('close', resolve))
   expect(await connections()).toBe(10)
   // Another source is served meanwhile.
-  const other = connect({
-    ...{ host: '127.0.0.1', port, localAddress: '127.0.0.2', rejectUnauthorized: false },
-  })
+  const fromAnother: ConnectionOptions & { localAddress: string } = {
+    host: '127.0.0.1',
+    port,
+    localAddress: '127.0.0.2',
+    rejectUnauthorized: false,
+  }
+  const other = connect(fromAnother)
   await once(other, 'secureConnect')
   other.destroy()
   // What the source gives back, it can take again.

@@ -19,7 +19,9 @@ const textCharacters = 8000
 /** Fits nearly everywhere in a text of one letter. */
 const nasty = (length: number): string => `${'a'.repeat(length / 2)}b${'a'.repeat(length / 2 - 1)}`
 makeMany(controller, 'identity', records, (at) => ({
-  ...{ type: 'Default', isAdmin: false, authPolicyId: 'default' },
+  type: 'Default',
+  isAdmin: false,
+  authPolicyId: 'default',
   name: `many ${at}`,
   tags: { long: 'a'.repeat(textCharacters) },
 }))
@@ -108,13 +110,19 @@ test('a selector of claims, a process, a hash and a version are not taken at any
     sessionOf('alice-id').call('POST', `${client}/posture-response`, { id: 'check', ...body })
   const replies = [
     await root.call('POST', `${management}/external-jwt-signers`, {
-      ...{ ...signer, jwksEndpoint, claimsProperty: `/${long}` },
+      ...signer,
+      jwksEndpoint,
+      claimsProperty: `/${long}`,
     }),
     await root.call('POST', `${management}/posture-checks`, {
-      ...{ name: 'p', typeId: 'PROCESS', process: { osType: 'Linux', path: long, hashes: [] } },
+      name: 'p',
+      typeId: 'PROCESS',
+      process: { osType: 'Linux', path: long, hashes: [] },
     }),
     await root.call('POST', `${management}/posture-checks`, {
-      ...{ name: 'o', typeId: 'OS', operatingSystems: [{ type: 'Linux', versions: [long] }] },
+      name: 'o',
+      typeId: 'OS',
+      operatingSystems: [{ type: 'Linux', versions: [long] }],
     }),
     await tell({ typeId: 'PROCESS', path: long, isRunning: true }),
     await tell({ typeId: 'PROCESS', path: 'p', isRunning: true, hash: long }),
@@ -150,7 +158,8 @@ test('a pattern that never ends keeps nobody waiting but its author', async () =
   const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
   const before = process.threadCpuUsage()
   const reply = await root.call('POST', `${fabric}/inspections`, {
-    ...{ appRegex, requestedValues: ['runtime'] },
+    appRegex,
+    requestedValues: ['runtime'],
   })
   const { user, system } = process.threadCpuUsage(before)
   expect([reply.status, reply.body.error?.cause?.['field']]).toEqual([400, 'appRegex'])

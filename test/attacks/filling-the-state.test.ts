@@ -13,19 +13,21 @@ for (let at = 0; at < services; at += 1) serviceIds.push(await newService(root, 
 const roles = { semantic: 'AnyOf', identityRoles: ['#all'] }
 const serviceRoles = { serviceRoles: ['#all'] }
 await made(root, `${management}/service-policies`, {
-  ...{ name: 'all dial', type: 'Dial' },
+  name: 'all dial',
+  type: 'Dial',
   ...roles,
   ...serviceRoles,
 })
 await made(root, `${management}/edge-routers`, { name: 'router' })
 const edgeRouterRoles = { edgeRouterRoles: ['#all'] }
 await made(root, `${management}/edge-router-policies`, {
-  ...{ name: 'all routers' },
+  name: 'all routers',
   ...roles,
   ...edgeRouterRoles,
 })
 await made(root, `${management}/service-edge-router-policies`, {
-  ...{ name: 'all ways', semantic: 'AnyOf' },
+  name: 'all ways',
+  semantic: 'AnyOf',
   ...serviceRoles,
   ...edgeRouterRoles,
 })

@@ -56,8 +56,11 @@ test('a certificate with the fingerprint of another’s credential logs in as no
   expect((await root.call('DELETE', gone)).status).toBe(200)
   const identityId = await newIdentity(root, 'an administrator', { isAdmin: true })
   plant(CommandKind.ENTITY_CREATE, 'authenticator', 'planted', {
-    ...{ identityId, method: 'cert', caId: '' },
-    ...{ certPem: victim.key.certificatePem, fingerprint: fingerprintOf(stray.key) },
+    identityId,
+    method: 'cert',
+    caId: '',
+    certPem: victim.key.certificatePem,
+    fingerprint: fingerprintOf(stray.key),
   })
   expect(await attacked.logIn(stray.key)).toMatchObject(notLoggedIn)
   dataOf(await attacked.logIn(mallory.key))

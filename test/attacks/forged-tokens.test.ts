@@ -145,7 +145,10 @@ test('a token whose end is a number that is no date', async () => {
 
 test('a second signer by the same issuer, with keys of the attacker', async () => {
   const body = {
-    ...{ name: 'twin', issuer: provider.issuer, audience: provider.audience, enabled: true },
+    name: 'twin',
+    issuer: provider.issuer,
+    audience: provider.audience,
+    enabled: true,
     jwksEndpoint: 'https://attacker.test/keys',
   }
   const path = `${management}/external-jwt-signers`

@@ -53,7 +53,9 @@ test('a host does not join the instance of another identity, not even by its sec
   hosting.host(instance)
   const [other, again] = [hosting.newHost('i2'), { ...instance, id: 't3' }]
   expect(hosting.host({ ...instance, id: 't2', sessionId: other })).toMatchObject({
-    ...{ ok: false, code: 'COULD_NOT_VALIDATE', fault: { field: 'identity' } },
+    ok: false,
+    code: 'COULD_NOT_VALIDATE',
+    fault: { field: 'identity' },
   })
   expect(hosting.host(again).ok).toBe(true)
 })

@@ -36,12 +36,19 @@ test('many sources hold no more together, and a peer gets in beside them', async
   )
   await until(() => held(sockets) <= meshHandshakesMax)
   const vote = new MessageEncoder().encode({
-    ...{ type: 'voteRequest', from: 'b', to: 'a', term: 3, pre: true, transfer: false },
+    type: 'voteRequest',
+    from: 'b',
+    to: 'a',
+    term: 3,
+    pre: true,
+    transfer: false,
     last: { term: 2, index: 5 },
   })
   const before = mesh.victim.raft.length
   const spoken = attackMesh({
-    ...{ port: mesh.victim.port, caPem: mesh.authority.caPem, identity: mesh.member },
+    port: mesh.victim.port,
+    caPem: mesh.authority.caPem,
+    identity: mesh.member,
     frames: [encodeRaftHello(helloOf('b')), vote],
   })
   await until(() => mesh.victim.raft.length > before)

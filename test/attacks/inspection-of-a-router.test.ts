@@ -26,7 +26,8 @@ test('a value that nests without end is told as the text that it is', async () =
     ],
   })
   pipe.say({
-    ...{ contentType: 1014, body: toBinary(InspectAnswerSchema, answer) },
+    contentType: 1014,
+    body: toBinary(InspectAnswerSchema, answer),
     headers: new Map([[1, int32Value(pipe.ofType(1013)[0]?.sequence ?? 0)]]),
   })
   const { values } = await asked

@@ -10,7 +10,10 @@ const policies = `${management}/auth-policies`
 const identities = `${management}/identities`
 const { primary } = await shown(root, `${policies}/default`)
 const signer = await made(root, `${management}/external-jwt-signers`, {
-  ...{ name: 's', issuer: 's', audience: 'us', enabled: true },
+  name: 's',
+  issuer: 's',
+  audience: 'us',
+  enabled: true,
   jwksEndpoint: 'https://issuer.test/keys',
 })
 const strict = await made(root, policies, {

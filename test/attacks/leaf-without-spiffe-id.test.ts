@@ -10,14 +10,21 @@ import { newCa } from '../support/authorities.ts'
 
 const authority = await newCa('of the operator', Date.now())
 const trust: PeerTrust = {
-  ...{ selfId: 'ctrl1', clusterId: 'a cluster', generation: 1, trustDomain: 'net.example' },
+  selfId: 'ctrl1',
+  clusterId: 'a cluster',
+  generation: 1,
+  trustDomain: 'net.example',
   members: new Map(),
 }
 
 async function shownBy(uris: readonly string[]): Promise<Uint8Array> {
   const { certificatePem } = await issueLeaf({
-    ...{ issuer: authority, commonName: 'ctrl2', hosts: ['ctrl2.example'], uris },
-    ...{ usages: ['server', 'client'], validity: validityFrom(Date.now(), 60_000) },
+    issuer: authority,
+    commonName: 'ctrl2',
+    hosts: ['ctrl2.example'],
+    uris,
+    usages: ['server', 'client'],
+    validity: validityFrom(Date.now(), 60_000),
   })
   return parseCertificate(certificatePem).der
 }

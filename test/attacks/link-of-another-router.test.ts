@@ -38,7 +38,11 @@ async function isLinked(holder: string, uris: readonly string[] = []): Promise<b
   const made = network.logged('link established').length
   const { certificatePem: cert, privateKeyPem: key } = await network.leaf(holder, uris, [])
   const socket = connect({
-    ...{ host: '127.0.0.1', port, cert, key, ca: network.root.certificatePem },
+    host: '127.0.0.1',
+    port,
+    cert,
+    key,
+    ca: network.root.certificatePem,
     ALPNProtocols: ['ziti-link'],
   })
   socket.on('error', () => undefined)

@@ -29,8 +29,10 @@ beforeAll(async () => {
   listener = createApi(controller.parts).listener({
     apis: ['client', 'management', 'fabric', 'host'],
     https: {
-      ...{ cert: own.certificatePem, key: own.privateKeyPem },
-      ...{ requestCert: true, rejectUnauthorized: false },
+      cert: own.certificatePem,
+      key: own.privateKeyPem,
+      requestCert: true,
+      rejectUnauthorized: false,
     },
   })
   await listener.listen({ port: 0, host: '127.0.0.1' })
@@ -55,7 +57,11 @@ function leaf(
 function statusOf(path: string, shown: CertifiedKey | null): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const asked = request({
-      ...{ host: '127.0.0.1', port, path, agent: false, rejectUnauthorized: false },
+      host: '127.0.0.1',
+      port,
+      path,
+      agent: false,
+      rejectUnauthorized: false,
       ...(shown === null ? {} : { cert: shown.certificatePem, key: shown.privateKeyPem }),
     })
     asked.on('response', (answer) => {
@@ -97,7 +103,10 @@ test('one that has ended, or begins later, opens nothing', async () => {
 test('those of controllers, identities and servers of the network open nothing', async () => {
   const { issuing } = controller.authorities
   const member = await issueControllerCertificate({
-    ...{ issuer: issuing, trustDomain: 'test.internal', id: 'ctrl9', hosts: ['localhost'] },
+    issuer: issuing,
+    trustDomain: 'test.internal',
+    id: 'ctrl9',
+    hosts: ['localhost'],
     validity: validityFrom(controller.clock.nowMs(), DAY_MS),
   })
   const others = [

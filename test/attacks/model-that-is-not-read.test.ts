@@ -16,8 +16,11 @@ const services = Array.from({ length: 50 }, (_, at): ModelEvent => {
   return { kind: 'service', action: 'create', value }
 })
 const model: RouterModel = {
-  ...{ appliedIndex: 10, all: () => services, identity: () => undefined },
-  ...{ disabledForNow: () => [], follow: () => () => undefined },
+  appliedIndex: 10,
+  all: () => services,
+  identity: () => undefined,
+  disabledForNow: () => [],
+  follow: () => () => undefined,
 }
 
 let stage: RouterStage
@@ -28,7 +31,9 @@ beforeEach(() => {
   nowMs = 1_000_000
   stage.channels.add(
     new ModelDuty({
-      ...{ model, timelineId: () => 'timeline-1', isLeader: () => true },
+      model,
+      timelineId: () => 'timeline-1',
+      isLeader: () => true,
       certificates: () => ({ controllers: [], anchors: [] }),
       connections: () => stage.channels.connections(),
       clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
@@ -40,7 +45,9 @@ afterEach(() => stage.channels.stop())
 
 async function subscribe(pipe: Pipe, subscriptionId: string): Promise<void> {
   const message = create(SubscribeToDataModelSchema, {
-    ...{ subscriptionId, timelineId: 'timeline-1', subscriptionDurationSeconds: 300 },
+    subscriptionId,
+    timelineId: 'timeline-1',
+    subscriptionDurationSeconds: 300,
   })
   const body = toBinary(SubscribeToDataModelSchema, message)
   pipe.say({ contentType: 20_505, body })

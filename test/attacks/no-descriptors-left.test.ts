@@ -20,7 +20,9 @@ interface Said {
 }
 
 const child = spawn('bash', [
-  ...['-c', `ulimit -n ${DESCRIPTORS}; exec "$0" "$@"`, process.execPath],
+  '-c',
+  `ulimit -n ${DESCRIPTORS}; exec "$0" "$@"`,
+  process.execPath,
   join(import.meta.dirname, 'support/few-descriptors.ts'),
 ])
 let errors = ''

@@ -15,17 +15,26 @@ const thief = sessionOf(await newIdentity(root, 'thief'))
 
 const serviceId = await newService(root, 'service of alice', { roleAttributes: ['hers'] })
 await made(root, `${management}/service-policies`, {
-  ...{ name: 'hers', type: 'Dial', semantic: 'AnyOf' },
-  ...{ identityRoles: ['@alice-id'], serviceRoles: ['#hers'] },
+  name: 'hers',
+  type: 'Dial',
+  semantic: 'AnyOf',
+  identityRoles: ['@alice-id'],
+  serviceRoles: ['#hers'],
 })
 // The thief lacks nothing that a session needs but the service.
 const edgeRouterRoles = ['#all']
 await made(root, `${management}/edge-routers`, { name: 'router' })
 await made(root, `${management}/edge-router-policies`, {
-  ...{ name: 'all routers', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles },
+  name: 'all routers',
+  semantic: 'AnyOf',
+  identityRoles: ['#all'],
+  edgeRouterRoles,
 })
 await made(root, `${management}/service-edge-router-policies`, {
-  ...{ name: 'all ways', semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles },
+  name: 'all ways',
+  semantic: 'AnyOf',
+  serviceRoles: ['#all'],
+  edgeRouterRoles,
 })
 const csr = await csrOf(generatePrivateKeyPem())
 const [authenticator] = controller.parts.state.findAll('authenticator', 'identityId', 'alice-id')

@@ -47,7 +47,9 @@ const path = (name: string): string => join(dir, name)
 
 function contentOf(changes: Partial<LeafOptions>): LeafOptions {
   return {
-    ...{ issuer: authority, commonName: 'ctrl1', hosts: ['ctrl1.example'] },
+    issuer: authority,
+    commonName: 'ctrl1',
+    hosts: ['ctrl1.example'],
     uris: ['spiffe://net.example/controller/ctrl1'],
     usages: ['server', 'client'],
     validity: { notBeforeMs: nowMs - 90 * DAY_MS, notAfterMs: nowMs + DAY_MS },
@@ -70,15 +72,24 @@ async function renewedBy(changes: Partial<LeafOptions> | null, lines = ''): Prom
   const log = { ...silent, error: (_: object, message: string) => faults.push(message) }
   const alarms = { raise: () => undefined, clear: () => undefined }
   const renewer = new CertificateRenewer({
-    ...{ selfId: 'ctrl1', trustDomain: 'net.example', paths, hosts: [], isRenewedElsewhere: true },
-    ...{ identity: { ...leaf, caPem: authority.certificatePem }, issuing: () => null },
+    selfId: 'ctrl1',
+    trustDomain: 'net.example',
+    paths,
+    hosts: [],
+    isRenewedElsewhere: true,
+    identity: { ...leaf, caPem: authority.certificatePem },
+    issuing: () => null,
     onRenewed: ({ certificatePem }) => taken.push(certificatePem),
-    ...{ alarms, clock, log },
+    alarms,
+    clock,
+    log,
   })
   const commands = new RenewalCommands({
     certificates: [
       {
-        ...{ cert: paths.cert, key: paths.key, command: [path('renew')] },
+        cert: paths.cert,
+        key: paths.key,
+        command: [path('renew')],
         renewAtMs: () => renewer.renewAtMs,
         inForce: () => renewer.leaf.sha256,
         reload: () => renewer.reload(),
@@ -86,7 +97,9 @@ async function renewedBy(changes: Partial<LeafOptions> | null, lines = ''): Prom
     ],
     timeoutMs: 20_000,
     environment: { ...process.env, FLOTILLA_API_TOKEN: 'hunter2' },
-    ...{ alarms, clock, log: log as never },
+    alarms,
+    clock,
+    log: log as never,
   })
   waitedMs = 60_000
   await commands.look()

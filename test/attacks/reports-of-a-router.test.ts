@@ -26,12 +26,18 @@ class Reports {
   readonly stage = new RouterStage()
   readonly lines: string[] = []
   readonly #bus = new EventBus({
-    ...{ selfId: 'ctrl1', generation: 1, startedAtMs: 1, limits: eventLimits },
+    selfId: 'ctrl1',
+    generation: 1,
+    startedAtMs: 1,
+    limits: eventLimits,
     appliedIndex: () => 7,
   })
   readonly #live = new LiveFollower({
-    ...{ bus: this.#bus, clock: systemClock, dials: new DialCounter(systemClock.nowMs()) },
-    ...{ isConnected: () => true, state: { findAll: () => [] } },
+    bus: this.#bus,
+    clock: systemClock,
+    dials: new DialCounter(systemClock.nowMs()),
+    isConnected: () => true,
+    state: { findAll: () => [] },
   })
 
   constructor() {
@@ -39,13 +45,18 @@ class Reports {
     this.#bus.want(['metrics'])
     const warn = (_fields: unknown, message: string): number => this.lines.push(message)
     const table = new LinkTable({
-      ...{ owner: 'ctrl1', isBarred: () => false, isConnected: () => true },
-      ...{ tellGone: () => undefined, onGone: () => undefined },
+      owner: 'ctrl1',
+      isBarred: () => false,
+      isConnected: () => true,
+      tellGone: () => undefined,
+      onGone: () => undefined,
       onSeen: (link, type) => this.#live.tell({ kind: 'link', type, link }),
     })
     this.stage.channels.add(
       linkDuty({
-        ...{ table, isCertificateOf: () => false, onOtherFault: () => undefined },
+        table,
+        isCertificateOf: () => false,
+        onOtherFault: () => undefined,
         log: boundedByRouter({ info: () => undefined, warn }, systemClock),
         onMetrics: (metrics) => this.#live.tell({ kind: 'routerMetrics', metrics }),
       }),
@@ -118,8 +129,11 @@ test('the beginning of a long text keeps nothing else of it in memory', async ()
     return (heapUsed + external) / MIB
   }
   const table = new LinkTable({
-    ...{ owner: 'ctrl1', isBarred: () => false, isConnected: () => true },
-    ...{ tellGone: () => undefined, onGone: () => undefined },
+    owner: 'ctrl1',
+    isBarred: () => false,
+    isConnected: () => true,
+    tellGone: () => undefined,
+    onGone: () => undefined,
   })
   const beforeMiB = heldMiB()
   for (let at = 0; at < 64; at += 1) {

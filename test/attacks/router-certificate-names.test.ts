@@ -31,7 +31,8 @@ const members = controller.cluster.members()
 controller.cluster.members = () =>
   members.map((member) => ({
     ...member,
-    ...{ address: 'peer.example:1480', routerAddress: 'tls:fabric.example:6262' },
+    address: 'peer.example:1480',
+    routerAddress: 'tls:fabric.example:6262',
     apiAddresses: [{ api: 'edge-client', url: 'https://api.example:1280', version: 'v1' }],
     certificatePem: leaf.certificatePem,
   }))
@@ -122,7 +123,11 @@ test('no router enrolls by a wildcard', async () => {
 test('the names of another router are left out, and those of the loopback are shared', async () => {
   const victim = await enrolled(['victim.example', 'localhost'])
   const { server, id } = await enrolled([
-    ...['victim.example', victim.name, victim.id.toLowerCase(), 'own.example', 'localhost'],
+    'victim.example',
+    victim.name,
+    victim.id.toLowerCase(),
+    'own.example',
+    'localhost',
   ])
   expect(server.dnsNames).not.toContain('victim.example')
   expect(server.dnsNames).not.toContain(victim.name)

@@ -66,7 +66,10 @@ test('a log-in is sent to a controller, and not to a router in its place', async
   const caPem = (): string => authorities.anchorsPem()
   const ask = (url: string) =>
     askJson({
-      ...{ url, method: 'POST', caPem: caPem(), timeoutMs: 10_000 },
+      url,
+      method: 'POST',
+      caPem: caPem(),
+      timeoutMs: 10_000,
       body: { password: 'secret' },
     })
   for (const uris of posing) {
@@ -81,8 +84,13 @@ test('a log-in is sent to a controller, and not to a router in its place', async
 test('nor is a request for a certificate', async () => {
   const ask = (origin: string) =>
     askBounded({
-      ...{ origin, path: '/', method: 'POST', body: 'token', judge: () => undefined },
-      ...{ caPem: authorities.anchorsPem(), timeoutMs: 10_000 },
+      origin,
+      path: '/',
+      method: 'POST',
+      body: 'token',
+      judge: () => undefined,
+      caPem: authorities.anchorsPem(),
+      timeoutMs: 10_000,
     })
   for (const uris of posing) {
     const attacker = await standingThere(uris)

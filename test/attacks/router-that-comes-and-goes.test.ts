@@ -29,8 +29,12 @@ const other = await memberLeaf('other')
 /** @returns whether the listener took its hello, which it answers in any case. */
 async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Promise<boolean> {
   const socket = connect({
-    ...{ host: '127.0.0.1', port: listener.port, rejectUnauthorized: false },
-    ...{ cert: certificatePem, key: privateKeyPem, ALPNProtocols: ['ziti-ctrl'] },
+    host: '127.0.0.1',
+    port: listener.port,
+    rejectUnauthorized: false,
+    cert: certificatePem,
+    key: privateKeyPem,
+    ALPNProtocols: ['ziti-ctrl'],
   })
   socket.on('error', () => undefined)
   const headers = new Map([[4, textValue('v2.0.3|r|d|linux|amd64')]])

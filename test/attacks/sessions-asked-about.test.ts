@@ -26,8 +26,11 @@ function staged(processor?: RouterChannelsParts['processor']): RouterStage {
   }
   stage.channels.add(
     new SessionDuty({
-      ...{ clients, shown: new ShownSessions(clients), clock: systemClock },
-      ...{ isLeader: () => true, onEnded: () => undefined },
+      clients,
+      shown: new ShownSessions(clients),
+      clock: systemClock,
+      isLeader: () => true,
+      onEnded: () => undefined,
       connections: () => stage.channels.connections(),
     }),
   )

@@ -181,7 +181,10 @@ describe('the token of a session that a router knows', () => {
     const router = await newOpenRouter()
     const { identityId } = await attacked.newDevice()
     await made(root, `${management}/authenticators`, {
-      ...{ method: 'updb', identityId, username: 'guest', password: 'a staple of guest' },
+      method: 'updb',
+      identityId,
+      username: 'guest',
+      password: 'a staple of guest',
     })
     const path = `${client}/authenticate?method=password`
     const body = { username: 'guest', password: 'a staple of guest' }

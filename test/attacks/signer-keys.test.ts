@@ -15,7 +15,10 @@ const server = await KeyServer.open([jwkOf(ecKey('one'))])
 const { answer } = server
 const attacked = await controllerWithProvider()
 const open: KeyEndpointRules = {
-  ...{ allowsReserved: true, allowsHttp: false, refusedNetworks: [], caPem: server.caPem },
+  allowsReserved: true,
+  allowsHttp: false,
+  refusedNetworks: [],
+  caPem: server.caPem,
 }
 const endpointBy = (rules: Partial<KeyEndpointRules>, limits = defaultLimits): KeyEndpoint =>
   new KeyEndpoint(limits, { ...open, ...rules })

@@ -17,25 +17,23 @@ async function get(path: string): Promise<string> {
 }
 
 test.each([
-  ...[
-    '//edge/management/v1/version',
-    '/edge//management/v1/version',
-    '/edge/management//v1/version',
-  ],
-  ...['//fabric/v1/routers', '/fabric//v1/routers', '/edge//v1/version'],
-  ...['/./edge/management/v1/version', '/x/../edge/management/v1/version'],
-  ...['/edge/management/v1/./version', '/edge/management/v1//../v1/version'],
-  ...[
-    '/edge/./management/v1/version',
-    '/%65dge/management/v1/version',
-    '/edge%2fmanagement/v1/version',
-  ],
-  ...[
-    '/edge/%6danagement/v1/version',
-    '/edge/management/%761/version',
-    '//version',
-    '/fabric/%761/routers',
-  ],
+  '//edge/management/v1/version',
+  '/edge//management/v1/version',
+  '/edge/management//v1/version',
+  '//fabric/v1/routers',
+  '/fabric//v1/routers',
+  '/edge//v1/version',
+  '/./edge/management/v1/version',
+  '/x/../edge/management/v1/version',
+  '/edge/management/v1/./version',
+  '/edge/management/v1//../v1/version',
+  '/edge/./management/v1/version',
+  '/%65dge/management/v1/version',
+  '/edge%2fmanagement/v1/version',
+  '/edge/%6danagement/v1/version',
+  '/edge/management/%761/version',
+  '//version',
+  '/fabric/%761/routers',
 ])('%s is answered as a path that does not exist', async (path) => {
   const answer = await get(path)
   expect(answer).toMatch(/^HTTP\/1\.1 404 /)
@@ -48,8 +46,10 @@ test('the one spelling is served', async () => {
 
 // The family's console asks for `v1//terminators`, and for `services/ID//` before each form that it opens.
 test.each([
-  ...['/edge/management/v1//version', '/edge/management/v1/version//'],
-  ...['/edge/client/v1//version', '/edge/v1//version?limit=1'],
+  '/edge/management/v1//version',
+  '/edge/management/v1/version//',
+  '/edge/client/v1//version',
+  '/edge/v1//version?limit=1',
 ])('%s is served: behind the version, repeated slashes are one', async (path) => {
   expect(await get(path)).toMatch(/^HTTP\/1\.1 200 /)
 })

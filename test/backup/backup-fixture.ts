@@ -115,7 +115,9 @@ export class BackedUp {
     const { publicPem, ...rest } = wish
     const recipient = publicPem === undefined ? null : parseRecipient(publicPem)
     const taken = await takeBackup(this.parts, {
-      ...{ recipient, hasSecrets: true, isLinearizable: true },
+      recipient,
+      hasSecrets: true,
+      isLinearizable: true,
       ...rest,
     })
     return await gathered(bytesOf(this.parts, taken))

@@ -12,7 +12,10 @@ import { BackedUp, factorSeed, newKeyPair, pieces } from './backup-fixture.ts'
 
 const folder = join(import.meta.dirname, 'format-1')
 const [plain, sealed, keyFile, told] = [
-  ...['plain.backup', 'sealed.backup', 'sealed.key', 'expected.json'],
+  'plain.backup',
+  'sealed.backup',
+  'sealed.key',
+  'expected.json',
 ].map((name) => join(folder, name)) as [string, string, string, string]
 
 if (process.env['FLOTILLA_MAKE'] === '1' && !existsSync(told)) {
@@ -41,8 +44,11 @@ async function contentOf(
   })
   const shown = secrets?.map((one) => ({ ...one, secret: Buffer.from(one.secret).toString('hex') }))
   return {
-    ...{ manifest: { ...manifest, encryption: null }, counts: summary.counts },
-    ...{ secrets: shown, digest: state.stateDigest(), records },
+    manifest: { ...manifest, encryption: null },
+    counts: summary.counts,
+    secrets: shown,
+    digest: state.stateDigest(),
+    records,
   }
 }
 

@@ -51,8 +51,14 @@ async function withManifest(changes: Partial<BackupManifest>): Promise<Buffer> {
 test('what was saved is read back: every record, the secrets, and what head and end say', async () => {
   const { manifest, summary, secrets, findings, sha256 } = await whole(plain)
   expect(manifest).toMatchObject({
-    ...{ format: 1, clusterId: source.cluster.machine.clusterId, generation: 1, featureLevel: 1 },
-    ...{ controllerId: 'ctrl1', members: ['ctrl1', 'ctrl2'], hasSecrets: true, encryption: null },
+    format: 1,
+    clusterId: source.cluster.machine.clusterId,
+    generation: 1,
+    featureLevel: 1,
+    controllerId: 'ctrl1',
+    members: ['ctrl1', 'ctrl2'],
+    hasSecrets: true,
+    encryption: null,
     index: source.cluster.machine.appliedIndex,
   })
   expect(summary.counts).toMatchObject({ identity: 2, service: 3, apiSession: 1, admission: 2 })

@@ -42,12 +42,19 @@ async function restore(bytes = sealed, privateKeyPem: string | null = key.privat
   const dir = `${temporaryFolder()}/data`
   let made: CertifiedKey | null = null
   const first: FirstController = {
-    ...{ ...who, address: 'ctrlA:1480', timeMs: startMs + 60_000, freeBytesMin: 0 },
+    ...who,
+    address: 'ctrlA:1480',
+    timeMs: startMs + 60_000,
+    freeBytesMin: 0,
     leaf: async (issuer) => {
       const validity = validityFrom(startMs, 3_600_000)
       const hosts = ['ctrlA']
       made = await issueControllerCertificate({
-        ...{ issuer, trustDomain: TRUST_DOMAIN, id: 'ctrlA', hosts, validity },
+        issuer,
+        trustDomain: TRUST_DOMAIN,
+        id: 'ctrlA',
+        hosts,
+        validity,
       })
       return made
     },
@@ -76,7 +83,9 @@ async function opened({ dir, leaf }: Restored) {
   disk.closeNow()
   for (const entry of restored.entries) machine.apply(entry)
   const keyring = new Keyring({
-    ...{ state: machine, selfId: 'ctrlA', log: source.cluster.log },
+    state: machine,
+    selfId: 'ctrlA',
+    log: source.cluster.log,
     privateKeyPem: () => leaf.privateKeyPem,
   })
   await keyring.refresh()
@@ -175,7 +184,10 @@ test('a backup without secrets, damaged or without its key leaves nothing behind
             pieces(bytes, 64 * 1024),
             { privateKeyPem: pem },
             {
-              ...{ ...who, address: 'ctrlA:1480', timeMs: startMs, freeBytesMin: 0 },
+              ...who,
+              address: 'ctrlA:1480',
+              timeMs: startMs,
+              freeBytesMin: 0,
               leaf: () => Promise.reject(new Error('nothing is to be signed')),
             },
           ),

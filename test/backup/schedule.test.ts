@@ -43,8 +43,13 @@ beforeEach(() => {
 
 function scheduleWith(changes: Partial<ScheduleParts> = {}): BackupSchedule {
   return new BackupSchedule({
-    ...{ backups: source.parts, alarms, log: source.cluster.log },
-    ...{ recipientPath: join(dir, 'backup.pem'), everyMs: HOUR_MS, keep: 3, hook: null },
+    backups: source.parts,
+    alarms,
+    log: source.cluster.log,
+    recipientPath: join(dir, 'backup.pem'),
+    everyMs: HOUR_MS,
+    keep: 3,
+    hook: null,
     folder: new BackupFolder({ folder, controllerId: 'ctrl1', freeBytesMin: 0 }),
     ...changes,
   })

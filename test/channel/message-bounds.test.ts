@@ -53,7 +53,9 @@ function last<T>(steps: Generator<void, T>): { readonly value: T; readonly steps
 
 test('what is decoded in steps is what it is at once', () => {
   const links = Array.from({ length: 2000 }, (_, at) => ({
-    ...{ id: `l${at}`, destRouterId: 'er2', iteration: at },
+    id: `l${at}`,
+    destRouterId: 'er2',
+    iteration: at,
     connState: { stateIteration: 1, conns: [{ type: 'link.default', localAddr: `a${at}` }] },
   }))
   const sent = create(RouterLinksSchema, { links, fullRefresh: true })

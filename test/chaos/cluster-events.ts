@@ -92,7 +92,12 @@ export class ClusterEvents {
     this.#restores += 1
     const file = join(this.#fleet.dir, `${this.#restores}.backup`)
     await this.#asked('a backup', (k) => [
-      ...['snapshot', 'save', file, '--config', this.#fleet.config(k), '--plaintext'],
+      'snapshot',
+      'save',
+      file,
+      '--config',
+      this.#fleet.config(k),
+      '--plaintext',
     ])
     const doomed = [1, 2].map((n) => `doomed-${this.#restores}-${n}`)
     for (const name of doomed) {
@@ -101,7 +106,13 @@ export class ClusterEvents {
     const id = await this.#fleet.clusterId(this.#any())
     await this.#disturbed(async () => {
       await this.#asked('the restore', (k) => [
-        ...['snapshot', 'restore', file, '--config', this.#fleet.config(k), '--confirm', id],
+        'snapshot',
+        'restore',
+        file,
+        '--config',
+        this.#fleet.config(k),
+        '--confirm',
+        id,
       ])
     })
     await this.#clients.logInAgain()
@@ -140,7 +151,7 @@ export class ClusterEvents {
 
   /** From the release before this one, one controller after the other, each of them disturbed. */
   async upgrade(): Promise<string> {
-    for (const k of [...this.members]) {
+    for (const k of Array.from(this.members)) {
       await this.#fleet.stop(k)
       this.#fleet.programs.delete(k)
       this.#fleet.run(k)

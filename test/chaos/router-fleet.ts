@@ -41,13 +41,19 @@ class SimulatedRouter {
   constructor(identity: RouterIdentity, at: number) {
     const config = controlConfig()
     this.#controllers = new Controllers({
-      ...{ clock: systemClock, random: seededRandom(at + 1), log: quiet },
+      clock: systemClock,
+      random: seededRandom(at + 1),
+      log: quiet,
       endpointsFile: join(folder, `${at}.yml`),
       configuredEndpoints: [endpoint],
       dial: (address, handlers) =>
         dialController(
           {
-            ...{ config, version, clock: systemClock, linkListeners: null, trace: null },
+            config,
+            version,
+            clock: systemClock,
+            linkListeners: null,
+            trace: null,
             identity: () => identity,
             trustDomain: () => this.#controllers.trustDomain,
           },

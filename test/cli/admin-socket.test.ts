@@ -188,7 +188,8 @@ test('A stream arrives whole, or fails: what was cut off never looks like all of
 
 test('Events are followed at the socket for as long as it is open', async () => {
   const asked = request({
-    ...{ socketPath: join(folder, 'admin.sock'), path: `${fabric}/events` },
+    socketPath: join(folder, 'admin.sock'),
+    path: `${fabric}/events`,
     headers: { accept: 'text/event-stream' },
   })
   asked.end()

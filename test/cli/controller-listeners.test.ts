@@ -100,8 +100,11 @@ test('New connections get the renewed certificate; a standing one, and what is a
 
   // A client is asked for a certificate by the first context and by the renewed one.
   const shown = await issueLeaf({
-    ...{ issuer: controller.authorities.issuing, commonName: 'prometheus', hosts: [] },
-    ...{ uris: ['spiffe://test.internal/external'], usages: ['client'] },
+    issuer: controller.authorities.issuing,
+    commonName: 'prometheus',
+    hosts: [],
+    uris: ['spiffe://test.internal/external'],
+    usages: ['client'],
     validity: validityFrom(controller.clock.nowMs(), 60_000),
   })
   const metrics = async (cert?: { cert: string; key: string }) =>

@@ -45,8 +45,12 @@ beforeEach(async () => {
   config = join(folder, 'etc', 'config.yml')
   const port = await freePortBlock(1)
   binds = [
-    ...['--bind-api', `127.0.0.1:${port}`, '--bind-router', `127.0.0.1:${port + 100}`],
-    ...['--bind-cluster', `127.0.0.1:${port + 200}`],
+    '--bind-api',
+    `127.0.0.1:${port}`,
+    '--bind-router',
+    `127.0.0.1:${port + 100}`,
+    '--bind-cluster',
+    `127.0.0.1:${port + 200}`,
   ]
 })
 afterEach(() => {

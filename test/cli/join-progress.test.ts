@@ -10,17 +10,19 @@ afterEach(() => {
 
 function at(id: string, commit: number, applied: number): MemberStatus {
   return {
-    ...{
-      id,
-      address: '',
-      version: '',
-      role: 'follower',
-      term: 1,
-      commit,
-      applied,
-      persisted: applied,
-    },
-    ...{ digestIndex: 0, digest: '', lastContactMs: 0, isFailing: false, featureLevel: 1 },
+    id,
+    address: '',
+    version: '',
+    role: 'follower',
+    term: 1,
+    commit,
+    applied,
+    persisted: applied,
+    digestIndex: 0,
+    digest: '',
+    lastContactMs: 0,
+    isFailing: false,
+    featureLevel: 1,
   }
 }
 

@@ -181,7 +181,10 @@ describe('A join that was cut off', () => {
       writeFileSync(
         join(etc, JOINING_NAME),
         JSON.stringify({
-          ...{ format: 1, id, clusterId, privateKeyPem: state.privateKeyPem },
+          format: 1,
+          id,
+          clusterId,
+          privateKeyPem: state.privateKeyPem,
           storeId: Buffer.from(state.storeId).toString('hex'),
         }),
         { mode: 0o600 },
@@ -201,8 +204,14 @@ describe('A join that was cut off', () => {
     const state = beginJoinState(etc, 'ctrl2', ticket, null)
     member.replies.push('cut', 'cut')
     const request = {
-      ...{ ticket: text, id: 'ctrl2', certificateRequestPem: '', storeId: state.storeId },
-      ...{ address: 'a:1', hosts: [], version: 'v0', featureLevel: 1 },
+      ticket: text,
+      id: 'ctrl2',
+      certificateRequestPem: '',
+      storeId: state.storeId,
+      address: 'a:1',
+      hosts: [],
+      version: 'v0',
+      featureLevel: 1,
     }
     const outcome = await requestJoin(ticket, [member.address], request, { patienceMs: 100 })
     expect(outcome).toMatchObject({ type: 'unknown', isSent: true })
@@ -283,7 +292,10 @@ describe('A join that is refused', () => {
   test("for another cluster's data folder, naming whose it is", async () => {
     mkdirSync(etc)
     formDataFolder(join(etc, 'data'), {
-      ...{ nodeId: 'old7', storeId: new Uint8Array(16), clusterId: 'elsewhere', generation: 1 },
+      nodeId: 'old7',
+      storeId: new Uint8Array(16),
+      clusterId: 'elsewhere',
+      generation: 1,
       entries: [],
     })
     expect(await refused(member.ticket())).toContain(

@@ -38,8 +38,17 @@ function open(path: string, flags: string | number): number {
 
 const config = { id: 'ctrl1', logLevel: 'warn', audit: { log: true } } as const
 const record = {
-  ...{ index: 7, atMs: 0, actor: 'root', actorName: 'Root', session: 's', address: '10.0.0.1' },
-  ...{ action: 'create', entity: 'service', entityId: 'mail', fields: [], also: [] },
+  index: 7,
+  atMs: 0,
+  actor: 'root',
+  actorName: 'Root',
+  session: 's',
+  address: '10.0.0.1',
+  action: 'create',
+  entity: 'service',
+  entityId: 'mail',
+  fields: [],
+  also: [],
   outcome: 'done',
   reason: '',
 }

@@ -12,7 +12,9 @@ import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const pages = [
-  ...['README.md', 'SECURITY.md', 'deploy/README.md'],
+  'README.md',
+  'SECURITY.md',
+  'deploy/README.md',
   ...readdirSync(join(root, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),

@@ -85,7 +85,10 @@ interface LeafChanges extends Partial<CertificateOptions> {
 function leafOf({ uris = [SPIFFE], hosts, extra, ...rest }: LeafChanges): Made {
   const dnsNames = hosts ?? ['ctrl1.net.example']
   return makeCertificate({
-    ...{ name: 'ctrl1', issuer: controllers, nowMs, notAfterMs: nowMs + 90 * DAY_MS },
+    name: 'ctrl1',
+    issuer: controllers,
+    nowMs,
+    notAfterMs: nowMs + 90 * DAY_MS,
     extensions: [
       alternativeNames({ uris: [...uris], dnsNames: [...dnsNames] }),
       ...(extra ?? [purposes('serverAuth', 'clientAuth'), keyUsage(0x80)]),
@@ -257,7 +260,9 @@ describe('pki verify', () => {
   test('judges a certificate for browsers by its own key and time, and warns where the public would not trust it', async () => {
     configure('serverCertificates: [{ cert: web.pem, key: web.key }]\n')
     const web = makeCertificate({
-      ...{ name: 'console', nowMs, issuer: makeAuthority('public', long) },
+      name: 'console',
+      nowMs,
+      issuer: makeAuthority('public', long),
       extensions: [alternativeNames({ dnsNames: ['console.example'] })],
     })
     put('web.pem', web)

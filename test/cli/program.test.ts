@@ -251,22 +251,30 @@ describe('The cluster verbs', () => {
 
   test('status tells people which feature level is in force, and who holds the next one back', () => {
     const of = (id: string, featureLevel: number) => ({
-      ...{
-        id,
-        address: '',
-        version: '',
-        role: 'follower',
-        term: 1,
-        commit: 1,
-        applied: 1,
-        persisted: 1,
-      },
-      ...{ digestIndex: 1, digest: '', lastContactMs: 0, isFailing: false, featureLevel },
+      id,
+      address: '',
+      version: '',
+      role: 'follower',
+      term: 1,
+      commit: 1,
+      applied: 1,
+      persisted: 1,
+      digestIndex: 1,
+      digest: '',
+      lastContactMs: 0,
+      isFailing: false,
+      featureLevel,
     })
     const status = {
-      ...{ clusterId: 'c', generation: 1, selfId: 'a', leaderId: 'a', featureLevel: 1 },
+      clusterId: 'c',
+      generation: 1,
+      selfId: 'a',
+      leaderId: 'a',
+      featureLevel: 1,
       members: [of('a', 2), of('b', 1), of('c', 0)],
-      ...{ failureTolerance: 1, nextRisk: '', alarms: [] },
+      failureTolerance: 1,
+      nextRisk: '',
+      alarms: [],
     }
     expect(statusText(status)).toMatch(/^feature level: 1$/m)
     const nextFeatureLevel = { level: 2, waitsFor: ['b', 'c'] }

@@ -17,7 +17,10 @@ let others: readonly ControllerPlan[]
 let server: ServedSocket
 let members: readonly string[] = []
 const cluster: ClusterView = {
-  ...{ selfId: 'ctrl2', clusterId: 'c-1', generation: 1, featureLevel: 1 },
+  selfId: 'ctrl2',
+  clusterId: 'c-1',
+  generation: 1,
+  featureLevel: 1,
   members: () => members.map(memberNamed),
   leaderId: () => null,
   leaderContactMs: () => 0,
@@ -27,10 +30,21 @@ const cluster: ClusterView = {
 
 function memberNamed(id: string): MemberView {
   return {
-    ...{ id, address: '127.0.0.1:1480', voter: true, leader: false, connected: true },
-    ...{ version: '', apiAddresses: [], routerAddress: null, certificatePem: '' },
-    ...{ featureLevel: 1, startedAtMs: 1, lastContactMs: 0, progress: null },
-    ...{ readOnly: true, vitals: null },
+    id,
+    address: '127.0.0.1:1480',
+    voter: true,
+    leader: false,
+    connected: true,
+    version: '',
+    apiAddresses: [],
+    routerAddress: null,
+    certificatePem: '',
+    featureLevel: 1,
+    startedAtMs: 1,
+    lastContactMs: 0,
+    progress: null,
+    readOnly: true,
+    vitals: null,
   }
 }
 

@@ -83,8 +83,14 @@ class Damaged implements AsyncDisposable {
   #view(): ClusterView {
     const { cluster } = this.of.parts
     const progress = () => ({
-      ...{ role: 'follower' as const, term: 1, commit: 0, persisted: 0, digestIndex: 0 },
-      ...{ digest: '', entitiesDigest: '', applied: this.of.cluster.machine.appliedIndex },
+      role: 'follower' as const,
+      term: 1,
+      commit: 0,
+      persisted: 0,
+      digestIndex: 0,
+      digest: '',
+      entitiesDigest: '',
+      applied: this.of.cluster.machine.appliedIndex,
     })
     const self = (): Damaged => this
     return {
@@ -153,7 +159,9 @@ test('for scripts all of it is one document', async () => {
   const told = JSON.parse(stdout) as RestoreRunningResult
   expect(told).toMatchObject({ isRestored: true, applied: ['ctrl1', 'ctrl2'] })
   expect(told.changes.find(({ kind }) => kind === 'service')?.ids).toEqual({
-    ...{ created: ['s1'], changed: ['s0'], deleted: [] },
+    created: ['s1'],
+    changed: ['s0'],
+    deleted: [],
   })
 })
 
@@ -211,7 +219,9 @@ async function ofAnotherCluster(): Promise<Buffer> {
   await store.write(state.takeDirty(), markOf(state))
   const { format: _format, encryption: _encryption, ...origin } = manifest
   const writer = await BackupWriter.begin({
-    ...{ origin: { ...origin, clusterId }, snapshot: await store.snapshot(), recipient: null },
+    origin: { ...origin, clusterId },
+    snapshot: await store.snapshot(),
+    recipient: null,
     secrets: [...(secrets ?? []).filter(({ name }) => name !== 'factorKey'), own],
   })
   const pieces: Uint8Array[] = []

@@ -31,7 +31,10 @@ test('A new one is settled when it has applied the commitment of its own disk, a
   let configuration = { record: nobody, index: 0, isCommitted: true }
   let applied = 0
   const settled = new StartupReadiness({
-    ...{ selfId: 'ctrl2', storeId: own, persisted: nobody, lostIndex: 0 },
+    selfId: 'ctrl2',
+    storeId: own,
+    persisted: nobody,
+    lostIndex: 0,
     configuration: () => configuration,
     appliedIndex: () => applied,
   })
@@ -53,7 +56,10 @@ test('A new one is settled when it has applied the commitment of its own disk, a
 test('One that gave up a damaged state is settled when it is where that had been', () => {
   let applied = 9
   const settled = new StartupReadiness({
-    ...{ selfId: 'ctrl2', storeId: own, persisted: nobody, lostIndex: 500 },
+    selfId: 'ctrl2',
+    storeId: own,
+    persisted: nobody,
+    lostIndex: 500,
     configuration: () => ({ record: listing(own), index: 9, isCommitted: true }),
     appliedIndex: () => applied,
   })

@@ -55,9 +55,14 @@ function configFor(hasIdentity: boolean): string {
   writeFileSync(
     config,
     composeConfig({
-      ...{ id: 'ctrl1', data: 'data', trustDomain: TRUST_DOMAIN, seeds: [] },
-      ...{ meshBind: '127.0.0.1:1480', meshAdvertise: '127.0.0.1:1480' },
-      ...{ routersBind: '127.0.0.1:1380', webBind: '127.0.0.1:1280' },
+      id: 'ctrl1',
+      data: 'data',
+      trustDomain: TRUST_DOMAIN,
+      seeds: [],
+      meshBind: '127.0.0.1:1480',
+      meshAdvertise: '127.0.0.1:1480',
+      routersBind: '127.0.0.1:1380',
+      webBind: '127.0.0.1:1280',
       webAdvertise: '127.0.0.1:1280',
     }),
   )
@@ -262,7 +267,9 @@ test('diff tells what a restore would bring back, change and remove', async () =
     changes: { kind: string; ids: object }[]
   }
   expect(changes.find(({ kind }) => kind === 'service')?.ids).toEqual({
-    ...{ created: ['s1'], changed: ['s0'], deleted: ['later'] },
+    created: ['s1'],
+    changed: ['s0'],
+    deleted: ['later'],
   })
   expect((await snapshot('diff', file, '--data', dir)).stderr).toMatch(/give --key/)
   expect(told.stdout).not.toMatch(/another cluster/)

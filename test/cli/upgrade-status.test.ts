@@ -15,7 +15,11 @@ const at100 = { commit: 100, applied: 100 } as MemberView['progress']
 
 function statusOf(inForce: number, ...members: readonly Told[]): UpgradeStatus {
   const views = members.map((told, at) => ({
-    ...{ id: `ctrl${at + 1}`, voter: true, connected: true, progress: at100, vitals: null },
+    id: `ctrl${at + 1}`,
+    voter: true,
+    connected: true,
+    progress: at100,
+    vitals: null,
     ...told,
   })) as unknown as readonly MemberView[]
   const cluster = {
@@ -55,7 +59,8 @@ test('a learner holds nothing back, but stops when the level is raised without i
 
 test('it is complete when every member runs one version and its level is in force', () => {
   expect(statusOf(2, present, present)).toMatchObject({
-    ...{ state: 'complete', nextFeatureLevel: null },
+    state: 'complete',
+    nextFeatureLevel: null,
     advice: 'the upgrade is complete; every member runs v0.2.0',
   })
   expect(statusOf(1, present, present)).toMatchObject({ state: 'waiting', nextFeatureLevel: 2 })

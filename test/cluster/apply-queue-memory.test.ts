@@ -24,7 +24,10 @@ class SlowMachine extends CounterMachine {
 function packed(first: number, count: number, bytes = 0): Uint8Array<ArrayBuffer> {
   return encodeEntries(
     Array.from({ length: count }, (_, at) => ({
-      ...{ index: first + at, term: 1, timeMs: 1, type: 'noop' as const },
+      index: first + at,
+      term: 1,
+      timeMs: 1,
+      type: 'noop' as const,
       data: new Uint8Array(bytes),
     })),
   )

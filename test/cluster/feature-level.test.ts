@@ -85,8 +85,14 @@ class SeenConsensus implements Consensus {
   configuration = () => ({ record: this.#record, index: 1, isCommitted: true })
   peerStatuses = (): readonly PeerReport[] =>
     this.peersSeen.map((seen) => ({
-      ...{ ...seen, address: '', silentMs: 0, version: '', startedAtMs: 1, apiAddresses: [] },
-      ...{ certificatePem: '', matchIndex: 9 },
+      ...seen,
+      address: '',
+      silentMs: 0,
+      version: '',
+      startedAtMs: 1,
+      apiAddresses: [],
+      certificatePem: '',
+      matchIndex: 9,
     }))
   readIndex = () => Promise.resolve(9)
   transferLeadership = () => Promise.resolve()
@@ -106,7 +112,10 @@ function stewardOf(
     waitForApplied: () => Promise.resolve(true),
   }
   return new MembershipReconciler({
-    ...{ consensus, state, clock: systemClock, actions: new RecordedActions() },
+    consensus,
+    state,
+    clock: systemClock,
+    actions: new RecordedActions(),
     changer: new MemberChanger(consensus, state, systemClock),
     log: { info: () => undefined, warn: () => undefined },
     secrets: {
@@ -202,11 +211,18 @@ describe('a write', () => {
   const deskAt = (featureLevel: () => number, sent: Uint8Array[]): Proposals =>
     new Proposals(
       {
-        ...{ storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000 },
-        ...{ outstandingMax: 10, outstandingSpanMax: 10, outstandingBytesMax: 10_000 },
+        storeId: new Uint8Array(16),
+        boot: 1,
+        proposeTimeoutMs: 1000,
+        outstandingMax: 10,
+        outstandingSpanMax: 10,
+        outstandingBytesMax: 10_000,
       },
       {
-        ...{ selfId: 'n1', clock: systemClock, hasLeader: () => true, featureLevel },
+        selfId: 'n1',
+        clock: systemClock,
+        hasLeader: () => true,
+        featureLevel,
         send: (proposals) => sent.push(...unpackProposals(proposals).map(({ command }) => command)),
       },
     )

@@ -79,9 +79,16 @@ test('a peer is near when half of what is kept for everyone still holds what it 
 
 function status(peers: readonly (readonly [string, number | null])[], role: Role = 'leader') {
   const told: HostStatus = {
-    ...{ role, term: 1, leader: 'n1', leaderSilentMs: 0, commit: 0, last: 0, owed: null },
+    role,
+    term: 1,
+    leader: 'n1',
+    leaderSilentMs: 0,
+    commit: 0,
+    last: 0,
+    owed: null,
     configuration: new Uint8Array(0),
-    ...{ configurationIndex: 1, isConfigurationCommitted: true },
+    configurationIndex: 1,
+    isConfigurationCommitted: true,
     peers: peers.map(([id, matchIndex]) => peer(id, { matchIndex })),
     vitals: NO_VITALS,
   }
@@ -90,8 +97,16 @@ function status(peers: readonly (readonly [string, number | null])[], role: Role
 
 function peer(id: string, changes: Partial<PeerReport> = {}): PeerReport {
   return {
-    ...{ id, address: '', isConnected: true, silentMs: 0, version: '', startedAtMs: 1 },
-    ...{ apiAddresses: [], certificatePem: '', featureLevel: 1, matchIndex: 0 },
+    id,
+    address: '',
+    isConnected: true,
+    silentMs: 0,
+    version: '',
+    startedAtMs: 1,
+    apiAddresses: [],
+    certificatePem: '',
+    featureLevel: 1,
+    matchIndex: 0,
     ...changes,
   }
 }
@@ -191,7 +206,11 @@ function clusterNode() {
     {
       ...defaultClusterNodeOptions,
       self: {
-        ...{ id: 'n1', version: '', startedAtMs: 1, apiAddresses: [], certificatePem: '' },
+        id: 'n1',
+        version: '',
+        startedAtMs: 1,
+        apiAddresses: [],
+        certificatePem: '',
       },
       clusterId: CLUSTER_ID,
       generation: 1,

@@ -11,9 +11,17 @@ const voters = (...ids: string[]): Survivor['members'] =>
 
 function facts(id: string, change: Partial<Survivor> = {}): Survivor {
   return {
-    ...{ id, clusterId: 'cluster-1', generation: 1, term: 5, last: { term: 5, index: 100 } },
-    ...{ lastMs: Date.UTC(2026, 0, 2), commit: 98, configurationIndex: 7 },
-    ...{ members: voters('a', 'b', 'c', 'd', 'e'), finding: null, fencedBy: null },
+    id,
+    clusterId: 'cluster-1',
+    generation: 1,
+    term: 5,
+    last: { term: 5, index: 100 },
+    lastMs: Date.UTC(2026, 0, 2),
+    commit: 98,
+    configurationIndex: 7,
+    members: voters('a', 'b', 'c', 'd', 'e'),
+    finding: null,
+    fencedBy: null,
     ...change,
   }
 }

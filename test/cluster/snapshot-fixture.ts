@@ -35,7 +35,10 @@ export function chunk(
 ): SnapshotChunk {
   const isLast = number === 1
   const made = create(SnapshotChunkSchema, {
-    ...{ snapshotId, number, data, last: isLast },
+    snapshotId,
+    number,
+    data,
+    last: isLast,
     crc32: crc32(data),
   })
   if (number === 0) {

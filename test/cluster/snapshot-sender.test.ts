@@ -40,8 +40,17 @@ function sender(windowChunks = 2) {
   const numbers = (): number[] => chunks.map(({ number }) => number)
   const nothingMatches = (): number => 0
   return {
-    ...{ made, events, chunks, done, suspended, clock, state },
-    ...{ acknowledge, credits, numbers, nothingMatches },
+    made,
+    events,
+    chunks,
+    done,
+    suspended,
+    clock,
+    state,
+    acknowledge,
+    credits,
+    numbers,
+    nothingMatches,
   }
 }
 

@@ -38,7 +38,10 @@ function stage() {
   }
   const receiving = { chunks: null as number | null }
   const guard = new StateGuard({
-    ...{ clock, log: log.log, peers, selfId: 'a' },
+    clock,
+    log: log.log,
+    peers,
+    selfId: 'a',
     machine: new CounterMachine({ persistEntries: 100, isChained: true }),
     alarms: new Alarms(clock, log.log),
     mark: { isSet: () => true, set: () => undefined, clear: () => undefined },

@@ -50,7 +50,9 @@ function certificate(
   changes: Partial<RenewedByCommand> = {},
 ): RenewedByCommand {
   return {
-    ...{ cert: path('cert.pem'), key: path('key.pem'), command },
+    cert: path('cert.pem'),
+    key: path('key.pem'),
+    command,
     renewAtMs: () => renewAtMs,
     inForce: () => inForce,
     // As the files are read again: what is there is in force from then on.

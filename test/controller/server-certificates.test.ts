@@ -93,7 +93,10 @@ function serversOf(): ServerCertificates {
 
 function leafBy(issuer: CertifiedKey, changes: Partial<LeafOptions>): Promise<CertifiedKey> {
   return issueLeaf({
-    ...{ issuer, commonName: 'a server', uris: [], usages: ['server'] },
+    issuer,
+    commonName: 'a server',
+    uris: [],
+    usages: ['server'],
     hosts: ['console.example.org', '*.apps.example.org'],
     validity: { notBeforeMs: nowMs - DAY_MS, notAfterMs: nowMs + 90 * DAY_MS },
     ...changes,

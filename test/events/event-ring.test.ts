@@ -15,7 +15,11 @@ import { emitEntry } from './emit-entry.ts'
 
 function busOf(limits: { eventsKeptMax: number; eventBytesKeptMax: number }): EventBus {
   return new EventBus({
-    ...{ selfId: 'ctrl1', generation: 2, appliedIndex: () => 5, startedAtMs: 1000, limits },
+    selfId: 'ctrl1',
+    generation: 2,
+    appliedIndex: () => 5,
+    startedAtMs: 1000,
+    limits,
   })
 }
 
@@ -27,7 +31,7 @@ function event(weight = 1): NewEvent {
 function created(bus: EventBus, index: number, services: number): void {
   const changes = Array.from({ length: services }, (_, number) => {
     const id = `s${index}-${number}`
-    const after: EntityRecord = { ...{ id, name: id }, createdAt: 1, updatedAt: 1, revision: 1 }
+    const after: EntityRecord = { id, name: id, createdAt: 1, updatedAt: 1, revision: 1 }
     return { kind: 'service', id, before: undefined, after }
   })
   const entry = { index, timeMs: 1, audit: null, changes, policyIds: new Map<string, string>() }
@@ -152,8 +156,11 @@ describe('An event', () => {
     bus.emitLive({ ...event(), fields: () => ({ router_id: `r${(times += 1)}` }) })
     expect(bus.ring.at(0)?.text).toBe(bus.ring.at(0)?.text)
     expect(JSON.parse(bus.ring.at(0)?.text ?? '')).toEqual({
-      ...{ namespace: 'router', event_src_id: 'ctrl1', timestamp: '1970-01-01T00:00:00.001Z' },
-      ...{ router_id: 'r1', event_id: '2:5:1000001@ctrl1' },
+      namespace: 'router',
+      event_src_id: 'ctrl1',
+      timestamp: '1970-01-01T00:00:00.001Z',
+      router_id: 'r1',
+      event_id: '2:5:1000001@ctrl1',
     })
   })
 })

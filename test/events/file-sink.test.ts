@@ -15,7 +15,10 @@ import { emitEntry } from './emit-entry.ts'
 const dir = await mkdtemp(join(tmpdir(), 'flotilla-events-'))
 afterAll(() => rm(dir, { recursive: true, force: true }))
 const filter = {
-  ...{ namespaces: new Set(EVENT_NAMESPACES), metrics: null, sources: null, entityTypes: null },
+  namespaces: new Set(EVENT_NAMESPACES),
+  metrics: null,
+  sources: null,
+  entityTypes: null,
 } as const
 
 /** As far as the state of each bus has come, which entries move on. */
@@ -26,7 +29,9 @@ function busAt(persisted: number, startedAtMs = 1, limits: object = eventLimits)
   const identity = { selfId: 'ctrl1', generation: 1 }
   const state = { applied: persisted }
   const bus = new EventBus({
-    ...{ ...identity, startedAtMs, limits: limits as typeof eventLimits },
+    ...identity,
+    startedAtMs,
+    limits: limits as typeof eventLimits,
     appliedIndex: () => state.applied,
   })
   states.set(bus, state)
@@ -42,8 +47,10 @@ function applyEntry(bus: EventBus, index: number, events: readonly NewEvent[]): 
 function sinkOf(bus: EventBus, name: string, options: object = {}, faults: unknown[] = []) {
   const path = join(dir, name)
   const sink = new FileSink({
-    ...{ bus, filter, onFault: (fault) => faults.push(fault) },
-    options: { ...{ path, bytesMax: 1e9, keep: 3, isSynced: true }, ...options },
+    bus,
+    filter,
+    onFault: (fault) => faults.push(fault),
+    options: { path, bytesMax: 1e9, keep: 3, isSynced: true, ...options },
   })
   sink.start()
   return { sink, path }
@@ -108,7 +115,9 @@ describe('A file of events', () => {
     const three = sinkOf(third, 'again.log')
     await three.sink.stop()
     expect((await linesOf(three.path)).at(-3)).toMatchObject({
-      ...{ namespace: 'events', event_type: 'gap', to: '1:40:0' },
+      namespace: 'events',
+      event_type: 'gap',
+      to: '1:40:0',
     })
   })
 

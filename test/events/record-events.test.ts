@@ -41,7 +41,8 @@ test('one log gives the same events, in the same order, on every controller', as
   const { id } = made.body.data as { id: string }
   await root.call('PATCH', `${management}/identities/${id}`, { roleAttributes: ['staff'] })
   const session = await root.call('POST', `${management}/authenticate?method=password`, {
-    ...{ username: 'alice', password: 'a staple of alice' },
+    username: 'alice',
+    password: 'a staple of alice',
   })
   expect(session.status).toBe(200)
   await root.call('DELETE', `${management}/identities/${id}`)
@@ -50,7 +51,8 @@ test('one log gives the same events, in the same order, on every controller', as
   const other = await StateMachine.open({ store: new MemoryStateStore(), clock })
   // Somebody follows other kinds before: the order in which the feed gives the kinds differs then.
   other.follow(['session', 'enrollment', 'identity'], {
-    ...{ onEntry: () => undefined, onReplaced: () => undefined },
+    onEntry: () => undefined,
+    onReplaced: () => undefined,
   })
   const events = eventsOf(other, clusterSeenBy('ctrl2', controller.cluster), clock)
   for (const entry of controller.cluster.entries) other.apply(entry)
@@ -65,7 +67,8 @@ test('one log gives the same events, in the same order, on every controller', as
 test('a log-in is an API session and an authentication, under ids of their own', async () => {
   const before = controller.events.bus.ring.end
   await root.call('POST', `${management}/authenticate?method=password`, {
-    ...{ username: 'alice', password: 'a staple of alice' },
+    username: 'alice',
+    password: 'a staple of alice',
   })
   const { ring } = controller.events.bus
   const made = Array.from(
@@ -73,10 +76,16 @@ test('a log-in is an API session and an authentication, under ids of their own',
     (_, at) => JSON.parse(ring.at(before + at)?.text ?? '{}') as Record<string, unknown>,
   )
   expect(made.find((one) => one['namespace'] === 'apiSession')).toMatchObject({
-    ...{ event_type: 'created', type: 'legacy', token: '', identity_id: 'alice-id' },
+    event_type: 'created',
+    type: 'legacy',
+    token: '',
+    identity_id: 'alice-id',
   })
   expect(made.find((one) => one['namespace'] === 'authentication')).toMatchObject({
-    ...{ event_type: 'success', type: 'password', success: true, identity_id: 'alice-id' },
+    event_type: 'success',
+    type: 'password',
+    success: true,
+    identity_id: 'alice-id',
     auth_policy_id: 'default',
   })
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
@@ -115,8 +124,13 @@ async function useAndForget(): Promise<void> {
       cert: { allowed: true, allowExpiredCerts: false },
       extJwt: { allowed: false, allowedSigners: [] },
       updb: {
-        ...{ allowed: true, lockoutDurationMinutes: 0, maxAttempts: 5, minPasswordLength: 5 },
-        ...{ requireMixedCase: false, requireNumberChar: false, requireSpecialChar: false },
+        allowed: true,
+        lockoutDurationMinutes: 0,
+        maxAttempts: 5,
+        minPasswordLength: 5,
+        requireMixedCase: false,
+        requireNumberChar: false,
+        requireSpecialChar: false,
       },
     },
     secondary: { requireTotp: false },

@@ -27,13 +27,18 @@ const dir = await mkdtemp(join(tmpdir(), 'flotilla-events-'))
 afterAll(() => rm(dir, { recursive: true, force: true }))
 
 const everything = {
-  ...{ namespaces: new Set(EVENT_NAMESPACES), metrics: null, sources: null, entityTypes: null },
+  namespaces: new Set(EVENT_NAMESPACES),
+  metrics: null,
+  sources: null,
+  entityTypes: null,
 } as const
 
 test('no secret that is written gets into any stream, file or output', async () => {
   const path = join(dir, 'events.log')
   const file = new FileSink({
-    ...{ bus: controller.events.bus, filter: everything, onFault: () => undefined },
+    bus: controller.events.bus,
+    filter: everything,
+    onFault: () => undefined,
     options: { path, bytesMax: 1e9, keep: 1, isSynced: false },
   })
   file.start()
@@ -49,7 +54,10 @@ test('no secret that is written gets into any stream, file or output', async () 
   const password = 'a marked password 4711'
   const identityId = await newIdentity(root, 'marked', { enrollment: { ott: true } })
   await made(root, `${management}/authenticators`, {
-    ...{ method: 'updb', identityId, username: 'marked', password },
+    method: 'updb',
+    identityId,
+    username: 'marked',
+    password,
   })
   const log = await sessionOf('alice-id').logIn({ username: 'marked', password }, client)
   secrets.add((log.body.data as { token: string }).token).add(root.token ?? '')
@@ -59,12 +67,19 @@ test('no secret that is written gets into any stream, file or output', async () 
   const serviceId = await newService(root, 'marked-service')
   const routerId = await made(root, `${management}/edge-routers`, { name: 'marked-router' })
   await made(root, `${management}/terminators`, {
-    ...{ service: serviceId, router: routerId, binding: 'transport', address: 'tls:a:1' },
+    service: serviceId,
+    router: routerId,
+    binding: 'transport',
+    address: 'tls:a:1',
     instanceSecret: Buffer.from('marked instance secret').toString('base64'),
   })
   await made(root, `${management}/cas`, {
-    ...{ name: 'marked-ca', certPem: await authorityPem(), identityRoles: [] },
-    ...{ isAuthEnabled: true, isAutoCaEnrollmentEnabled: true, isOttCaEnrollmentEnabled: true },
+    name: 'marked-ca',
+    certPem: await authorityPem(),
+    identityRoles: [],
+    isAuthEnabled: true,
+    isAutoCaEnrollmentEnabled: true,
+    isOttCaEnrollmentEnabled: true,
   })
   await sessionOf('alice-id').logIn({ username: 'marked', password: 'a wrong password 0815' })
   for (const kind of Object.keys(publishedRecords)) {

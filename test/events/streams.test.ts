@@ -27,7 +27,8 @@ async function tap(
 
 async function createService(name: string): Promise<string> {
   const reply = await root.call('POST', `${management}/services`, {
-    ...{ name, encryptionRequired: false },
+    name,
+    encryptionRequired: false,
   })
   expect(reply.status).toBe(201)
   return (reply.body.data as { id: string }).id
@@ -89,7 +90,10 @@ test('a stream ends with its session, and says so', async () => {
 
 test('events of records are for administrators, and others are by permission', async () => {
   const reply = await root.call('POST', `${management}/identities`, {
-    ...{ name: 'watcher', type: 'Default', isAdmin: false, permissions: ['ops.read'] },
+    name: 'watcher',
+    type: 'Default',
+    isAdmin: false,
+    permissions: ['ops.read'],
   })
   const watcher = sessionOf((reply.body.data as { id: string }).id)
   const allowed = await tap('', {}, watcher.token ?? '')
@@ -119,7 +123,9 @@ test('an answer that is never sent gives its place back', async () => {
   const { streams } = controller.events
   const filter = { namespaces: new Set(['router'] as const), metrics: null, sources: null }
   const reader = {
-    ...{ identityId: 'somebody', after: null, refusal: () => null },
+    identityId: 'somebody',
+    after: null,
+    refusal: () => null,
     filter: { ...filter, entityTypes: null },
   }
   const opened = []

@@ -48,7 +48,12 @@ export function eventsOf(
 ): Events {
   const { selfId, generation } = cluster
   const events = new Events({
-    ...{ state, clock, selfId, generation, startedAtMs: clock.nowMs(), lines: null },
+    state,
+    clock,
+    selfId,
+    generation,
+    startedAtMs: clock.nowMs(),
+    lines: null,
     options: { ...eventDefaults, ...options },
   })
   events.start({ cluster, alarms: () => [], vitals: () => NO_VITALS, onFileFault: () => undefined })

@@ -32,7 +32,9 @@ export class WebSocketClient {
 
   ask(body: unknown, kind = 10_040): void {
     const data = encodeFrame({
-      ...{ contentType: kind, sequence: 7, headers: new Map<number, Uint8Array>() },
+      contentType: kind,
+      sequence: 7,
+      headers: new Map<number, Uint8Array>(),
       body: textValue(typeof body === 'string' ? body : JSON.stringify(body)),
     })
     this.frame(0x82, data)

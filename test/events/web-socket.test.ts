@@ -36,7 +36,9 @@ test('a client of the family names what it wants, under old names too, and is to
   controller.events.tell({ kind: 'router', routerId: 'r1', isOnline: false })
   await eventually(() => expect(one.events).toHaveLength(3))
   expect(one.events.map((event) => event['eventType'] ?? event['event_type'])).toEqual([
-    ...['created', 'committed', 'router-offline'],
+    'created',
+    'committed',
+    'router-offline',
   ])
   one.frame(0x89, Buffer.from('ping'))
   one.socket.end()

@@ -68,7 +68,9 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
   test.each(powerless)('is refused with %s', (_what, init, reason) => {
     const before = recordsOf()
     expect(applied(dataOf(kind, init)).outcome).toEqual({
-      ...{ ok: false, code: 'UNAUTHORIZED', fault: null },
+      ok: false,
+      code: 'UNAUTHORIZED',
+      fault: null,
       detail: expect.stringMatching(reason) as string,
     })
     expect(recordsOf()).toBe(before)
@@ -111,10 +113,16 @@ test('a cluster is not formed by a command without an actor', () => {
 test('the refusal is remembered with the actor that was named, if any', () => {
   const { applied } = formed()
   expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
-    ...{ actor: '', session: '', address: '', outcome: 'UNAUTHORIZED' },
+    actor: '',
+    session: '',
+    address: '',
+    outcome: 'UNAUTHORIZED',
   })
   const unnamed = dataOf(CommandKind.ENTITY_CREATE, session({ permission: '' }))
   expect(applied(unnamed).audit).toMatchObject({
-    ...{ actor: 'admin', session: 'of-admin', address: '10.0.0.1', outcome: 'UNAUTHORIZED' },
+    actor: 'admin',
+    session: 'of-admin',
+    address: '10.0.0.1',
+    outcome: 'UNAUTHORIZED',
   })
 })

@@ -187,7 +187,9 @@ describe('in the store', () => {
   test('a request that is not as it was stored is damage', () => {
     const table = new RequestTable(new SetDigest())
     const { key, value } = table.remember('ann', newUuidv7(startMs), {
-      ...{ atMs: 1, bodyHash: '01'.repeat(32), index: 2 },
+      atMs: 1,
+      bodyHash: '01'.repeat(32),
+      index: 2,
       outcome: { ok: true, id: 'x' },
     })
     const other = new RequestTable(new SetDigest())

@@ -75,7 +75,9 @@ function raiseTo(level: number): Uint8Array {
 /** Writes entries that nobody has applied. */
 function unappliedLog(): LogWriter {
   const log = new LogWriter((entry) => ({
-    ...{ index: entry.index, origin: null, audit: null },
+    index: entry.index,
+    origin: null,
+    audit: null,
     outcome: { ok: true, id: '' },
   }))
   log.form()

@@ -8,15 +8,23 @@ describe('a terminator of a client of a router', () => {
     const hosting = new Hosting()
     expect(hosting.host({ cost: 7, peerData: { '1003': 'a2V5' } })).toEqual({ ok: true, id: 't1' })
     expect(hosting.terminator()).toMatchObject({
-      ...{ serviceId: 's1', routerId: 'r1', hostId: 'i1', binding: 'edge', address: 'a' },
-      ...{ cost: 7, precedence: 'default', isSystem: true, peerData: { '1003': 'a2V5' } },
+      serviceId: 's1',
+      routerId: 'r1',
+      hostId: 'i1',
+      binding: 'edge',
+      address: 'a',
+      cost: 7,
+      precedence: 'default',
+      isSystem: true,
+      peerData: { '1003': 'a2V5' },
     })
   })
 
   test('has the cost and precedence of its identity where the client says none', () => {
     const hosting = new Hosting()
     hosting.log.patch('identity', 'i1', {
-      ...{ defaultHostingCost: 40, defaultHostingPrecedence: 'required' },
+      defaultHostingCost: 40,
+      defaultHostingPrecedence: 'required',
       serviceHostingCosts: { s1: 50 },
     })
     hosting.host()

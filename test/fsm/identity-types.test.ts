@@ -21,7 +21,9 @@ function clusterOfOld(): { readonly state: State; readonly log: LogWriter } {
   const state = new State()
   const log = new LogWriter((entry) => apply(state, entry))
   const all = formingRecords({
-    ...{ adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' },
+    adminId: 'admin',
+    adminAuthenticatorId: 'admin-updb',
+    adminName: 'admin',
     passwordHash: '$argon2id$test',
   })
   const records = all.filter(

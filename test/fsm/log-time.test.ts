@@ -74,12 +74,16 @@ test('what was stored by the wrong time lasts as long as it was to', () => {
   log.timeMs += MINUTE_MS
   const early = { token: 'early', jwt: 'j.w.t', expiresAt: log.timeMs + 60 * MINUTE_MS }
   log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e1', {
-    ...{ method: 'ott', identityId: 'ann', ...early },
+    method: 'ott',
+    identityId: 'ann',
+    ...early,
   })
   log.timeMs += JUMP_MS
   const late = { token: 'late', jwt: 'j.w.t', expiresAt: log.timeMs + 60 * MINUTE_MS }
   log.raw(CommandKind.ENTITY_CREATE, 'enrollment', 'e2', {
-    ...{ method: 'ott', identityId: 'bob', ...late },
+    method: 'ott',
+    identityId: 'bob',
+    ...late,
   })
   log.logIn('s1')
   log.disable('ann', 10)

@@ -114,7 +114,10 @@ describe('a restore', () => {
   test('leaves members, secrets, log time, level, cluster id and request ids as they are', () => {
     const { state, log } = since()
     const kept = (): unknown => [
-      ...[state.clusterId, state.featureLevel, state.requests.size, state.logTimeMs],
+      state.clusterId,
+      state.featureLevel,
+      state.requests.size,
+      state.logTimeMs,
       ...['admission', 'sharedSecret', 'joinTicket'].map((kind) => [...state.table(kind).rows]),
     ]
     const before = kept()
@@ -267,7 +270,9 @@ describe('nothing is changed by a restore', () => {
     log.logIn('of-admin')
     const actor = anySession({ sessionId: 'of-admin', permission: 'admin' })
     for (const kind of [
-      ...[CommandKind.RESTORE_BEGIN, CommandKind.RESTORE_CHUNK, CommandKind.RESTORE_END],
+      CommandKind.RESTORE_BEGIN,
+      CommandKind.RESTORE_CHUNK,
+      CommandKind.RESTORE_END,
     ]) {
       const { outcome } = log.command(kind, new Uint8Array(), { level: 2, actor })
       expect(outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })

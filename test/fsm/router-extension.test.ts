@@ -19,8 +19,11 @@ class Extending {
     for (const id of ['r1', 'r2']) {
       log.create('edgeRouter', id, { name: id })
       state.put('router', {
-        ...{ ...state.get('router', id), id, isVerified: true },
-        ...{ fingerprint: `print of ${id}`, certPem: `pem of ${id}` },
+        ...state.get('router', id),
+        id,
+        isVerified: true,
+        fingerprint: `print of ${id}`,
+        certPem: `pem of ${id}`,
       })
     }
   }
@@ -31,7 +34,8 @@ class Extending {
 
   begin(by = 'r1', fingerprint = 'print of r1', next = 'next print'): Outcome {
     const message = create(RouterExtendSchema, {
-      ...{ routerId: 'r1', fingerprint },
+      routerId: 'r1',
+      fingerprint,
       certificates: { client: { pem: 'next pem', fingerprint: next }, serverPem: 'next server' },
     })
     return this.#as(by, CommandKind.ROUTER_EXTEND_BEGIN, toBinary(RouterExtendSchema, message))
@@ -58,8 +62,12 @@ describe('certificates that a router extends over its channel', () => {
     expect(extending.router).toMatchObject({ fingerprint: 'print of r1', certPem: 'pem of r1' })
     expect(extending.verify().ok).toBe(true)
     expect(extending.router).toMatchObject({
-      ...{ fingerprint: 'next print', certPem: 'next pem', serverCertPem: 'next server' },
-      ...{ nextFingerprint: null, nextCertPem: null, nextServerCertPem: null },
+      fingerprint: 'next print',
+      certPem: 'next pem',
+      serverCertPem: 'next server',
+      nextFingerprint: null,
+      nextCertPem: null,
+      nextServerCertPem: null,
     })
     expect(extending.verify().ok, 'said again').toBe(true)
   })

@@ -209,7 +209,11 @@ describe('A certificate of a router', () => {
   const subject = encodeCommonName('r1')
 
   const free: RouterNaming = {
-    ...{ at: 'enrollment', allowed: [], reserved: [], withheld: [], currentPem: null },
+    at: 'enrollment',
+    allowed: [],
+    reserved: [],
+    withheld: [],
+    currentPem: null,
   }
 
   function asking(names: Parameters<typeof alternativeNames>[0]): EnrolledSubject {
@@ -296,7 +300,9 @@ describe('A certificate of a router', () => {
 
   test('is extended to nothing that it does not name already, but what an administrator allowed', () => {
     const first = asking({
-      ...{ dnsNames: ['a.example', 'b.example'], emails: ['a@b.example'], uris: ['urn:x:y'] },
+      dnsNames: ['a.example', 'b.example'],
+      emails: ['a@b.example'],
+      uris: ['urn:x:y'],
     })
     const currentPem = certifyRouterServer(first, 'r1', free).leafPem
     const more = asking({

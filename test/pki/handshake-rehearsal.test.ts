@@ -17,11 +17,18 @@ async function rehearsed(
 ) {
   const { usages = ['server', 'client'], ...rest } = changes
   const leaf = await issueLeaf({
-    ...{ issuer: issuing, commonName: 'ctrl1', uris: [], validity, usages },
+    issuer: issuing,
+    commonName: 'ctrl1',
+    uris: [],
+    validity,
+    usages,
     hosts: ['ctrl1.example', '192.0.2.7'],
   })
   return await rehearseHandshake({
-    ...{ ...leaf, caPem: root.certificatePem, host: 'ctrl1.example', isMutual: true },
+    ...leaf,
+    caPem: root.certificatePem,
+    host: 'ctrl1.example',
+    isMutual: true,
     ...rest,
   })
 }
@@ -41,7 +48,12 @@ test('one that lacks a usage, a name, or an issuer is refused with the reason of
   const [, intermediate] = parseCertificates(
     (
       await issueLeaf({
-        ...{ issuer: issuing, commonName: 'a', uris: [], hosts: [], validity, usages: ['client'] },
+        issuer: issuing,
+        commonName: 'a',
+        uris: [],
+        hosts: [],
+        validity,
+        usages: ['client'],
       })
     ).certificatePem,
   )

@@ -20,7 +20,10 @@ const told = (parts: Partial<Posture>): Posture => ({ ...nothingReported, ...par
 const at = { checkId: 'c1', atMs: 5 }
 const process = (fields: Partial<ProcessReport>): ProcessReport => ({
   ...at,
-  ...{ path: '/agent', isRunning: true, hash: '', signerFingerprints: [] },
+  path: '/agent',
+  isRunning: true,
+  hash: '',
+  signerFingerprints: [],
   ...fields,
 })
 const running = (...processes: ProcessReport[]): Posture => told({ processes })

@@ -7,11 +7,20 @@ import { LocalTopic } from '../api/support/local-topic.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
 const os = (version: string): PostureReport => ({
-  ...{ kind: 'os', checkId: 'c1', type: 'Linux', version, build: '' },
+  kind: 'os',
+  checkId: 'c1',
+  type: 'Linux',
+  version,
+  build: '',
 })
 const domain = (name: string): PostureReport => ({ kind: 'domain', checkId: 'c2', domain: name })
 const process = (path: string, isRunning = true, checkId = 'c3'): PostureReport => ({
-  ...{ kind: 'process', checkId, path, isRunning, hash: 'ab', signerFingerprints: [] },
+  kind: 'process',
+  checkId,
+  path,
+  isRunning,
+  hash: 'ab',
+  signerFingerprints: [],
 })
 const woken: PostureReport = { kind: 'endpoint', isWoken: true, isUnlocked: false }
 
@@ -189,7 +198,11 @@ describe('what machines tell', () => {
 
 describe('failed requests', () => {
   const failed = (serviceId: string, atMs: number, size = 10) => ({
-    ...{ serviceId, atMs, apiSessionId: 's1', serviceName: 'wiki', sessionType: 'Dial' },
+    serviceId,
+    atMs,
+    apiSessionId: 's1',
+    serviceName: 'wiki',
+    sessionType: 'Dial',
     policyFailures: [{ policyId: 'p', note: 'x'.repeat(size) }],
   })
 

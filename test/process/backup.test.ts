@@ -44,7 +44,8 @@ async function enrolled(client: Client): Promise<{ id: string; key: CertifiedKey
     'POST',
     `/edge/client/v1/enroll?method=ott&token=${ott.token}`,
     {
-      ...{ body: keys.csr, headers: { 'content-type': 'text/plain' } },
+      body: keys.csr,
+      headers: { 'content-type': 'text/plain' },
     },
   )
   return { id, key: certifiedKey(keys, dataOf(answer)['cert']) }
@@ -110,7 +111,9 @@ test('three controllers are backed up under writes, lost, and restored on other 
   expect(await Promise.all(kinds.map((kind) => recordsOf(again, kind)))).toEqual(before)
   const path = '/edge/client/v1/authenticate?method=cert'
   const logIn = await again.request('POST', path, {
-    ...{ by: device.key, body: {}, headers: { 'net-session': '' } },
+    by: device.key,
+    body: {},
+    headers: { 'net-session': '' },
   })
   expect(dataOf(logIn)['identityId']).toBe(device.id)
   const services = new Set((await allServices(again)).values())

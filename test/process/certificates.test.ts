@@ -53,8 +53,12 @@ test('another issuing authority is put in force under load without a failed requ
   })
   await until('writes flow', () => Promise.resolve(answers.length > 50))
   await promisify(execFile)(flotilla, [
-    ...['pki', 'renew-issuing', '--config', file(1, 'config.yml')],
-    ...['--root-key', join(cluster.folder, 'ctrl1', 'pki', 'root.key')],
+    'pki',
+    'renew-issuing',
+    '--config',
+    file(1, 'config.yml'),
+    '--root-key',
+    join(cluster.folder, 'ctrl1', 'pki', 'root.key'),
   ])
   for (const [at, k] of members.entries()) {
     const former = before[at]?.[1]?.sha256

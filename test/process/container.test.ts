@@ -196,7 +196,8 @@ test('the first pod forms only when every other one says that it has no data, an
   }
   const startFirst = (): void =>
     start('pod-0', member(1), {
-      ...{ OTHERS: `127.0.0.1=${meshOfSecond}`, FIRST_CONTROLLER_PAUSE_MS: '100' },
+      OTHERS: `127.0.0.1=${meshOfSecond}`,
+      FIRST_CONTROLLER_PAUSE_MS: '100',
     })
   const says = async (name: string, text: string): Promise<void> => {
     await until(`${name} says ${text}`, () =>

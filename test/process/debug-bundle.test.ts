@@ -132,8 +132,15 @@ test('of a controller that is down it holds what is on its disk, and names what 
   const made = await bundle('down')
   expect(inPart(made, 'disk.json')).toMatchObject({ id: 'ctrl1', finding: null, fencedBy: null })
   expect(made.missing.map((one) => one.split(':')[0])).toEqual([
-    ...['status.json', 'members.json', 'upgrade.json', 'version.json', 'health.json'],
-    ...['raft.json', 'process.json', 'limits.json', 'metrics.txt'],
+    'status.json',
+    'members.json',
+    'upgrade.json',
+    'version.json',
+    'health.json',
+    'raft.json',
+    'process.json',
+    'limits.json',
+    'metrics.txt',
   ])
   expect(made.missing[0]).toContain('no controller is running')
   expect(made.parts.get('log.jsonl')).toContain('"audit":"write"')

@@ -155,7 +155,9 @@ describe('Outstanding enrollment', () => {
   test('refreshed on another controller opens nothing by its earlier token anywhere, and opens by the new one', async () => {
     const { identityId, enrollmentId, token } = await net.outstanding(1, { ott: true })
     const twice = await net.ask(3, 'POST', '/enrollments', {
-      ...{ identityId, method: 'ott', expiresAt: new Date(Date.now() + 60_000).toISOString() },
+      identityId,
+      method: 'ott',
+      expiresAt: new Date(Date.now() + 60_000).toISOString(),
     })
     expect(codeOf(twice)).toBe('ENROLLMENT_EXISTS')
     const fresh = await net.refreshed(2, enrollmentId)

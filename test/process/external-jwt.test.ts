@@ -64,7 +64,11 @@ test('each line of docs/external-jwt.md works when it is typed as it stands ther
 test('a key that is published on HTTPS logs in on each controller, and so does the one that follows it', async () => {
   const { issuer, audience } = provider
   await made('external-jwt-signers', {
-    ...{ name: 'published', issuer, audience, enabled: true, jwksEndpoint: server.url },
+    name: 'published',
+    issuer,
+    audience,
+    enabled: true,
+    jwksEndpoint: server.url,
   })
   const id = await made('identities', { name: 'carol', type: 'User', isAdmin: false })
   for (const k of [1, 2, 3]) {
@@ -131,8 +135,10 @@ test('whoever logs in at a provider of somebody else, in a browser, is let in by
     cookies: { keys: ['a key for cookies'] },
     clients: [
       {
-        ...{ client_id: 'overlay', token_endpoint_auth_method: 'none' },
-        ...{ redirect_uris: [redirectUri], id_token_signed_response_alg: 'ES256' },
+        client_id: 'overlay',
+        token_endpoint_auth_method: 'none',
+        redirect_uris: [redirectUri],
+        id_token_signed_response_alg: 'ES256',
       },
     ],
   })
@@ -140,9 +146,16 @@ test('whoever logs in at a provider of somebody else, in a browser, is let in by
   idp.answer = (request, response) => void callback(request, response)
 
   const signer = await made('external-jwt-signers', {
-    ...{ name: 'oidc', issuer, audience: 'overlay', enabled: true, useExternalId: true },
-    ...{ jwksEndpoint: `${issuer}/jwks`, externalAuthUrl: issuer, clientId: 'overlay' },
-    ...{ scopes: ['openid'], targetToken: 'ID' },
+    name: 'oidc',
+    issuer,
+    audience: 'overlay',
+    enabled: true,
+    useExternalId: true,
+    jwksEndpoint: `${issuer}/jwks`,
+    externalAuthUrl: issuer,
+    clientId: 'overlay',
+    scopes: ['openid'],
+    targetToken: 'ID',
   })
   const erin = { name: 'erin', type: 'User', isAdmin: false, externalId: 'erin@localhost' }
   const id = await made('identities', erin)

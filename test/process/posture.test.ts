@@ -36,16 +36,22 @@ test('what a machine tells one controller lets it in on another, shuts it out on
   await make('/edge-router-policies', { ...all, name: 'routers', edgeRouterRoles: ['#all'] })
   await make('/service-edge-router-policies', { ...all, name: 'ways', edgeRouterRoles: ['#all'] })
   const checkId = await make('/posture-checks', {
-    ...{ name: 'at work', typeId: 'DOMAIN', domains: ['corp.test'] },
+    name: 'at work',
+    typeId: 'DOMAIN',
+    domains: ['corp.test'],
   })
   await make('/service-policies', {
-    ...{ ...all, name: 'dial', type: 'Dial', postureCheckRoles: [`@${checkId}`] },
+    ...all,
+    name: 'dial',
+    type: 'Dial',
+    postureCheckRoles: [`@${checkId}`],
   })
 
   const first = cluster.client(1)
   const headers = { 'net-min-index': index }
   const logIn = await first.request('POST', `${own}/authenticate?method=password`, {
-    ...{ body: user, headers },
+    body: user,
+    headers,
   })
   expect(logIn.status, logIn.text).toBe(200)
   const { token } = logIn.body.data as { token: string }

@@ -114,7 +114,9 @@ test('a leader that is killed while it is staged, and members that start again, 
   const through = leader === 1 ? 2 : 1
   const ask = (verb: string, params: object): Promise<unknown> =>
     askController(fleet.data(through), {
-      ...{ method: 'POST', path: `/fabric/v1/cluster/restore/${verb}`, timeoutMs: 60_000 },
+      method: 'POST',
+      path: `/fabric/v1/cluster/restore/${verb}`,
+      timeoutMs: 60_000,
       body: { id: 'by-hand', ...params },
     })
   const { clusterId: from, featureLevel } = manifest

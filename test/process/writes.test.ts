@@ -72,7 +72,9 @@ test('one trace id is found in the logs of the controller that was asked and of 
   const access = { method: 'POST', operation: 'createService', status: 201 }
   expect(answered).toMatchObject({ access, parentSpanId: 'd4'.repeat(8), msg: 'request' })
   expect(linesOf(leader)[0]).toMatchObject({
-    ...{ peer: cluster.id(follower), traceId, parentSpanId: answered?.['spanId'] },
+    peer: cluster.id(follower),
+    traceId,
+    parentSpanId: answered?.['spanId'],
     msg: `proposing a write forwarded by ${cluster.id(follower)}`,
   })
 })

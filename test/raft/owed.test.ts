@@ -20,8 +20,15 @@ function peer(cluster: ScriptCluster, id: string): PeerStatus | undefined {
 
 function refusal(rejectedIndex: number, hint: Position, hasLost: boolean): Message {
   return {
-    ...{ type: 'appendResponse', from: '2', to: '1', term: 2, success: false, matchIndex: 0 },
-    ...{ hint, rejectedIndex, hasLost },
+    type: 'appendResponse',
+    from: '2',
+    to: '1',
+    term: 2,
+    success: false,
+    matchIndex: 0,
+    hint,
+    rejectedIndex,
+    hasLost,
   }
 }
 
@@ -92,7 +99,12 @@ test('where a leader said that its log ends, asked in an earlier start, covers n
   const cluster = led()
   const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
   const heartbeat = (boot: number): Message => ({
-    ...{ type: 'heartbeatRequest', from: '1', to: '2', term: 2, commit: 0, readSequence: 0 },
+    type: 'heartbeatRequest',
+    from: '1',
+    to: '2',
+    term: 2,
+    commit: 0,
+    readSequence: 0,
     attested: { boot, lastIndex: 3 },
   })
   cluster.crash('2')

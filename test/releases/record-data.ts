@@ -94,7 +94,9 @@ async function peopleAndSessions(net: Enrolling): Promise<void> {
   const policy = { primary: { updb: { maxAttempts: 5, lockoutDurationMinutes: 10 } } }
   dataOf(await net.ask(1, 'PATCH', '/auth-policies/default', policy))
   const identityId = await net.make(1, '/identities', {
-    ...{ name: 'a person', type: 'User', isAdmin: false },
+    name: 'a person',
+    type: 'User',
+    isAdmin: false,
   })
   const credential = { identityId, method: 'updb', username: 'person', password: PASSWORD }
   await net.make(1, '/authenticators', credential)
@@ -156,7 +158,10 @@ async function listing(dir: string): Promise<unknown> {
   await store.close()
   const { position, featureLevel } = state
   return {
-    ...{ position, persisted, featureLevel, digest: state.stateDigest() },
+    position,
+    persisted,
+    featureLevel,
+    digest: state.stateDigest(),
     records: recordsOf(state),
   }
 }

@@ -208,7 +208,11 @@ describe('A router refuses a link', () => {
     await start(other)
     const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf(holder, [], [])
     const socket = connect({
-      ...{ host: '127.0.0.1', port: other.port, cert, key, ca: one.network.root.certificatePem },
+      host: '127.0.0.1',
+      port: other.port,
+      cert,
+      key,
+      ca: one.network.root.certificatePem,
       ALPNProtocols: ['ziti-link'],
     })
     socket.on('error', () => undefined)

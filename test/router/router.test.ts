@@ -102,7 +102,10 @@ describe('A router', () => {
     const a = await network.controller('a')
     const controllers = [{ id: 'a', addresses: ['tls:127.0.0.1:1', a.address] }]
     writeEndpoints(network.path('endpoints.yml'), {
-      ...{ endpoints: [], apis: [], controllers, trustDomain },
+      endpoints: [],
+      apis: [],
+      controllers,
+      trustDomain,
     })
     await network.running(['tls:127.0.0.1:1'])
     await connected(a)

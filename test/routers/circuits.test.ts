@@ -38,8 +38,11 @@ import { RouterStage } from './stage.ts'
 const admitted: JudgedClaim = {
   ok: true,
   client: {
-    ...{ sessionId: 'dial', apiSessionId: 'session', serviceId: 's1' },
-    ...{ identityId: 'i1', identityName: 'clerk' },
+    sessionId: 'dial',
+    apiSessionId: 'session',
+    serviceId: 's1',
+    identityId: 'i1',
+    identityName: 'clerk',
   },
 }
 
@@ -82,7 +85,11 @@ beforeEach(() => {
   } as Partial<RouterClients> as RouterClients
   duty = new CircuitDuty({
     table: circuits,
-    ...{ clients, links, log, clock: systemClock, draw: () => 0 },
+    clients,
+    links,
+    log,
+    clock: systemClock,
+    draw: () => 0,
     hosts: {
       service: () => ({ encryptionRequired, strategy: 'smartrouting', hosts }),
       routerCost: () => 10,
@@ -94,7 +101,9 @@ beforeEach(() => {
   channels.add(duty)
   channels.add(
     linkDuty({
-      ...{ table: links, log, isCertificateOf: () => false },
+      table: links,
+      log,
+      isCertificateOf: () => false,
       onOtherFault: (connection, fault) => duty.onFault(connection, fault),
     }),
   )
@@ -103,15 +112,26 @@ afterEach(() => stage.channels.stop())
 
 function host(terminatorId: string, routerId: string): Host {
   return {
-    ...{ terminatorId, routerId, hostId: 'i2', binding: 'edge', address: `at ${terminatorId}` },
-    ...{ cost: 0, precedence: 'default', instanceId: '' },
+    terminatorId,
+    routerId,
+    hostId: 'i2',
+    binding: 'edge',
+    address: `at ${terminatorId}`,
+    cost: 0,
+    precedence: 'default',
+    instanceId: '',
     peerData: new Map([[1003, textValue('key of the host')]]),
   }
 }
 
 const linked = (id: string, from: string, to: string) =>
   links.report(from, {
-    ...{ id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1, connections: [] },
+    id,
+    destRouterId: to,
+    protocol: 'tls',
+    dialAddress: '',
+    iteration: 1,
+    connections: [],
   })
 
 async function dial(pipe: Pipe, peerData: ReadonlyMap<number, Uint8Array> = new Map()) {
@@ -165,7 +185,9 @@ describe('a circuit', () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     const asked = create(CreateCircuitSchema, {
-      ...{ sessionToken: 'session token', apiSessionToken: 'api token', fingerprints: ['aa'] },
+      sessionToken: 'session token',
+      apiSessionToken: 'api token',
+      fingerprints: ['aa'],
       peerData: { 1003: Uint8Array.of(7) },
     })
     const body = toBinary(CreateCircuitSchema, asked)
@@ -214,13 +236,19 @@ describe('a circuit', () => {
     const told = readBytesMap(reply?.headers ?? new Map(), 10)
     expect([...(told?.keys() ?? [])].sort()).toEqual([1003, 1110])
     expect(circuits.get(id)).toMatchObject({
-      ...{ clientId: 'i1', serviceId: 's1', terminatorId: 't1' },
-      ...{ routerIds: ['er1', 'er2'], linkIds: ['l1'] },
+      clientId: 'i1',
+      serviceId: 's1',
+      terminatorId: 't1',
+      routerIds: ['er1', 'er2'],
+      linkIds: ['l1'],
     })
     expect(claims).toEqual([
       {
-        ...{ routerId: 'er1', type: 'Dial', fingerprints: ['aa'] },
-        ...{ sessionToken: 'session token', apiSessionToken: 'api token' },
+        routerId: 'er1',
+        type: 'Dial',
+        fingerprints: ['aa'],
+        sessionToken: 'session token',
+        apiSessionToken: 'api token',
       },
     ])
   })
@@ -291,12 +319,18 @@ type EventJson = Readonly<Record<string, unknown>>
 /** What events come of that which the duty tells. */
 class EventLog {
   readonly #bus = new EventBus({
-    ...{ selfId: 'ctrl1', generation: 1, startedAtMs: 1, limits: eventLimits },
+    selfId: 'ctrl1',
+    generation: 1,
+    startedAtMs: 1,
+    limits: eventLimits,
     appliedIndex: () => 7,
   })
   readonly #dials = new DialCounter(systemClock.nowMs())
   readonly #live = new LiveFollower({
-    ...{ bus: this.#bus, clock: systemClock, dials: this.#dials, isConnected: () => true },
+    bus: this.#bus,
+    clock: systemClock,
+    dials: this.#dials,
+    isConnected: () => true,
     state: { findAll: () => [] },
   })
   readonly tell = this.#live.tell
@@ -317,10 +351,14 @@ class EventLog {
     this.#bus.want(['service'])
     const cluster = { selfId: 'ctrl1', members: () => [], leaderId: () => null }
     new Sampler({
-      ...{ bus: this.#bus, clock: systemClock, dials: this.#dials, vitals: () => NO_VITALS },
+      bus: this.#bus,
+      clock: systemClock,
+      dials: this.#dials,
+      vitals: () => NO_VITALS,
       cluster: { ...cluster, leaderContactMs: () => 0 },
       state: { count: () => 0, appliedIndex: 7 },
-      ...{ metricsIntervalMs: 1000, entityCountIntervalMs: 1000 },
+      metricsIntervalMs: 1000,
+      entityCountIntervalMs: 1000,
     }).tellDials()
     return await this.of('service')
   }
@@ -340,12 +378,20 @@ describe('Events tell', () => {
     const ends = { version: 2, circuit_id: id, client_id: 'i1', service_id: 's1' }
     const tags = { clientId: 'i1', hostId: 'i2', serviceId: 's1' }
     expect(created).toMatchObject({
-      ...{ ...ends, event_type: 'created', terminator_id: 't1', instance_id: '', link_count: 1 },
+      ...ends,
+      event_type: 'created',
+      terminator_id: 't1',
+      instance_id: '',
+      link_count: 1,
       path: { nodes: ['er1', 'er2'], links: ['l1'], ingress_id: '', egress_id: '' },
-      ...{ tags, event_src_id: 'ctrl1', creation_timespan: expect.any(Number) as number },
+      tags,
+      event_src_id: 'ctrl1',
+      creation_timespan: expect.any(Number) as number,
     })
     expect(changed).toMatchObject({
-      ...{ ...ends, event_type: 'pathUpdated', link_count: 2 },
+      ...ends,
+      event_type: 'pathUpdated',
+      link_count: 2,
       path: { nodes: ['er1', 'er3', 'er2'], links: ['l2', 'l3'] },
     })
     expect(deleted).toMatchObject({ ...ends, event_type: 'deleted' })

@@ -35,7 +35,9 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
 const session = (id: string): ClientSession => ({
-  ...{ id, identityId: 'i1', fingerprints: ['aa'] },
+  id,
+  identityId: 'i1',
+  fingerprints: ['aa'],
 })
 
 class Clients implements RouterClients {
@@ -45,8 +47,11 @@ class Clients implements RouterClients {
   judged: JudgedClaim = {
     ok: true,
     client: {
-      ...{ sessionId: 'bind', apiSessionId: 'session', serviceId: 's1' },
-      ...{ identityId: 'i1', identityName: 'clerk' },
+      sessionId: 'bind',
+      apiSessionId: 'session',
+      serviceId: 's1',
+      identityId: 'i1',
+      identityName: 'clerk',
     },
   }
 
@@ -113,14 +118,18 @@ beforeEach(() => {
   const shown = new ShownSessions(clients)
   channels.add(
     new SessionDuty({
-      ...{ clients, shown, clock: systemClock, isLeader: () => isLeader },
+      clients,
+      shown,
+      clock: systemClock,
+      isLeader: () => isLeader,
       onEnded: (ids) => ended.push(...ids),
       connections: () => channels.connections(),
     }),
   )
   channels.add(
     new TerminatorDuty({
-      ...{ clients: shown, log: { info: () => undefined, warn: () => undefined } },
+      clients: shown,
+      log: { info: () => undefined, warn: () => undefined },
       proposer: {
         propose: (input) => {
           proposals.push(input)
@@ -166,7 +175,10 @@ describe('API sessions', () => {
     ])
     expect(new Set(told.map(({ state }) => state?.id)).size).toBe(1)
     expect(told[0]?.apiSessions[0]).toMatchObject({
-      ...{ id: 's0', identityId: 'i1', token: 'token of s0', certFingerprints: ['aa'] },
+      id: 's0',
+      identityId: 'i1',
+      token: 'token of s0',
+      certFingerprints: ['aa'],
     })
   })
 
@@ -336,14 +348,13 @@ describe('a client that hosts', () => {
   async function host(): Promise<{ result?: CreateTerminatorResult; errorCode?: number }> {
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, {
-      ...{
-        address: 't1',
-        sessionToken: 's',
-        apiSessionToken: 'a',
-        cost: 3,
-        precedence: 9 as ModelPrecedence,
-      },
-      ...{ peerData: { 1003: new Uint8Array([1, 2]) }, instanceSecret: new Uint8Array([3]) },
+      address: 't1',
+      sessionToken: 's',
+      apiSessionToken: 'a',
+      cost: 3,
+      precedence: 9 as ModelPrecedence,
+      peerData: { 1003: new Uint8Array([1, 2]) },
+      instanceSecret: new Uint8Array([3]),
     })
     pipe.say({ contentType: 20_216, sequence: 9, body: toBinary(CreateTerminatorV2Schema, asked) })
     await settle()
@@ -360,15 +371,21 @@ describe('a client that hosts', () => {
     expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)
     expect(actor).toMatchObject({ case: 'enrollment', value: { routerId: 'er1' } })
     expect(fromBinary(HostedTerminatorCreateSchema, payload)).toMatchObject({
-      ...{ id: 't1', sessionId: 'bind', cost: 3, precedence: 'default' },
-      ...{ peerData: { '1003': 'AQI=' }, instanceSecret: 'Aw==' },
+      id: 't1',
+      sessionId: 'bind',
+      cost: 3,
+      precedence: 'default',
+      peerData: { '1003': 'AQI=' },
+      instanceSecret: 'Aw==',
     })
   })
 
   test('and may not is refused for good, and nothing is written', async () => {
     clients.judged = { ok: false, fault: 'access' }
     expect(await host()).toMatchObject({
-      ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode: 14, retryHint: 3 },
+      result: CreateTerminatorResult.FAILED_OTHER,
+      errorCode: 14,
+      retryHint: 3,
     })
     expect(proposals).toEqual([])
   })
@@ -378,7 +395,9 @@ describe('a client that hosts', () => {
     const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
     propose = () => Promise.resolve({ index: 1, outcome })
     expect(await host()).toMatchObject({
-      ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode: 13, retryHint: 3 },
+      result: CreateTerminatorResult.FAILED_OTHER,
+      errorCode: 13,
+      retryHint: 3,
     })
   })
 

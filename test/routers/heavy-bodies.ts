@@ -68,14 +68,21 @@ const address = 'tls:192.0.2.100:65000'
 /** The heaviest within the bounds. */
 export function heaviestBodies(): readonly (readonly [string, number, Uint8Array])[] {
   const sockets = Array.from({ length: 4 }, () => ({
-    ...{ type: 'link.default', localAddr: address, remoteAddr: address },
+    type: 'link.default',
+    localAddr: address,
+    remoteAddr: address,
   }))
   const links = Array.from({ length: 5400 }, (_, at) => ({
-    ...{ id: `${at} of the links of one router`, destRouterId: router, linkProtocol: 'tls' },
-    ...{ dialAddress: address, iteration: 1, connState: { stateIteration: 1, conns: sockets } },
+    id: `${at} of the links of one router`,
+    destRouterId: router,
+    linkProtocol: 'tls',
+    dialAddress: address,
+    iteration: 1,
+    connState: { stateIteration: 1, conns: sockets },
   }))
   const events = Array.from({ length: 34_000 }, (_, at) => ({
-    ...{ identityId: `identity ${at}`, isConnected: true },
+    identityId: `identity ${at}`,
+    isConnected: true,
     connectTimes: [{ connectTime: 1_700_000_000_000n, srcAddr: address, dstAddr: address }],
   }))
   const histograms = Object.fromEntries(

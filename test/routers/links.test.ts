@@ -162,7 +162,8 @@ describe('a link', () => {
     const conns = [{ type: 'link.default', localAddr: 'a', remoteAddr: 'b' }]
     for (const linkIteration of [1, 2]) {
       const update = create(LinkStateUpdateSchema, {
-        ...{ linkId: 'l1', linkIteration },
+        linkId: 'l1',
+        linkIteration,
         connState: { conns: linkIteration === 1 ? conns : [] },
       })
       er1.say({ contentType: 1053, sequence: 3, body: toBinary(LinkStateUpdateSchema, update) })

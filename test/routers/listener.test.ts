@@ -156,7 +156,9 @@ describe('an enrolled router', () => {
       arch: 'amd64',
     }
     expect(await shown(root, `${edgeRouters}/${id}`)).toMatchObject({
-      ...{ isOnline: true, version: 'v2.0.3', versionInfo },
+      isOnline: true,
+      version: 'v2.0.3',
+      versionInfo,
       capabilities: ['MULTI_CHANNEL', 'CONNECT_V2', 'BIND_SUCCESS'],
       // Beyond bit 52 a number of JSON is not exact.
       capabilitiesMask: 2 + 4 + 64 + 2 ** 20,

@@ -97,7 +97,10 @@ async function subscribe(pipe: Pipe, asked: Asked = {}): Promise<void> {
     seconds = 300,
   } = asked
   const message = create(SubscribeToDataModelSchema, {
-    ...{ currentIndex: BigInt(at), timelineId, subscriptionId: id, renew: isRenewed },
+    currentIndex: BigInt(at),
+    timelineId,
+    subscriptionId: id,
+    renew: isRenewed,
     subscriptionDurationSeconds: seconds,
   })
   const body = toBinary(SubscribeToDataModelSchema, message)
@@ -222,9 +225,16 @@ describe('an edge router that subscribes', () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     const value: ModelIdentity = {
-      ...{ id: 'i1', name: 'clerk', defaultHostingPrecedence: 'default', defaultHostingCost: 0 },
-      ...{ serviceHostingPrecedences: {}, serviceHostingCosts: {}, appDataJson: '{}' },
-      ...{ serviceConfigs: {}, disabledAt: nowMs, disabledUntil: nowMs + 60_000 },
+      id: 'i1',
+      name: 'clerk',
+      defaultHostingPrecedence: 'default',
+      defaultHostingCost: 0,
+      serviceHostingPrecedences: {},
+      serviceHostingCosts: {},
+      appDataJson: '{}',
+      serviceConfigs: {},
+      disabledAt: nowMs,
+      disabledUntil: nowMs + 60_000,
     }
     model.identities.set('i1', value)
     model.follower?.onEntry(12, [{ kind: 'identity', action: 'update', value }])

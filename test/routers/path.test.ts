@@ -8,9 +8,20 @@ import { cheapestPaths, type PathRules } from '../../src/routers/circuits/path.t
 
 function link(id: string, from: string, to: string, cost: number, changes = {}): LiveLink {
   return {
-    ...{ id, iteration: 1, protocol: 'tls', dialAddress: '', connections: [] },
-    ...{ sourceRouterId: from, destRouterId: to, isDown: false, state: 'Connected' },
-    ...{ staticCost: 1, sourceLatencyNs: 0, destLatencyNs: 0, cost, ...changes },
+    id,
+    iteration: 1,
+    protocol: 'tls',
+    dialAddress: '',
+    connections: [],
+    sourceRouterId: from,
+    destRouterId: to,
+    isDown: false,
+    state: 'Connected',
+    staticCost: 1,
+    sourceLatencyNs: 0,
+    destLatencyNs: 0,
+    cost,
+    ...changes,
   }
 }
 

@@ -252,7 +252,10 @@ describe('a router that is admitted', () => {
     const [answer] = pipe.ofType(20_414)
     expect(readInt32(answer?.headers ?? new Map(), 1)).toBe(42)
     expect(fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)).toMatchObject({
-      ...{ terminatorId: 't1', startTime: 5n, errorCode: 7, retryHint: 3 },
+      terminatorId: 't1',
+      startTime: 5n,
+      errorCode: 7,
+      retryHint: 3,
       result: CreateTerminatorResult.FAILED_OTHER,
     })
   })

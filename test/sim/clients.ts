@@ -64,7 +64,9 @@ export function formingCommands(isRestored: boolean): readonly Uint8Array[] {
 
 function formCommand(): Uint8Array {
   const records = formingRecords({
-    ...{ adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' },
+    adminId: 'admin',
+    adminAuthenticatorId: 'admin-updb',
+    adminName: 'admin',
     passwordHash: '$argon2id$test',
   }).filter(({ entity }) => ['authPolicy', 'authenticator', 'identity'].includes(entity))
   const form = create(FormSchema, { clusterId: 'simulated', records, featureLevel: 2 })

@@ -211,7 +211,9 @@ export class Controller {
     )
     const machine = await this.#openState(async () =>
       StateMachine.open({
-        ...{ store, clock, limits: plan.writeBehind },
+        store,
+        clock,
+        limits: plan.writeBehind,
         onState: (state) => {
           this.state = state
         },

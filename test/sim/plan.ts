@@ -218,7 +218,8 @@ function withRestores(plan: Plan): Plan {
   const events: Event[] = [...plan.events]
   const add = (atMs: number): void => {
     events.push({
-      ...{ atMs, salt: chance.integer(0, 2 ** 31) },
+      atMs,
+      salt: chance.integer(0, 2 ** 31),
       what: {
         type: 'restore',
         lagMs: chance.integer(0, 1_500),
@@ -402,7 +403,7 @@ function drawEvents(chance: Random): readonly Event[] {
   add(4, 0.2, () => ({ type: 'disk rolled back', target: 'any', downMs: downMs() }))
   add(14, 0.6, () => ({ type: 'operator', verb: pick(chance, VERBS) }))
   // A change that is logged and not known to its majority is what has to be rolled back.
-  for (const { atMs, what } of [...events]) {
+  for (const { atMs, what } of Array.from(events)) {
     if (what.type !== 'operator' || chance.next() < 0.6) continue
     events.push({
       atMs: atMs + chance.integer(0, 250),

@@ -194,7 +194,9 @@ export class Restorers {
       actor: anySystem,
     })
     const session = create(SessionCreateSchema, {
-      ...{ id: `ended-${id}`, identityId: 'admin', authenticatorId: 'admin-updb' },
+      id: `ended-${id}`,
+      identityId: 'admin',
+      authenticatorId: 'admin-updb',
       ipAddress: '127.0.0.1',
     })
     await this.#propose({
@@ -211,7 +213,11 @@ export class Restorers {
   async #begin(content: Content, wish: RestoreWish, chance: Random): Promise<boolean> {
     const { id, chunks, sha256, clusterId } = content
     const message = create(RestoreBeginSchema, {
-      ...{ id, chunks: chunks.length, sha256, clusterId, featureLevel: 2 },
+      id,
+      chunks: chunks.length,
+      sha256,
+      clusterId,
+      featureLevel: 2,
       bytes: String(chunks.reduce((total, { bytes }) => total + bytes.length, 0)),
       allowsOtherCluster: wish.isOfOther,
     })
@@ -264,7 +270,9 @@ export class Restorers {
     const message = create(RestoreEndSchema, { id, isAbandoned: true })
     const payload = toBinary(RestoreEndSchema, message)
     const came = await this.#propose({
-      ...{ kind: CommandKind.RESTORE_END, payload, actor: anySystem },
+      kind: CommandKind.RESTORE_END,
+      payload,
+      actor: anySystem,
     })
     if (came === 'done') this.#world.tally.note('restore abandoned')
   }

@@ -148,7 +148,7 @@ export class SimulatedMesh implements HostMesh {
     this.#configurationIndex = configurationIndex
     this.#options.book.setMembers(this.#roster.members)
     this.#witness.retain((id) => this.#roster.members.has(id))
-    for (const link of [...this.#inbound.values()]) {
+    for (const link of Array.from(this.#inbound.values())) {
       if (!this.#judge(link.caller.id, link.callerHello, null).ok) this.#break(link, 0)
     }
     if (this.#isRunning) this.#updateLinks()
@@ -257,7 +257,7 @@ export class SimulatedMesh implements HostMesh {
 
   #updateLinks(): void {
     const { members } = this.#roster
-    for (const [id, { link }] of [...this.#peers]) {
+    for (const [id, { link }] of Array.from(this.#peers)) {
       if (members.has(id)) continue
       this.#peers.delete(id)
       if (link !== null) this.#drain(link)

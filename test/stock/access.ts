@@ -44,7 +44,8 @@ const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
     network.manage('DELETE', `api-sessions/${await idOf('api-sessions', user)}`),
   'its API session is revoked': async ({ user }) =>
     network.manage('POST', 'revocations', {
-      ...{ id: await idOf('api-sessions', user), type: 'API_SESSION' },
+      id: await idOf('api-sessions', user),
+      type: 'API_SESSION',
       expiresAt: '2100-01-01T00:00:00Z',
     }),
   'its policy is deleted': ({ policyId }) =>
@@ -61,11 +62,15 @@ const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
   'its service is deleted': ({ serviceId }) => network.manage('DELETE', `services/${serviceId}`),
   'a posture check of its policy asks for another system': ({ checkId }) =>
     network.manage('PATCH', `posture-checks/${checkId}`, {
-      ...{ typeId: 'OS', operatingSystems: [{ type: 'Windows', versions: [] }] },
+      typeId: 'OS',
+      operatingSystems: [{ type: 'Windows', versions: [] }],
     }),
   'its policy gets a posture check that it fails': async ({ policyId }) => {
     const failing = await network.post('posture-checks', {
-      ...{ name: 'fails', typeId: 'DOMAIN', domains: ['none.test'], roleAttributes: ['fails'] },
+      name: 'fails',
+      typeId: 'DOMAIN',
+      domains: ['none.test'],
+      roleAttributes: ['fails'],
     })
     await network.manage('PATCH', `service-policies/${policyId}`, {
       postureCheckRoles: [`@${failing}`],
@@ -82,14 +87,23 @@ await using network = await StockNetwork.start(binary, ['er1'])
 const { folder } = network.cluster
 for (const k of [1, 2, 3]) await seen(`the router online on ctrl${k}`, () => network.areOnline(k))
 await network.post('service-edge-router-policies', {
-  ...{ name: 's', semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles: ['#all'] },
+  name: 's',
+  semantic: 'AnyOf',
+  serviceRoles: ['#all'],
+  edgeRouterRoles: ['#all'],
 })
 await network.post('edge-router-policies', {
-  ...{ name: 'e', semantic: 'AnyOf', identityRoles: ['#hosts'], edgeRouterRoles: ['#all'] },
+  name: 'e',
+  semantic: 'AnyOf',
+  identityRoles: ['#hosts'],
+  edgeRouterRoles: ['#all'],
 })
 await network.post('service-policies', {
-  ...{ name: 'b', type: 'Bind', semantic: 'AnyOf' },
-  ...{ serviceRoles: ['#echo'], identityRoles: ['#hosts'] },
+  name: 'b',
+  type: 'Bind',
+  semantic: 'AnyOf',
+  serviceRoles: ['#echo'],
+  identityRoles: ['#hosts'],
 })
 const host = await network.addClient('host', 'hosts')
 const children: ChildProcess[] = []
@@ -129,10 +143,14 @@ try {
 async function offered(serial: number): Promise<Held> {
   const [name, role] = [`echo${serial}`, `users${serial}`]
   const serviceId = await network.post('services', {
-    ...{ name, encryptionRequired: true, roleAttributes: ['echo'] },
+    name,
+    encryptionRequired: true,
+    roleAttributes: ['echo'],
   })
   const checkId = await network.post('posture-checks', {
-    ...{ name: `linux${serial}`, typeId: 'OS', roleAttributes: [] },
+    name: `linux${serial}`,
+    typeId: 'OS',
+    roleAttributes: [],
     operatingSystems: [{ type: 'Linux', versions: [] }],
   })
   const program = join(folder, `watched${serial}`)
@@ -140,18 +158,25 @@ async function offered(serial: number): Promise<Held> {
   const watched = spawn(program, ['600'], { stdio: 'ignore' })
   children.push(watched)
   const runsId = await network.post('posture-checks', {
-    ...{ name: `runs${serial}`, typeId: 'PROCESS', roleAttributes: [] },
+    name: `runs${serial}`,
+    typeId: 'PROCESS',
+    roleAttributes: [],
     process: { osType: 'Linux', path: program, hashes: [], signerFingerprint: '' },
   })
   const policyId = await network.post('service-policies', {
-    ...{ name: `d${serial}`, type: 'Dial', semantic: 'AnyOf' },
-    ...{ serviceRoles: [`@${serviceId}`], identityRoles: [`#${role}`] },
+    name: `d${serial}`,
+    type: 'Dial',
+    semantic: 'AnyOf',
+    serviceRoles: [`@${serviceId}`],
+    identityRoles: [`#${role}`],
     postureCheckRoles: [`@${checkId}`, `@${runsId}`],
   })
   const user = await network.addClient(`user${serial}`, role)
   const routerPolicyId = await network.post('edge-router-policies', {
-    ...{ name: `e${serial}`, semantic: 'AnyOf' },
-    ...{ identityRoles: [`@${user.id}`], edgeRouterRoles: ['#all'] },
+    name: `e${serial}`,
+    semantic: 'AnyOf',
+    identityRoles: [`@${user.id}`],
+    edgeRouterRoles: ['#all'],
   })
   started(['demo', 'echo-server', '-i', host.file, '-s', name], `host${serial}`)
   await seen(`a terminator of ${name}`, async () => {

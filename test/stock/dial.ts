@@ -36,19 +36,20 @@ await network.post('service-policies', {
   identityRoles: ['#users'],
 })
 await network.post('service-edge-router-policies', {
-  ...{ name: 's', semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles: ['#all'] },
+  name: 's',
+  semantic: 'AnyOf',
+  serviceRoles: ['#all'],
+  edgeRouterRoles: ['#all'],
 })
 for (const [role, router] of [
   ['hosts', 'er1'],
   ['users', 'er2'],
 ] as const) {
   await network.post('edge-router-policies', {
-    ...{
-      name: role,
-      semantic: 'AnyOf',
-      identityRoles: [`#${role}`],
-      edgeRouterRoles: [`#${router}`],
-    },
+    name: role,
+    semantic: 'AnyOf',
+    identityRoles: [`#${role}`],
+    edgeRouterRoles: [`#${router}`],
   })
 }
 const { file: host } = await network.addClient('host', 'hosts')

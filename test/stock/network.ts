@@ -64,7 +64,10 @@ export class StockNetwork implements AsyncDisposable {
    */
   async addClient(name: string, role: string): Promise<StockClient> {
     const id = await this.post('identities', {
-      ...{ name, type: 'Default', isAdmin: false, roleAttributes: [role] },
+      name,
+      type: 'Default',
+      isAdmin: false,
+      roleAttributes: [role],
       enrollment: { ott: true },
     })
     const { enrollment } = await this.detail(1, `identities/${id}`)

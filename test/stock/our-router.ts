@@ -47,7 +47,11 @@ link: {listeners: [{binding: transport, bind: "tls:${at}", advertise: "tls:${at}
     )
     writeFileSync(join(folder, 'r.jwt'), jwt)
     await promisify(execFile)(flotilla, [
-      ...['router', 'enroll', this.config, '--jwt', join(folder, 'r.jwt')],
+      'router',
+      'enroll',
+      this.config,
+      '--jwt',
+      join(folder, 'r.jwt'),
     ])
   }
 

@@ -91,11 +91,15 @@ async function fill(): Promise<void> {
   const client = network.client(1)
   const post = network.post.bind(network)
   const service = await post('services', {
-    ...{ name: 'ledger', encryptionRequired: true, roleAttributes: ['books'] },
+    name: 'ledger',
+    encryptionRequired: true,
+    roleAttributes: ['books'],
   })
   for (let at = 0; at < 20; at += 1) {
     await post('identities', {
-      ...{ name: `clerk ${at}`, type: 'Default', isAdmin: false },
+      name: `clerk ${at}`,
+      type: 'Default',
+      isAdmin: false,
       roleAttributes: at % 2 === 0 ? ['clerks'] : [],
     })
   }
@@ -106,16 +110,25 @@ async function fill(): Promise<void> {
     roleAttributes: ['safe'],
   })
   await post('posture-checks', {
-    ...{ name: 'os', typeId: 'OS', roleAttributes: ['safe'] },
+    name: 'os',
+    typeId: 'OS',
+    roleAttributes: ['safe'],
     operatingSystems: [{ type: 'Linux', versions: ['>=5.0.0'] }],
   })
   await post('service-policies', {
-    ...{ name: 'clerks dial', type: 'Dial', semantic: 'AnyOf' },
-    ...{ identityRoles: ['#clerks'], serviceRoles: ['#books'], postureCheckRoles: ['#safe'] },
+    name: 'clerks dial',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#clerks'],
+    serviceRoles: ['#books'],
+    postureCheckRoles: ['#safe'],
   })
   const bound = await post('service-policies', {
-    ...{ name: 'all bind', type: 'Bind', semantic: 'AnyOf' },
-    ...{ identityRoles: ['#all'], serviceRoles: [`@${service}`] },
+    name: 'all bind',
+    type: 'Bind',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    serviceRoles: [`@${service}`],
   })
   await client.request('PATCH', `/edge/management/v1/service-policies/${bound}`, {
     body: { identityRoles: ['#clerks'] },

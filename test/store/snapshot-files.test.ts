@@ -57,7 +57,11 @@ async function setUp(changes: Partial<SnapshotFilesParts> = {}) {
   const files = new SnapshotFiles(parts)
   const folder = join(dir, 'snapshots')
   return {
-    ...{ dir, clock, machine, files, folder },
+    dir,
+    clock,
+    machine,
+    files,
+    folder,
     names: () => (existsSync(folder) ? readdirSync(folder).sort() : []),
     /** Past the pause. */
     takeNext: (path: string | null = null) => {

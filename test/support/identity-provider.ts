@@ -70,7 +70,10 @@ export class TestProvider {
     }
     return await new SignJWT(claims as JWTPayload)
       .setProtectedHeader({
-        ...{ alg: key.algorithm, kid: key.kid, typ: 'JWT', ...wish.header },
+        alg: key.algorithm,
+        kid: key.kid,
+        typ: 'JWT',
+        ...wish.header,
       } as JWTHeaderParameters)
       .sign(key.privateKey)
   }
@@ -107,7 +110,11 @@ export class KeyServer {
     const nowMs = Date.now()
     const root = await newCa('root of a provider', nowMs)
     const own = await issueLeaf({
-      ...{ issuer: root, commonName: 'provider', uris: [], hosts: [...hosts], usages: ['server'] },
+      issuer: root,
+      commonName: 'provider',
+      uris: [],
+      hosts: [...hosts],
+      usages: ['server'],
       validity: validityFrom(nowMs, DAY_MS),
     })
     const server = new KeyServer(keys, own, root.certificatePem)

@@ -53,7 +53,11 @@ afterEach(async () => {
 
 const order = { identityId: 'id-1', requestPem: requestPem() }
 const naming: RouterHostRules = {
-  ...{ at: 'enrollment', allowed: [], reserved: [], withheld: [], currentPem: null },
+  at: 'enrollment',
+  allowed: [],
+  reserved: [],
+  withheld: [],
+  currentPem: null,
 }
 
 test('certificates of every kind are issued in another thread', async () => {
@@ -83,8 +87,10 @@ test('a request that is no good is refused with a sentence, and the next one is 
     issuer.identity({ ...order, identityId: 'a/b' }, 'a'),
     issuer.router(
       {
-        ...{ routerId: 'r1', naming },
-        ...{ clientRequestPem: order.requestPem, serverRequestPem: order.requestPem },
+        routerId: 'r1',
+        naming,
+        clientRequestPem: order.requestPem,
+        serverRequestPem: order.requestPem,
       },
       'a',
     ),

@@ -76,7 +76,8 @@ describe('on a machine that has little time for it', () => {
   test('one that was not given its time is no fault of the caller', async () => {
     const judge = await busy({ schemaMsMax: 1000, schemaLateMsMax: 1 })
     await expect(judge.judgeData(endless, bomb, 'a')).rejects.toMatchObject({
-      ...{ code: 'TIMEOUT', retryAfterSeconds: 1 },
+      code: 'TIMEOUT',
+      retryAfterSeconds: 1,
     })
   })
 })

@@ -108,7 +108,7 @@ function leaderActionsOf({ input, before, after, entriesAfter }: Step): readonly
   if (isElected) {
     actions.push(
       { action: 'BecomeLeader' },
-      { action: 'ClientRequest', entries: [...entries.slice(0, 1)] },
+      { action: 'ClientRequest', entries: Array.from(entries.slice(0, 1)) },
     )
     entries = entries.slice(1)
   }

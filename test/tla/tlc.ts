@@ -60,7 +60,9 @@ async function run(jar: string, folder: string): Promise<string> {
     'java',
     // Values of long logs are deep; TLC walks them by recursion.
     ['-XX:+UseParallelGC', '-Xss64m', '-cp', jar, 'tlc2.TLC', ...options].concat(
-      ...['-config', 'FlotillaTrace.cfg', 'FlotillaTrace'],
+      '-config',
+      'FlotillaTrace.cfg',
+      'FlotillaTrace',
     ),
     { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] },
   )

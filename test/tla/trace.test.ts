@@ -26,7 +26,11 @@ test('what simulated cores do under faults is explained to the last step', async
   // Runs in which nothing happens are explained by anything.
   expect([...seen]).toEqual(
     expect.arrayContaining([
-      ...['Restart', 'AdvanceCommitIndex', 'ChangeConfiguration', 'LeaveJoint', 'InstallSnapshot'],
+      'Restart',
+      'AdvanceCommitIndex',
+      'ChangeConfiguration',
+      'LeaveJoint',
+      'InstallSnapshot',
     ]),
   )
 })

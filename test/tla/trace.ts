@@ -195,7 +195,13 @@ export class TraceWriter implements CoreObserver {
 
 function isMoved(before: FullStatus, after: FullStatus): boolean {
   const seen = ({ term, votedFor, role, last, commit, configurationRecord }: FullStatus) => [
-    ...[term, votedFor, stateOf(role), last.index, last.term, commit, configurationRecord],
+    term,
+    votedFor,
+    stateOf(role),
+    last.index,
+    last.term,
+    commit,
+    configurationRecord,
   ]
   const [then, now] = [seen(before), seen(after)]
   return then.some((value, at) => value !== now[at])

@@ -47,7 +47,11 @@ export class ClusterNodeStage {
     this.clusterNode = new ClusterNode(
       {
         ...defaultClusterNodeOptions,
-        ...{ self, clusterId: 'c', generation: 1, storeId: new Uint8Array(16), boot: 1 },
+        self,
+        clusterId: 'c',
+        generation: 1,
+        storeId: new Uint8Array(16),
+        boot: 1,
       },
       {
         link: main,
@@ -72,8 +76,15 @@ export class ClusterNodeStage {
     const configuration = toBinary(ConfigurationSchema, create(ConfigurationSchema, { members }))
     const status: HostStatus = {
       role: 'follower',
-      ...{ term, leader, leaderSilentMs: 0, commit: 0, last: 0, owed: null },
-      ...{ configuration, configurationIndex: 1, isConfigurationCommitted: true },
+      term,
+      leader,
+      leaderSilentMs: 0,
+      commit: 0,
+      last: 0,
+      owed: null,
+      configuration,
+      configurationIndex: 1,
+      isConfigurationCommitted: true,
       peers: [],
       vitals: NO_VITALS,
     }

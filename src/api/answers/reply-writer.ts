@@ -201,7 +201,12 @@ export class ReplyWriter {
   #tell(call: RequestContext, status: number, tookMs: number): void {
     const { method, operation, address, trace, caller } = call
     this.#parts.audit?.answered({
-      ...{ method, operation: operation?.operationId ?? 'none', status, tookMs, address, trace },
+      method,
+      operation: operation?.operationId ?? 'none',
+      status,
+      tookMs,
+      address,
+      trace,
       isTraced: trace.isSampled && caller !== null,
     })
   }

@@ -26,15 +26,25 @@ import { judgedNowMs } from '../auth/judged-now.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */
 const followed = [
-  ...['apiSession', 'session', 'sessionCertificate', 'authenticator'],
+  'apiSession',
+  'session',
+  'sessionCertificate',
+  'authenticator',
   // What decides whether they are full ones.
-  ...['identity', 'mfa', 'authPolicy'],
+  'identity',
+  'mfa',
+  'authPolicy',
   // What decides which routers may know them.
-  ...['edgeRouterPolicy', 'router'],
+  'edgeRouterPolicy',
+  'router',
 ]
 
 const ofSessions: ReadonlySet<string> = new Set([
-  ...['apiSession', 'sessionCertificate', 'authenticator', 'identity', 'mfa'],
+  'apiSession',
+  'sessionCertificate',
+  'authenticator',
+  'identity',
+  'mfa',
 ])
 
 /** The records that sessions are read from. */
@@ -48,8 +58,14 @@ export interface ClientRecords extends ChangeFeed {
  * of its sessions, or which of them are.
  */
 const decisive = [
-  ...['fingerprint', 'isVerified', 'authPolicyId', 'disabledAt', 'disabledUntil'],
-  ...['isAdmin', 'permissions', 'roleAttributes'],
+  'fingerprint',
+  'isVerified',
+  'authPolicyId',
+  'disabledAt',
+  'disabledUntil',
+  'isAdmin',
+  'permissions',
+  'roleAttributes',
 ]
 
 /**

@@ -119,7 +119,10 @@ export class TokenEnrollment {
     const { id: signerId, revision } = signer
     const roleAttributes = [...holder.roleAttributes]
     const message = create(TokenEnrollSchema, {
-      ...{ ...holder, signerId, identityId, roleAttributes },
+      ...holder,
+      signerId,
+      identityId,
+      roleAttributes,
       ...credential,
     })
     const payload = toBinary(TokenEnrollSchema, message)

@@ -87,7 +87,10 @@ async function admit(
 
 function callOf(request: IncomingMessage, socket: Socket, { clock }: ApiParts): RequestContext {
   const call = new RequestContext({
-    ...{ operation: null, api: 'fabric', method: 'GET', path: EVENT_SOCKET_PATH },
+    operation: null,
+    api: 'fabric',
+    method: 'GET',
+    path: EVENT_SOCKET_PATH,
     address: socket.remoteAddress ?? '',
     startedAtMs: clock.monotonicMs(),
     accept: '',

@@ -45,7 +45,10 @@ export async function askController(
   const address = addressOf(dataFolder)
   try {
     const answer = await askJson({
-      ...{ socketPath: address.path, url: `http://localhost${path}`, method, timeoutMs },
+      socketPath: address.path,
+      url: `http://localhost${path}`,
+      method,
+      timeoutMs,
       ...(method !== 'GET' && body !== undefined ? { body } : {}),
       headers: callerHeader(),
       answerBytesMax: ANSWER_BYTES_MAX,
@@ -75,7 +78,10 @@ export async function* askForStream(
   const address = addressOf(dataFolder)
   const payload = JSON.stringify(body)
   const asked = request({
-    ...{ socketPath: address.path, method: 'POST', path, agent: false },
+    socketPath: address.path,
+    method: 'POST',
+    path,
+    agent: false,
     headers: {
       ...callerHeader(),
       'content-type': 'application/json',

@@ -83,7 +83,8 @@ export function requestOf(
 ): AdminRequest {
   const [method, name] = operations[verb]
   return {
-    ...{ method, path: name.startsWith('/') ? name : `/fabric/v1/cluster/${name}` },
+    method,
+    path: name.startsWith('/') ? name : `/fabric/v1/cluster/${name}`,
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   }

@@ -62,8 +62,16 @@ function memberTable({ members }: ClusterStatus): string {
   ])
   return formatTable(
     [
-      ...['id', 'role', 'term', 'commit', 'applied', 'persisted', 'digest', 'last contact'],
-      ...['version', 'address'],
+      'id',
+      'role',
+      'term',
+      'commit',
+      'applied',
+      'persisted',
+      'digest',
+      'last contact',
+      'version',
+      'address',
     ],
     rows,
   )

@@ -175,7 +175,10 @@ class ControllerRun {
       `${why}; requesting re-admission from ${addresses.join(', ')} with an empty data folder`,
     )
     const outcome = await reenter({
-      ...{ config: this.#config, credentials, addresses, log },
+      config: this.#config,
+      credentials,
+      addresses,
+      log,
       startedAtMs: this.#startedAtMs,
       stop: this.#stop.requested,
       makeRoom: () => this.#setAside(),

@@ -47,7 +47,9 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
     throw new CommandFailure(EXIT_FAILED, `${out} already exists; choose another --out`)
   const { files, missing } = await gather(config)
   const manifest = {
-    ...{ controller: config.id, at: now.toISOString(), missing },
+    controller: config.id,
+    at: now.toISOString(),
+    missing,
     parts: files.map(({ name, bytes }) => ({ name, bytes: bytes.length })),
   }
   const all = [{ name: 'manifest.json', bytes: bytesOf(manifest) }, ...files]

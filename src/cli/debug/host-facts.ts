@@ -23,7 +23,8 @@ export function hostFacts({ data }: ControllerConfig): unknown {
   return {
     program: { version: programVersion(), revision: programRevision(), node: process.version },
     system: { platform: process.platform, arch: arch(), release: release(), load: loadavg() },
-    ...{ processors: availableParallelism(), uptimeSeconds: Math.round(uptime()) },
+    processors: availableParallelism(),
+    uptimeSeconds: Math.round(uptime()),
     memory: { totalBytes: totalmem(), freeBytes: freemem() },
     dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
     // Their values may be anything; which of them are set explains what differs from the file.

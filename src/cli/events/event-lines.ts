@@ -10,8 +10,19 @@ export function eventLine(event: EventJson): string {
 
 /** Said already, or of no use to a person. */
 const said = new Set([
-  ...['namespace', 'event_src_id', 'timestamp', 'event_id', 'event_type', 'eventType', 'version'],
-  ...['initialState', 'finalState', 'metadata', 'eventId', 'isParentEvent', 'token'],
+  'namespace',
+  'event_src_id',
+  'timestamp',
+  'event_id',
+  'event_type',
+  'eventType',
+  'version',
+  'initialState',
+  'finalState',
+  'metadata',
+  'eventId',
+  'isParentEvent',
+  'token',
 ])
 
 function shown(event: EventJson): string {

@@ -42,7 +42,9 @@ export function readEvents(options: SourceOptions): Promise<void> {
     const asked = request(
       url,
       {
-        ...{ agent: false, minVersion: 'TLSv1.2', signal },
+        agent: false,
+        minVersion: 'TLSv1.2',
+        signal,
         ...(caPem === null ? {} : { ca: caPem }),
         headers: {
           accept: 'text/event-stream, application/json',

@@ -79,7 +79,10 @@ class EventFollower {
     try {
       await readEvents({
         url: `${controller}${EVENTS}?${this.#query()}`,
-        ...{ caPem, token: token ?? '', lastId: this.#lastId, signal: this.#stop.signal },
+        caPem,
+        token: token ?? '',
+        lastId: this.#lastId,
+        signal: this.#stop.signal,
         onEvent: (event) => this.#take(event),
       })
       return new CommandFailure(

@@ -21,9 +21,18 @@ export interface StockExport extends NetworkFile {
 const otherNames: Readonly<Record<string, string>> = { certificateAuthorities: 'cas' }
 
 const sectionNames = [
-  ...['certificateAuthorities', 'identities', 'edgeRouters', 'services', 'configs', 'configTypes'],
-  ...['servicePolicies', 'edgeRouterPolicies', 'serviceEdgeRouterPolicies', 'externalJwtSigners'],
-  ...['authPolicies', 'postureChecks'],
+  'certificateAuthorities',
+  'identities',
+  'edgeRouters',
+  'services',
+  'configs',
+  'configTypes',
+  'servicePolicies',
+  'edgeRouterPolicies',
+  'serviceEdgeRouterPolicies',
+  'externalJwtSigners',
+  'authPolicies',
+  'postureChecks',
 ]
 
 /** Reads an export of the stock command line (`ziti ops export`), JSON or YAML. Never throws. */

@@ -339,7 +339,8 @@ async function ask(
 ): Promise<unknown> {
   const [method, name] = operations[operation]
   return await askAt(options)({
-    ...{ method, path: `/fabric/v1/pki/${name}` },
+    method,
+    path: `/fabric/v1/pki/${name}`,
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })

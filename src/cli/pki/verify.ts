@@ -91,7 +91,11 @@ class Verification {
     this.#checks.ok('chain', above.map((one) => `${nameOf(one)}, ${this.#end(one)}`).join('; '))
     const host = parseHostPort(this.#config.cluster.advertise)?.host ?? ''
     const fault = await rehearseHandshake({
-      ...{ certificatePem, privateKeyPem, caPem, host, isMutual: true },
+      certificatePem,
+      privateKeyPem,
+      caPem,
+      host,
+      isMutual: true,
     })
     if (fault === null) this.#checks.ok('handshake', `TLS 1.3 as server and client of ${host}`)
     else {
@@ -148,7 +152,10 @@ class Verification {
     const [own] = parseCertificates(authority.certificatePem)
     const { trustDomain } = this.#config
     const probe = await issueLeaf({
-      ...{ issuer: authority, commonName: 'probe', hosts: [], usages: ['server', 'client'] },
+      issuer: authority,
+      commonName: 'probe',
+      hosts: [],
+      usages: ['server', 'client'],
       uris: [routerSpiffeId(trustDomain, 'probe')],
       validity: validityWithin(own, this.#nowMs, PROBE_MS),
     })

@@ -41,7 +41,10 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   const random = { next: () => Math.random(), integer: integerBetween }
   try {
     const router = new RouterProgram({
-      ...{ config, effective, log, random },
+      config,
+      effective,
+      log,
+      random,
       clock: systemClock,
       version: {
         version: API_FAMILY_VERSION,

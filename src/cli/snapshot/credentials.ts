@@ -119,7 +119,9 @@ async function issue(
   }
   const [issuer] = parseCertificates(issuing.certificatePem)
   return await issueControllerCertificate({
-    ...{ issuer: issuing, trustDomain: config.trustDomain, id: config.id },
+    issuer: issuing,
+    trustDomain: config.trustDomain,
+    id: config.id,
     hosts: advertisedHosts(config),
     validity: validityWithin(issuer, nowMs, LEAF_LIFETIME_MS),
   })

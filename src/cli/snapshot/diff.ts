@@ -53,7 +53,9 @@ export async function loadLive(data: string, isStale: boolean): Promise<LoadedBa
 
 function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly KindChanges[]): object {
   const place = ({ manifest: { clusterId, generation, index } }: LoadedBackup): object => ({
-    ...{ clusterId, generation, index },
+    clusterId,
+    generation,
+    index,
   })
   return { live: place(live), backup: place(backup), changes }
 }
@@ -71,7 +73,10 @@ export function changesText(
   ]
   if (changes.length === 0) return [...head, 'a restore would change no record']
   const rows = changes.map(({ kind, created, changed, deleted }) => [
-    ...[kind, String(created), String(changed), String(deleted)],
+    kind,
+    String(created),
+    String(changed),
+    String(deleted),
   ])
   return [
     ...head,

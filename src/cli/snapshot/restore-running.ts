@@ -159,7 +159,13 @@ async function stage(
   const { clusterId, featureLevel } = backup.manifest
   const allowsOtherCluster = options.otherCluster === true
   await ask(data, 'begin', {
-    ...{ id, chunks: chunks.length, bytes, sha256, clusterId, featureLevel, allowsOtherCluster },
+    id,
+    chunks: chunks.length,
+    bytes,
+    sha256,
+    clusterId,
+    featureLevel,
+    allowsOtherCluster,
   })
   const progress = new Progress(chunks.length)
   for (const [number, chunk] of chunks.entries()) {
@@ -174,7 +180,9 @@ async function stage(
 
 function endParams({ content, backup, options }: Restoring, id: string): object {
   return {
-    ...{ id, sha256: content.sha256, ifIndex: options.ifIndex ?? 0 },
+    id,
+    sha256: content.sha256,
+    ifIndex: options.ifIndex ?? 0,
     reason: `from a backup with SHA-256 ${backup.sha256.slice(0, 16)}: ${originText(backup.manifest)}`,
   }
 }

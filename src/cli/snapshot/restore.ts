@@ -101,10 +101,16 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
   // A mark that a power cut brought back would let a later restore replace these keys.
   syncFolder(folder)
   return {
-    ...{ id: config.id, clusterId: first.clusterId, generation: first.generation },
-    ...{ config: planned.path, ca: config.identity.ca, isIdentityKept: credentials.isKept },
+    id: config.id,
+    clusterId: first.clusterId,
+    generation: first.generation,
+    config: planned.path,
+    ca: config.identity.ca,
+    isIdentityKept: credentials.isKept,
     from: {
-      ...{ clusterId: manifest.clusterId, index: manifest.index, takenAtMs: manifest.takenAtMs },
+      clusterId: manifest.clusterId,
+      index: manifest.index,
+      takenAtMs: manifest.takenAtMs,
     },
     counts: (restored as LoadedBackup | null)?.summary.counts ?? {},
   }
@@ -114,11 +120,15 @@ function firstController({ manifest, planned }: Restoring): Omit<FirstController
   const { id, cluster, log } = planned.config
   const timeMs = systemClock.nowMs()
   return {
-    ...{ nodeId: id, storeId: newOpaqueId(), clusterId: formatUuid(newUuidv7(timeMs)) },
+    nodeId: id,
+    storeId: newOpaqueId(),
+    clusterId: formatUuid(newUuidv7(timeMs)),
     // Members of the old cluster, and indexes that clients were told by it, belong to the
     // generation before.
     generation: manifest.generation + 1,
-    ...{ address: cluster.advertise, timeMs, freeBytesMin: log.lowSpaceBytes },
+    address: cluster.advertise,
+    timeMs,
+    freeBytesMin: log.lowSpaceBytes,
   }
 }
 

@@ -55,7 +55,10 @@ function opened(backup: LoadedBackup, mfa: Mfa): Factor {
 function shown({ identityId, secretId, codesId }: Mfa, factor: Factor): object {
   const { secret, recoveryCodes } = factor
   return {
-    ...{ identityId, secretId, codesId, recoveryCodes },
+    identityId,
+    secretId,
+    codesId,
+    recoveryCodes,
     secret: Buffer.from(secret).toString('base64'),
   }
 }

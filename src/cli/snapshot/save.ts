@@ -93,7 +93,9 @@ function wishOf(options: SaveOptions): Readonly<Record<string, unknown>> {
   }
   return {
     ...(recipient === undefined ? {} : { recipientPem: readRecipient(recipient) }),
-    ...{ hasSecrets: !withoutSecrets, isPlaintext: plaintext, isStale: stale },
+    hasSecrets: !withoutSecrets,
+    isPlaintext: plaintext,
+    isStale: stale,
   }
 }
 

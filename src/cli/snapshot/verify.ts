@@ -57,7 +57,10 @@ async function check(path: string, privateKeyPem: string | null): Promise<Checke
 function jsonOf(path: string, { manifest, summary, sha256, findings }: Checked): object {
   const { caPem: _ca, encryption, ...shown } = manifest
   return {
-    ...{ file: path, sha256, isWhole: true, isStateChecked: findings !== null },
+    file: path,
+    sha256,
+    isWhole: true,
+    isStateChecked: findings !== null,
     findings: (findings ?? []).map(({ description }) => description),
     manifest: { ...shown, recipientSha256: encryption?.recipientSha256 ?? null },
     summary,

@@ -21,7 +21,8 @@ export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): C
     random: seededRandom(seedOf(storeId, restored.boot, clock.nowMs())),
     log: restored,
     applied,
-    ...{ appliedTimeMs, appliedSetbackMs },
+    appliedTimeMs,
+    appliedSetbackMs,
     configuration: fromBinary(ConfigurationSchema, configurationAtStart(options, restored)),
   })
 }

@@ -99,7 +99,8 @@ export class ConsensusThread {
     })
     this.#snapshots = this.#makeSnapshots()
     this.#status = new ConsensusStatus({
-      ...{ tickMs, mesh: this.#mesh },
+      tickMs,
+      mesh: this.#mesh,
       loopDelay: this.#loopDelay,
       diskVitals: parts.diskVitals,
     })
@@ -131,7 +132,9 @@ export class ConsensusThread {
   #makeRoster(): MembershipCache {
     const { selfId, storeId, generation, roster } = this.#options
     return new MembershipCache(this.#core, roster ?? null, {
-      ...{ selfId, storeId, generation },
+      selfId,
+      storeId,
+      generation,
       book: this.#book,
       witness: this.#witness,
       monotonicMs: () => this.#parts.clock.monotonicMs(),
@@ -153,8 +156,18 @@ export class ConsensusThread {
       parts.mesh ?? ((...given) => new Mesh(...given))
     return make(
       {
-        ...{ selfId, clusterId, generation, trustDomain, bind, identity, seeds, resolvers },
-        ...{ members, configurationIndex, book: this.#book, witness: this.#witness },
+        selfId,
+        clusterId,
+        generation,
+        trustDomain,
+        bind,
+        identity,
+        seeds,
+        resolvers,
+        members,
+        configurationIndex,
+        book: this.#book,
+        witness: this.#witness,
         hello: () => this.#hello(),
         canDial: () => this.#raft.fullStatus.isOnDiskWhole,
       },

@@ -39,7 +39,7 @@ export class DivergenceWatch {
 
   /** The state of this controller was replaced: all are compared with it anew. */
   clear(): void {
-    for (const id of [...this.#diverged.keys()]) this.#settle(id)
+    for (const id of Array.from(this.#diverged.keys())) this.#settle(id)
   }
 
   #settle(id: NodeId): void {

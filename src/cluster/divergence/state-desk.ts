@@ -71,14 +71,14 @@ export class StateDesk {
   /** Called now and then. */
   sweep(): void {
     const nowMs = this.#parts.clock.monotonicMs()
-    for (const lending of [...this.#lendings.values()]) {
+    for (const lending of Array.from(this.#lendings.values())) {
       if (nowMs - lending.usedMs > stateDeskLimits.idleMsMax) this.#end(lending)
     }
   }
 
   /** The state that is being read is about to go, or is not to be trusted. */
   endAll(): void {
-    for (const lending of [...this.#lendings.values()]) this.#end(lending)
+    for (const lending of Array.from(this.#lendings.values())) this.#end(lending)
   }
 
   #digest(payload: Uint8Array): Promise<Uint8Array> {
@@ -166,7 +166,7 @@ export class StateDesk {
   }
 
   #endOf(peer: NodeId): void {
-    for (const lending of [...this.#lendings.values()]) {
+    for (const lending of Array.from(this.#lendings.values())) {
       if (lending.to === peer) this.#end(lending)
     }
   }

@@ -106,7 +106,9 @@ export class StateGuard {
     this.#divergence = new DivergenceWatch(alarms)
     this.#quarantine = new Quarantine({ alarms, clock, log, mark })
     this.#desk = new StateDesk({
-      ...{ peers, machine, clock },
+      peers,
+      machine,
+      clock,
       digestAt: (index) => this.#digests.at(index),
       isOut: () => this.isOut,
     })

@@ -145,7 +145,7 @@ export class RollbackDetector {
 
   /** Forgets everyone else. */
   retain(isMember: (id: NodeId) => boolean): void {
-    for (const id of [...this.#peers.keys()]) {
+    for (const id of Array.from(this.#peers.keys())) {
       if (!isMember(id)) this.#isChanged = this.#peers.delete(id) || this.#isChanged
     }
   }

@@ -82,7 +82,11 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
   const { isNeeded, votersBefore, votersAfter, toleranceBefore, toleranceAfter } = message
   return {
     change: changeOf(message.change),
-    ...{ isNeeded, votersBefore, votersAfter, toleranceBefore, toleranceAfter },
+    isNeeded,
+    votersBefore,
+    votersAfter,
+    toleranceBefore,
+    toleranceAfter,
     warnings: message.warnings,
     confirmation: message.confirmation ?? null,
   }

@@ -153,7 +153,7 @@ export class OutstandingProposals {
 
   /** Gives up everything, as nothing will be applied here any more. */
   abandon(): void {
-    for (const proposal of [...this.#bySequence.values()]) {
+    for (const proposal of Array.from(this.#bySequence.values())) {
       this.remove(proposal.sequence)
       proposal.reject(new Problem(verdictOf(proposal)))
     }

@@ -177,7 +177,9 @@ export class Proposals {
     if (proposals.length === 0 || this.#isClosed) return
     for (const proposal of proposals) proposal.stage = 'sent'
     const packed = proposals.map(({ sequence, command, trace }) => ({
-      ...{ sequence, command, trace: traceBytes(trace) },
+      sequence,
+      command,
+      trace: traceBytes(trace),
     }))
     this.#parts.send(packProposals(packed))
   }

@@ -192,7 +192,7 @@ export class SnapshotSender {
   /** Another leads, or this one in another term: its transfers are no longer ours to make. */
   abandonOtherThan(term: Term | null): void {
     for (const [to, asked] of this.#waiting) if (asked !== term) this.#waiting.delete(to)
-    for (const transfer of [...this.#byPeer.values()]) {
+    for (const transfer of Array.from(this.#byPeer.values())) {
       if (transfer.term !== term) this.#end(transfer, 'failed', 'leadership changed')
     }
     if (term === null) this.#failures.clear()
@@ -201,7 +201,7 @@ export class SnapshotSender {
   /** Only those who are sent the log are sent snapshots. */
   abandonUnless(isMember: (id: NodeId) => boolean): void {
     for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
-    for (const transfer of [...this.#byPeer.values()]) {
+    for (const transfer of Array.from(this.#byPeer.values())) {
       if (!isMember(transfer.to))
         this.#end(transfer, 'failed', 'the receiver is no longer a member')
     }
@@ -215,7 +215,7 @@ export class SnapshotSender {
    */
   sweep(matchOf: (id: NodeId) => Index): void {
     const nowMs = this.#parts.clock.monotonicMs()
-    for (const transfer of [...this.#byPeer.values()]) {
+    for (const transfer of Array.from(this.#byPeer.values())) {
       if (nowMs - transfer.heardMs > this.#options.silenceMsMax) {
         this.#end(transfer, 'failed', 'the receiver timed out')
       } else if (transfer.isOpen && matchOf(transfer.to) >= transfer.position.index) {
@@ -224,7 +224,7 @@ export class SnapshotSender {
         this.#resume(transfer)
       }
     }
-    for (const [to, term] of [...this.#waiting]) this.start(to, term)
+    for (const [to, term] of Array.from(this.#waiting)) this.start(to, term)
   }
 
   stop(): void {

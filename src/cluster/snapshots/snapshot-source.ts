@@ -203,7 +203,11 @@ export class SnapshotSource {
   #begin(id: number): void {
     this.#abandon()
     const receiving: Receiving = {
-      ...{ id, receiver: null, steps: Promise.resolve(), hasFailed: false, chunks: 0 },
+      id,
+      receiver: null,
+      steps: Promise.resolve(),
+      hasFailed: false,
+      chunks: 0,
     }
     this.#receiving = receiving
     const before = this.#abandoned

@@ -218,7 +218,11 @@ function topicOf<T>(name: string, definition: SoftTopicDefinition<T>): Topic<T> 
   assert(ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
   assert(!isVital || ownerBytesMax <= SOFT_VITAL_BYTES_MAX, 'what is vital is small')
   const topic: Topic<T> = {
-    ...{ name, definition, ttlMs, ownerBytesMax, isVital },
+    name,
+    definition,
+    ttlMs,
+    ownerBytesMax,
+    isVital,
     own: new Map(),
     others: new Map(),
     listeners: [],

@@ -61,7 +61,11 @@ export class ChunkMaker {
     this.#hash.update(data)
     const { snapshotId, configuration, position } = state
     const chunk = create(SnapshotChunkSchema, {
-      ...{ snapshotId, number: this.#next, data, crc32: crc32(data), last: isLast },
+      snapshotId,
+      number: this.#next,
+      data,
+      crc32: crc32(data),
+      last: isLast,
     })
     if (this.#next === 0) {
       const { term, index } = position

@@ -74,10 +74,10 @@ export class AddressBook {
   /** Claims of anyone else, or by a key that is no longer pinned, are forgotten. */
   setMembers(members: ReadonlyMap<NodeId, Member>): void {
     this.#members = members
-    for (const [id, claim] of [...this.#claims]) {
+    for (const [id, claim] of Array.from(this.#claims)) {
       if (!this.#isPinned(claim)) this.#claims.delete(id)
     }
-    for (const id of [...this.#seen.keys()]) if (!members.has(id)) this.#seen.delete(id)
+    for (const id of Array.from(this.#seen.keys())) if (!members.has(id)) this.#seen.delete(id)
   }
 
   /**

@@ -166,7 +166,7 @@ export class MeshServer {
 
   /** Judges every standing stream again, against a roster that has changed. */
   judgeAgain(): void {
-    for (const inbound of [...this.#all]) {
+    for (const inbound of Array.from(this.#all)) {
       if (inbound.hello === null) continue
       const verdict = this.#parts.judge(inbound.leafDer, inbound.hello)
       if (!verdict.ok) this.#refuse(inbound, verdict)
@@ -276,7 +276,7 @@ export class MeshServer {
 
   /** Two processes under one name (a copied data folder): never a stream of each. */
   #endOtherLives({ peerId, hello }: Inbound): void {
-    for (const other of [...this.#all]) {
+    for (const other of Array.from(this.#all)) {
       if (other.peerId !== peerId || other.hello === null) continue
       const isSame =
         other.hello.boot === hello?.boot && other.hello.startedAtMs === hello.startedAtMs

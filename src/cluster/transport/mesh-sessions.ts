@@ -96,7 +96,7 @@ export class MeshSessions {
 
   /** Against a configuration that has changed. */
   judgeAgain(): void {
-    for (const caller of [...this.#callers]) {
+    for (const caller of Array.from(this.#callers)) {
       const standing = this.#parts.standing(caller.leafDer, remoteOf(caller.socket))
       if (standing === null) {
         caller.socket.destroy()
@@ -108,7 +108,7 @@ export class MeshSessions {
   }
 
   close(): void {
-    for (const caller of [...this.#callers]) {
+    for (const caller of Array.from(this.#callers)) {
       this.#forget(caller)
       caller.socket.destroy()
     }

@@ -276,7 +276,7 @@ export class Mesh implements Transport {
 
   #updateLinks(): void {
     const { members, selfId } = this.#roster
-    for (const [id, { link }] of [...this.#peers]) {
+    for (const [id, { link }] of Array.from(this.#peers)) {
       if (members.has(id)) continue
       link.drain()
       this.#peers.delete(id)

@@ -149,7 +149,10 @@ async function issue(
   }
   const validity = validityFor(parts, issuer, daysOf(request) * DAY_MS)
   const content = {
-    ...{ issuer, commonName, validity, uris: [externalSpiffeId(parts.trustDomain)] },
+    issuer,
+    commonName,
+    validity,
+    uris: [externalSpiffeId(parts.trustDomain)],
     hosts: hostsOf(request),
     usages: usagesOf(request),
   }

@@ -60,7 +60,12 @@ function scheduleOf(
   const { recipient, everyMs, keep, hook, hookTimeoutMs } = config.backup
   if (folder === null || recipient === null) return null
   return new BackupSchedule({
-    ...{ backups, alarms: clusterNode.alarms, log, everyMs, keep, recipientPath: recipient },
+    backups,
+    alarms: clusterNode.alarms,
+    log,
+    everyMs,
+    keep,
+    recipientPath: recipient,
     folder,
     hook: hook.length === 0 ? null : { command: hook, timeoutMs: hookTimeoutMs },
   })

@@ -127,14 +127,18 @@ async function appliedBy(cluster: ClusterView, index: number): Promise<string[]>
 
 function beginOf({ bytes, sha256, ...announced }: RestoreAnnouncement): Uint8Array {
   const message = create(RestoreBeginSchema, {
-    ...{ ...announced, bytes: String(bytes), sha256: Buffer.from(sha256, 'hex') },
+    ...announced,
+    bytes: String(bytes),
+    sha256: Buffer.from(sha256, 'hex'),
   })
   return toBinary(RestoreBeginSchema, message)
 }
 
 function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
   const message = create(RestoreEndSchema, {
-    ...{ ...ending, ifIndex: String(ifIndex), sha256: Buffer.from(sha256, 'hex') },
+    ...ending,
+    ifIndex: String(ifIndex),
+    sha256: Buffer.from(sha256, 'hex'),
   })
   return toBinary(RestoreEndSchema, message)
 }

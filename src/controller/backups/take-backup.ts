@@ -57,8 +57,12 @@ export async function takeBackup(parts: BackupParts, wish: BackupWish): Promise<
   try {
     const secrets = wish.hasSecrets ? await openSecrets(parts, before) : null
     const origin = {
-      ...{ trustDomain, version, caPem: caPem(), takenAtMs: clock.nowMs() },
-      ...{ clusterId: cluster.clusterId, generation: cluster.generation },
+      trustDomain,
+      version,
+      caPem: caPem(),
+      takenAtMs: clock.nowMs(),
+      clusterId: cluster.clusterId,
+      generation: cluster.generation,
       controllerId: cluster.selfId,
       members: cluster.members().map(({ id }) => id),
     }

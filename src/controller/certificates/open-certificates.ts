@@ -116,7 +116,9 @@ function serversOf(
   return new ServerCertificates({
     files: config.serverCertificates,
     ownLeaf: () => renewer.leaf,
-    ...{ alarms, log, clock: systemClock },
+    alarms,
+    log,
+    clock: systemClock,
   })
 }
 
@@ -127,7 +129,9 @@ function commandsOf(
 ): RenewalCommands {
   const { cert, key, renewCommand } = config.identity
   const own: RenewedByCommand = {
-    ...{ cert, key, command: renewCommand },
+    cert,
+    key,
+    command: renewCommand,
     renewAtMs: () => renewer.renewAtMs,
     inForce: () => renewer.leaf.sha256,
     reload: () => renewer.reload(),
@@ -143,7 +147,9 @@ function commandsOf(
     certificates: [own, ...others],
     timeoutMs: config.renewal.timeoutMs,
     environment: process.env,
-    ...{ alarms, log, clock: systemClock },
+    alarms,
+    log,
+    clock: systemClock,
   })
 }
 

@@ -57,7 +57,10 @@ export async function openClusterNode(
   )
   releases.push(() => roster.settled())
   const parts: ClusterNodeParts = {
-    ...{ link: consensus.link, machine, clock: systemClock, log },
+    link: consensus.link,
+    machine,
+    clock: systemClock,
+    log,
     ...(audit === null ? {} : { audit }),
     memory: new KnownMembersFile(config.data),
     quarantineMark: new QuarantineFile(config.data),
@@ -81,14 +84,20 @@ function nodeOptions(
   return {
     ...defaultClusterNodeOptions,
     self: {
-      ...{ id: config.id, version, startedAtMs, apiAddresses },
+      id: config.id,
+      version,
+      startedAtMs,
+      apiAddresses,
       address: cluster.advertise,
       get certificatePem() {
         return inForce.leafPem
       },
       priority: cluster.priority,
     },
-    ...{ clusterId, generation, storeId, boot },
+    clusterId,
+    generation,
+    storeId,
+    boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
     // Long before the guard of the log stops this controller.

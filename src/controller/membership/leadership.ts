@@ -22,7 +22,10 @@ export function watchLeadership(
   const steward = new LeadershipBalancer(
     { ...defaultLeadershipTiming, priority, slowFsyncMs, slowLoopMs },
     {
-      ...{ cluster: clusterNode, soft: clusterNode.soft, clock: systemClock, log },
+      cluster: clusterNode,
+      soft: clusterNode.soft,
+      clock: systemClock,
+      log,
       matchIndex: (id) =>
         clusterNode.peerStatuses().find((peer) => peer.id === id)?.matchIndex ?? null,
       transfer: async (to, reason) => {

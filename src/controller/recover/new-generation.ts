@@ -30,7 +30,9 @@ export function beginGeneration(
   // What is damaged is cut off, as the operator has accepted; the others that it would wait for are
   // given up.
   const { restored, disk } = openLog(dataFolder, {
-    ...{ statePosition, stateCameBySnapshot, hasOtherVoters: true },
+    statePosition,
+    stateCameBySnapshot,
+    hasOtherVoters: true,
   })
   const last = restored.entries.at(-1) ?? restored.base
   const term = Math.max(restored.hardState.term, last.term) + 1

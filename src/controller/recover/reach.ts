@@ -45,7 +45,10 @@ function controllerAt(
   return new Promise((resolve) => {
     const socket = connect({
       ...target,
-      ...{ cert: certificatePem, key: privateKeyPem, ca: caPem, minVersion: 'TLSv1.3' },
+      cert: certificatePem,
+      key: privateKeyPem,
+      ca: caPem,
+      minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
       // The name is that of the controller, not of the host.
       checkServerIdentity: () => undefined,

@@ -61,7 +61,11 @@ export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
   const { nodeId: id, clusterId, generation } = log.identity
   return {
     survivor: {
-      ...{ id, clusterId, generation, ...end, commit: Math.max(log.commit, state.position.index) },
+      id,
+      clusterId,
+      generation,
+      ...end,
+      commit: Math.max(log.commit, state.position.index),
       term: log.hardState.term,
       members: newest.configuration.members.map(({ id, voter, address }) => {
         const { outgoingVoters } = newest.configuration

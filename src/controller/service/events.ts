@@ -20,7 +20,13 @@ export function openEvents(
   const { events: options, id: selfId } = parts.config
   const lines = parts.eventLines ?? null
   return new Events({
-    ...{ generation, startedAtMs, lines, selfId, options, state, clock: systemClock },
+    generation,
+    startedAtMs,
+    lines,
+    selfId,
+    options,
+    state,
+    clock: systemClock,
   })
 }
 

@@ -32,7 +32,14 @@ function hostOf(terminator: Terminator): Host {
     peerData.set(Number(key), new Uint8Array(Buffer.from(value, 'base64')))
   }
   return {
-    ...{ terminatorId: id, routerId, hostId, binding, address, cost, precedence, instanceId },
+    terminatorId: id,
+    routerId,
+    hostId,
+    binding,
+    address,
+    cost,
+    precedence,
+    instanceId,
     peerData,
   }
 }

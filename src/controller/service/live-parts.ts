@@ -42,18 +42,23 @@ export function openLiveParts({
   const { soft } = clusterNode
   const { channels, circuits, links, inspections: routerInspections } = routers
   const posture = new ControllerPosture({
-    ...{
-      soft,
-      cluster: clusterNode,
-      proposer: clusterNode,
-      state: machine,
-      feed: machine,
-      logger: log,
-    },
-    ...{ clock: systemClock, scheduler: periodicScheduler, limits: apiLimitsOf(config) },
+    soft,
+    cluster: clusterNode,
+    proposer: clusterNode,
+    state: machine,
+    feed: machine,
+    logger: log,
+    clock: systemClock,
+    scheduler: periodicScheduler,
+    limits: apiLimitsOf(config),
   })
   return {
-    ...{ channels, circuits, links, routerInspections, posture, scheduler: periodicScheduler },
+    channels,
+    circuits,
+    links,
+    routerInspections,
+    posture,
+    scheduler: periodicScheduler,
     activity: soft.open('activity'),
     softState: () => soft.counts,
   }

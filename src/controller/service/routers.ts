@@ -88,7 +88,12 @@ export class RouterService {
     const statuses = new RouterStatusTopic(config.id, clusterNode.soft.open('routers'))
     machine.routers = statuses
     const channels = new RouterChannels({
-      ...{ statuses, log, processor, clock: systemClock, feed: machine, tell: parts.tell },
+      statuses,
+      log,
+      processor,
+      clock: systemClock,
+      feed: machine,
+      tell: parts.tell,
       identity: identityOf(config.id, clusterNode.clusterId),
       gate: gateOf(parts),
       cluster: clusterOf(clusterNode),
@@ -121,7 +126,9 @@ export class RouterService {
     const isCertificateOf = certificateJudge(machine)
     channels.add(
       linkDuty({
-        ...{ table: this.links, log, isCertificateOf },
+        table: this.links,
+        log,
+        isCertificateOf,
         onMetrics: (metrics) => parts.tell({ kind: 'routerMetrics', metrics }),
         onOtherFault: (connection, message) => this.#circuitDuty?.onFault(connection, message),
       }),
@@ -134,7 +141,10 @@ export class RouterService {
     }
     channels.add(
       new ModelDuty({
-        ...{ connections, log, clock: systemClock, model: machine.routerModel },
+        connections,
+        log,
+        clock: systemClock,
+        model: machine.routerModel,
         timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
         isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
         certificates: () => ({
@@ -154,7 +164,9 @@ export class RouterService {
     const shown = new ShownSessions(clients)
     channels.add(
       new SessionDuty({
-        ...{ clients, shown, clock: systemClock },
+        clients,
+        shown,
+        clock: systemClock,
         onEnded: (sessionIds) => this.#circuitDuty?.onSessionsEnded(sessionIds),
         isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
         connections: () => channels.connections(),
@@ -165,7 +177,10 @@ export class RouterService {
     channels.add(certificateDuty({ certifier, log, proposer, anchorsPem }))
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
-      ...{ log, clock: systemClock, links: this.links, hosts: hostsOf(machine) },
+      log,
+      clock: systemClock,
+      links: this.links,
+      hosts: hostsOf(machine),
       clients: shown,
       tell: this.#parts.tell,
       connection: (id) => channels.connection(id),

@@ -15,7 +15,9 @@ export async function openSnapshots(
   const freeBytesMin = config.log.lowSpaceBytes
   const snapshots = new SnapshotFiles({
     ...parts,
-    ...{ dir: config.data, clock: systemClock, freeBytesMin },
+    dir: config.data,
+    clock: systemClock,
+    freeBytesMin,
   })
   await snapshots.removePartial().catch((err: unknown) => {
     log.warn({ err }, 'cannot remove the remains of an unfinished snapshot')

@@ -81,8 +81,11 @@ export class SinkReader {
 /** Says in a file up to where it is complete, as its writer stops. */
 export function stoppedLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({
-    ...{ namespace: 'events', event_src_id: selfId, timestamp: new Date().toISOString() },
-    ...{ event_type: 'stopped', event_id: `${positionText(at)}@${selfId}` },
+    namespace: 'events',
+    event_src_id: selfId,
+    timestamp: new Date().toISOString(),
+    event_type: 'stopped',
+    event_id: `${positionText(at)}@${selfId}`,
   })
 }
 
@@ -99,7 +102,9 @@ export function gapLine(
   }: { readonly from?: EventPosition; readonly to: EventPosition; readonly count?: number },
 ): string {
   return JSON.stringify({
-    ...{ namespace: 'events', event_src_id: selfId, timestamp: new Date().toISOString() },
+    namespace: 'events',
+    event_src_id: selfId,
+    timestamp: new Date().toISOString(),
     event_type: 'gap',
     ...(from === undefined ? {} : { from: positionText(from) }),
     to: positionText(to),

@@ -115,7 +115,7 @@ export class StreamRoom implements EventStreams {
   }
 
   #each(run: (stream: EventStream) => void): void {
-    for (const stream of [...this.#streams]) {
+    for (const stream of Array.from(this.#streams)) {
       run(stream)
       if (stream.isClosed) this.#streams.delete(stream)
     }

@@ -30,10 +30,12 @@ export function alertEvent(fact: AlarmFact, controllerId: string, atMs: number):
     atMs,
     weight: 256 + text.length,
     fields: () => ({
-      ...{ alert_source_type: 'controller', alert_source_id: controllerId },
+      alert_source_type: 'controller',
+      alert_source_id: controllerId,
       severity: !isOn ? 'info' : severity === 'critical' ? 'error' : 'warning',
       message: isOn ? text : `cleared: ${text}`,
-      ...{ details: [code], related_entities: {} },
+      details: [code],
+      related_entities: {},
     }),
   }
 }

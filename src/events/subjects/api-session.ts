@@ -32,8 +32,13 @@ export function apiSessionEvent(
     atMs,
     weight: 256,
     fields: () => ({
-      ...{ event_type: type, id, type: 'legacy', token: '', identity_id: identityId },
-      ...{ ip_address: ipAddress, cert_generated: false },
+      event_type: type,
+      id,
+      type: 'legacy',
+      token: '',
+      identity_id: identityId,
+      ip_address: ipAddress,
+      cert_generated: false,
     }),
   }
 }

@@ -71,9 +71,15 @@ export function logInFailed(
     atMs,
     weight: 384,
     fields: () => ({
-      ...{ event_type: 'fail', type: failure.method, authenticator_id: '' },
-      ...{ external_jwt_signer_id: '', identity_id: '', auth_policy_id: '' },
-      ...{ remote_address: failure.address, success: false, reason: failure.reason },
+      event_type: 'fail',
+      type: failure.method,
+      authenticator_id: '',
+      external_jwt_signer_id: '',
+      identity_id: '',
+      auth_policy_id: '',
+      remote_address: failure.address,
+      success: false,
+      reason: failure.reason,
       improper_client_cert_chain: false,
     }),
   }

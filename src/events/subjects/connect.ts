@@ -47,8 +47,12 @@ export function connectEvent(fact: ConnectFact, nowMs: number): NewEvent {
     atMs: fact.atMs ?? nowMs,
     weight: 320 + source.id.length + sourceAddress.length + targetAddress.length,
     fields: () => ({
-      ...{ src_type: source.type, src_id: source.id, src_addr: sourceAddress },
-      ...{ dst_type: target.type, dst_id: target.id, dst_addr: targetAddress },
+      src_type: source.type,
+      src_id: source.id,
+      src_addr: sourceAddress,
+      dst_type: target.type,
+      dst_id: target.id,
+      dst_addr: targetAddress,
     }),
   }
 }

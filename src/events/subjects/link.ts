@@ -46,15 +46,21 @@ const types = {
 
 export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent {
   const connections = of.connections.map(({ type: id, sourceAddress, destAddress }) => ({
-    ...{ id, local_addr: sourceAddress, remote_addr: destAddress },
+    id,
+    local_addr: sourceAddress,
+    remote_addr: destAddress,
   }))
   return {
     namespace: 'link',
     atMs,
     weight: 384 + textsOf(of).reduce((sum, { length }) => sum + length, 64 * connections.length),
     fields: () => ({
-      ...{ event_type: types[type], link_id: of.id, src_router_id: of.sourceRouterId },
-      ...{ dst_router_id: of.destRouterId, protocol: of.protocol, dial_address: of.dialAddress },
+      event_type: types[type],
+      link_id: of.id,
+      src_router_id: of.sourceRouterId,
+      dst_router_id: of.destRouterId,
+      protocol: of.protocol,
+      dial_address: of.dialAddress,
       cost: of.cost,
       ...(connections.length === 0 ? {} : { connections }),
     }),

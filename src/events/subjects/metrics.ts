@@ -60,9 +60,12 @@ export function metricEvent(figure: MetricFigure, source: MetricSource): NewEven
     weight:
       320 + Object.keys(figure.values).length * 32 + figure.name.length + charactersOf(source),
     fields: () => ({
-      ...{ metric_type: figure.type, source_id: source.id },
+      metric_type: figure.type,
+      source_id: source.id,
       ...(entityId === undefined ? {} : { source_entity_id: entityId }),
-      ...{ version: VERSION, metric: name, metrics: figure.values },
+      version: VERSION,
+      metric: name,
+      metrics: figure.values,
       ...(Object.keys(source.tags).length === 0 ? {} : { tags: source.tags }),
       source_event_id: source.eventId,
     }),

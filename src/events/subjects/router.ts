@@ -23,7 +23,8 @@ export function routerEvent(routerId: string, isOnline: boolean, atMs: number): 
     weight: 192,
     fields: () => ({
       event_type: isOnline ? 'router-online' : 'router-offline',
-      ...{ router_id: routerId, router_online: isOnline },
+      router_id: routerId,
+      router_online: isOnline,
     }),
   }
 }

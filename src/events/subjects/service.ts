@@ -66,8 +66,11 @@ export function dialEvent(
     atMs: toMs,
     weight: 384,
     fields: () => ({
-      ...{ version: VERSION, event_type: types[result].name, service_id: serviceId },
-      ...{ terminator_id: terminatorId, count },
+      version: VERSION,
+      event_type: types[result].name,
+      service_id: serviceId,
+      terminator_id: terminatorId,
+      count,
       interval_start_utc: Math.floor(fromMs / MS_PER_SECOND),
       interval_length: Math.max(0, Math.round((toMs - fromMs) / MS_PER_SECOND)),
     }),

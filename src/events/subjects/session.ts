@@ -32,8 +32,13 @@ export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: num
     atMs,
     weight: 256,
     fields: () => ({
-      ...{ event_type: type, session_type: of.type, provider: 'legacy', id: of.id },
-      ...{ api_session_id: of.apiSessionId, identity_id: of.identityId, service_id: of.serviceId },
+      event_type: type,
+      session_type: of.type,
+      provider: 'legacy',
+      id: of.id,
+      api_session_id: of.apiSessionId,
+      identity_id: of.identityId,
+      service_id: of.serviceId,
     }),
   }
 }

@@ -58,9 +58,16 @@ export function terminatorEvent(
     weight: 512,
     fields: () => ({
       event_type: isOnline ? 'router-online' : 'router-offline',
-      ...{ service_id: one.serviceId, terminator_id: one.id, router_id: one.routerId },
-      ...{ host_id: one.hostId, instance_id: one.instanceId, router_online: isOnline },
-      ...{ precedence: one.precedence, static_cost: one.cost, dynamic_cost: 0, ...counts },
+      service_id: one.serviceId,
+      terminator_id: one.id,
+      router_id: one.routerId,
+      host_id: one.hostId,
+      instance_id: one.instanceId,
+      router_online: isOnline,
+      precedence: one.precedence,
+      static_cost: one.cost,
+      dynamic_cost: 0,
+      ...counts,
     }),
   }
 }

@@ -26,7 +26,8 @@ export function isGrantedByAny(
 export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
   const { id, name, serviceRoles: roles, semantic } = policy
   return {
-    ...{ id, name },
+    id,
+    name,
     checks: () => checksOf(state, policy),
     serviceIds: () => roleMembers(state, 'service', [{ roles, semantic }]),
   }

@@ -118,6 +118,6 @@ export class ClassViews {
   }
 
   *classes(): Iterable<AccessClass> {
-    yield* [...this.#views.keys()]
+    yield* Array.from(this.#views.keys())
   }
 }

@@ -90,7 +90,9 @@ function followInSessions(
   fingerprints: { readonly before: string | null; readonly after: string },
   { index: revision }: CommandContext,
 ): void {
-  for (const id of [...state.table('apiSession').indexes.ids('authenticatorId', authenticatorId)]) {
+  for (const id of Array.from(
+    state.table('apiSession').indexes.ids('authenticatorId', authenticatorId),
+  )) {
     const session = state.get<ApiSession>('apiSession', id)
     if (session === undefined || session.certFingerprint !== fingerprints.before) continue
     state.put('apiSession', { ...session, certFingerprint: fingerprints.after, revision })
@@ -135,9 +137,9 @@ export function createSessionCertificate(
 
 /** They are worth nothing any more, and must not stand in the way of one that is. */
 function forgetExpired(state: State, apiSessionId: string, context: CommandContext): void {
-  for (const id of [
-    ...state.table('sessionCertificate').indexes.ids('apiSessionId', apiSessionId),
-  ]) {
+  for (const id of Array.from(
+    state.table('sessionCertificate').indexes.ids('apiSessionId', apiSessionId),
+  )) {
     const known = state.get<SessionCertificate>('sessionCertificate', id)
     if ((known?.validTo ?? Infinity) > context.logTimeMs) continue
     consequencesIn(state, context).remove('sessionCertificate', id)

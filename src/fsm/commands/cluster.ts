@@ -40,7 +40,7 @@ const STORE_ID_BYTES = 16
 /** What is past its time goes, a few at each command: nobody has to come back for it. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
-  for (const id of [...state.table('joinTicket').ids]) {
+  for (const id of Array.from(state.table('joinTicket').ids)) {
     const ticket = state.get<JoinTicket>('joinTicket', id)
     if ((ticket?.expiresAt ?? 0) > logTimeMs) continue
     state.remove('joinTicket', id)

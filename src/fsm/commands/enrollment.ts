@@ -189,7 +189,10 @@ function certify(
   const owner = state.table('router').indexes.owner('fingerprint', fingerprint)
   if (owner !== undefined && owner !== id) return refused('CERT_IN_USE')
   const fields = {
-    ...{ fingerprint, certPem: client.pem, serverCertPem: serverPem, isVerified: true },
+    fingerprint,
+    certPem: client.pem,
+    serverCertPem: serverPem,
+    isVerified: true,
     certificateNames: serverNames,
     // What was to take the place of the one before is nobody's.
     ...noNext,
@@ -232,11 +235,16 @@ export function beginRouterExtension(
   const { indexes } = state.table('router')
   if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
   const fields = {
-    ...{ nextFingerprint, nextCertPem: client.pem, nextServerCertPem: serverPem },
+    nextFingerprint,
+    nextCertPem: client.pem,
+    nextServerCertPem: serverPem,
     nextCertificateNames: serverNames,
   }
   context.touched.push({
-    ...{ action: 'patch', entity: 'router', id: routerId, fields: Object.keys(fields) },
+    action: 'patch',
+    entity: 'router',
+    id: routerId,
+    fields: Object.keys(fields),
   })
   consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
   return done(routerId)
@@ -259,19 +267,27 @@ export function verifyRouterExtension(
   const { indexes } = state.table('router')
   if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
   const fields = {
-    ...{ fingerprint, certPem: nextCertPem, serverCertPem: nextServerCertPem, enrolledBy: null },
+    fingerprint,
+    certPem: nextCertPem,
+    serverCertPem: nextServerCertPem,
+    enrolledBy: null,
     certificateNames: nextCertificateNames,
     ...noNext,
   }
   context.touched.push({
-    ...{ action: 'patch', entity: 'router', id: routerId, fields: Object.keys(fields) },
+    action: 'patch',
+    entity: 'router',
+    id: routerId,
+    fields: Object.keys(fields),
   })
   consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
   return done(routerId)
 }
 
 const noNext = {
-  ...{ nextCertPem: null, nextServerCertPem: null, nextFingerprint: null },
+  nextCertPem: null,
+  nextServerCertPem: null,
+  nextFingerprint: null,
   nextCertificateNames: [],
 } as const
 

@@ -95,8 +95,15 @@ function insert(
   const { defaultHostingCost, defaultHostingPrecedence } = identity
   context.touched.push({ action: 'create', entity: 'terminator', id, fields: [] })
   consequencesIn(state, context).put('terminator', id, {
-    ...{ serviceId: service.id, routerId: router.id, hostId: identity.id, binding: HOSTED },
-    ...{ address, instanceId, instanceSecret, peerData, isSystem: true },
+    serviceId: service.id,
+    routerId: router.id,
+    hostId: identity.id,
+    binding: HOSTED,
+    address,
+    instanceId,
+    instanceSecret,
+    peerData,
+    isSystem: true,
     // What the client does not say, its identity does: for the service, or for all of them.
     cost: cost > 0 ? cost : (identity.serviceHostingCosts[service.id] ?? defaultHostingCost),
     precedence:

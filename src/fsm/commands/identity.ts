@@ -74,7 +74,7 @@ export function endSessions(
   context: CommandContext,
   exceptId = '',
 ): void {
-  for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
+  for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
     if (id === exceptId) continue
     const session = state.get('apiSession', id)
     if (session !== undefined) removeWithReferences(state, apiSession, session, context)

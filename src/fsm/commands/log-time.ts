@@ -26,7 +26,10 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
   state.logTimeMs = targetMs
   const createdAt = state.get(logTimeReset.name, logTimeResetId)?.createdAt ?? targetMs
   state.put(logTimeReset.name, {
-    ...{ id: logTimeResetId, createdAt, updatedAt: targetMs, revision: context.index },
+    id: logTimeResetId,
+    createdAt,
+    updatedAt: targetMs,
+    revision: context.index,
     setbackMs: state.setbackMs + aheadMs,
     // Ids that were forgotten as log time ran ahead must not take effect twice. The clock of their
     // maker may have been ahead by so much.
@@ -42,7 +45,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   const within = (atMs: number | null): number | null =>
     atMs === null ? null : Math.min(atMs, targetMs)
   const each = <R extends EntityRecord>(kind: string, moved: (record: R) => Partial<R>): void => {
-    for (const id of [...state.table(kind).ids]) {
+    for (const id of Array.from(state.table(kind).ids)) {
       const record = state.get<R>(kind, id)
       if (record === undefined) continue
       const changes = Object.entries(moved(record))

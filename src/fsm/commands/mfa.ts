@@ -195,7 +195,7 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
   removeWithReferences(state, mfaKind, known, context)
   forgetMfaAttempts(state, identityId)
   const { logTimeMs: updatedAt, index: revision } = context
-  for (const id of [...state.table('apiSession').indexes.ids('identityId', identityId)]) {
+  for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
     const session = state.get<ApiSession>('apiSession', id)
     if (session?.isMfaComplete !== true) continue
     const gone = { isMfaComplete: false, mfaPassedAt: null }

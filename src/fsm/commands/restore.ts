@@ -43,7 +43,11 @@ export function beginRestore(
   if (fault !== null) return fault
   const { id, chunks, clusterId } = message
   state.staged.begin({
-    ...{ id, chunks, clusterId, bytes: Number(message.bytes), sha256: hex(message.sha256) },
+    id,
+    chunks,
+    clusterId,
+    bytes: Number(message.bytes),
+    sha256: hex(message.sha256),
     expiresAtMs: logTimeMs + restoreLimits.lifetimeMs,
   })
   return done(id)

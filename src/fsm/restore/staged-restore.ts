@@ -152,7 +152,7 @@ export class StagedRestore {
 
   /** Drops what is staged. @param completedId of the restore that has replaced the records. */
   clear(completedId: string | null = null): void {
-    for (const key of [...this.#stored.keys()]) if (key !== LAST_KEY) this.#drop(key)
+    for (const key of Array.from(this.#stored.keys())) if (key !== LAST_KEY) this.#drop(key)
     this.#head = null
     this.#chunks = []
     this.#ends = []

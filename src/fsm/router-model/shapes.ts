@@ -20,8 +20,15 @@ import type { State } from '../state.ts'
 
 /** Kinds whose records are part of the model, what others name before the others. */
 export const modelKinds = [
-  ...['configType', 'config', 'identity', 'service', 'router', 'postureCheck', 'servicePolicy'],
-  ...['ca', 'revocation'],
+  'configType',
+  'config',
+  'identity',
+  'service',
+  'router',
+  'postureCheck',
+  'servicePolicy',
+  'ca',
+  'revocation',
 ] as const
 
 /** A record as routers are told of it. */
@@ -78,8 +85,14 @@ export function identityOf(state: State, identity: Identity): ModelIdentity {
   const { id, name, defaultHostingPrecedence, defaultHostingCost } = identity
   const { serviceHostingPrecedences, serviceHostingCosts, disabledAt, disabledUntil } = identity
   return {
-    ...{ id, name, defaultHostingPrecedence, defaultHostingCost },
-    ...{ serviceHostingPrecedences, serviceHostingCosts, disabledAt, disabledUntil },
+    id,
+    name,
+    defaultHostingPrecedence,
+    defaultHostingCost,
+    serviceHostingPrecedences,
+    serviceHostingCosts,
+    disabledAt,
+    disabledUntil,
     appDataJson: JSON.stringify(identity.appData),
     serviceConfigs: ownConfigsOf(state, id),
   }
@@ -124,7 +137,10 @@ function termsOf(check: PostureCheck): ModelCheckTerms {
       const { timeoutSeconds, promptOnWake, promptOnUnlock, ignoreLegacyEndpoints } = check
       return {
         case: 'mfa',
-        ...{ timeoutSeconds, promptOnWake, promptOnUnlock, ignoreLegacyEndpoints },
+        timeoutSeconds,
+        promptOnWake,
+        promptOnUnlock,
+        ignoreLegacyEndpoints,
       }
     }
   }

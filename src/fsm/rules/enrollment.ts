@@ -101,7 +101,7 @@ function replaceOfRouter({ before, after }: Written, { state, remove }: Conseque
   for (const field of Object.keys(routerKinds)) {
     const routerId = textOf(after, field)
     if (routerId === '') continue
-    for (const id of [...state.table('enrollment').indexes.ids(field, routerId)]) {
+    for (const id of Array.from(state.table('enrollment').indexes.ids(field, routerId))) {
       if (id !== after.id) remove('enrollment', id)
     }
   }

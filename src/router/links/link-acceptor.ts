@@ -79,7 +79,7 @@ export class LinkAcceptor {
   async close(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
-    for (const channel of [...this.#open]) channel.close('the router stops')
+    for (const channel of Array.from(this.#open)) channel.close('the router stops')
     await promise
   }
 

@@ -218,8 +218,13 @@ export class Links {
       this.#parts.log.info({ routerId: peer.id }, 'the router offers several sockets; using one')
     }
     const made: Link = {
-      ...{ id: target.linkId, peerId: peer.id, iteration: target.iteration, isDialed: true },
-      ...{ dialAddress: target.address, localAddress: ends.local, remoteAddress: ends.remote },
+      id: target.linkId,
+      peerId: peer.id,
+      iteration: target.iteration,
+      isDialed: true,
+      dialAddress: target.address,
+      localAddress: ends.local,
+      remoteAddress: ends.remote,
       channel,
     }
     link = made

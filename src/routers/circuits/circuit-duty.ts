@@ -158,13 +158,13 @@ export class CircuitDuty implements RouterDuty {
   /** A client whose session has ended keeps no circuit, whatever ended it. */
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const lay of this.#lays) if (sessionIds.has(lay.sessionId)) lay.isOver = true
-    for (const { ends, live } of [...this.#circuits.allKept()]) {
+    for (const { ends, live } of Array.from(this.#circuits.allKept())) {
       if (sessionIds.has(live.sessionId)) this.#circuits.remove(ends.id, true)
     }
   }
 
   onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
-    for (const circuit of [...this.#circuits.allKept()]) {
+    for (const circuit of Array.from(this.#circuits.allKept())) {
       if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
     }
   }
@@ -184,7 +184,10 @@ export class CircuitDuty implements RouterDuty {
       const isSent = channel.reply(
         message,
         circuitAnswer(message, {
-          ...{ circuitId: ends.id, ingressAddress: ends.ingress, peerData, tags },
+          circuitId: ends.id,
+          ingressAddress: ends.ingress,
+          peerData,
+          tags,
         }),
       )
       if (!isSent) this.#circuits.remove(ends.id, true)
@@ -213,7 +216,11 @@ export class CircuitDuty implements RouterDuty {
     if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
     const { sessionToken, apiSessionToken, fingerprints, instanceId, peerData } = asked
     const judged = await this.#parts.clients.judge({
-      ...{ routerId: router.id, type: 'Dial', sessionToken, apiSessionToken, fingerprints },
+      routerId: router.id,
+      type: 'Dial',
+      sessionToken,
+      apiSessionToken,
+      fingerprints,
     })
     if (!judged.ok) {
       const what = `dial refused: ${judged.fault}`
@@ -257,9 +264,14 @@ export class CircuitDuty implements RouterDuty {
       if (laid.fault === null) {
         const named = { clientId: client.identityId, serviceId: client.serviceId }
         const circuit = {
-          ...{ ends, path, hostId: host.hostId, instanceId },
+          ends,
+          path,
+          hostId: host.hostId,
+          instanceId,
           live: {
-            ...{ ...named, sessionId: client.sessionId, terminatorId: host.terminatorId },
+            ...named,
+            sessionId: client.sessionId,
+            terminatorId: host.terminatorId,
             createdAt: this.#parts.clock.nowMs(),
           },
         }
@@ -278,8 +290,13 @@ export class CircuitDuty implements RouterDuty {
     }
     this.#tellDial(client, lastTried, 'fail')
     this.#parts.tell?.({
-      ...{ kind: 'circuitFailed', circuitId: id, clientId: client.identityId, instanceId },
-      ...{ serviceId: client.serviceId, cause: lastFault.cause, layMs: layMs() },
+      kind: 'circuitFailed',
+      circuitId: id,
+      clientId: client.identityId,
+      instanceId,
+      serviceId: client.serviceId,
+      cause: lastFault.cause,
+      layMs: layMs(),
     })
     throw new CircuitRefused(INVALID_TERMINATOR, lastFault.text)
   }
@@ -324,7 +341,9 @@ export class CircuitDuty implements RouterDuty {
     const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
     const { promise, resolve } = Promise.withResolvers<RouteFault | null>()
     const made: Attempt = {
-      ...{ number: attempt, routerIds: path.routerIds, missing: new Set(path.routerIds) },
+      number: attempt,
+      routerIds: path.routerIds,
+      missing: new Set(path.routerIds),
       peerData: new Map(),
       settle: resolve,
     }

@@ -72,7 +72,8 @@ function requestInHeaders({ headers }: ChannelMessage): CircuitRequest | null {
     sessionToken: readText(headers, header.sessionToken) ?? '',
     apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
     instanceId: readText(headers, header.instanceId) ?? '',
-    ...{ fingerprints, peerData },
+    fingerprints,
+    peerData,
   }
 }
 
@@ -83,7 +84,9 @@ export function circuitAnswer(
 ): Outgoing {
   if (contentType === routerMessage.createCircuitOld) {
     const answer = create(CreateCircuitAnswerSchema, {
-      ...{ circuitId, address: ingressAddress, tags: { ...tags } },
+      circuitId,
+      address: ingressAddress,
+      tags: { ...tags },
       peerData: Object.fromEntries(peerData),
     })
     const body = toBinary(CreateCircuitAnswerSchema, answer)

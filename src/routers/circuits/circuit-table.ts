@@ -40,7 +40,8 @@ export function circuitTable(
 /** A circuit as others see it. */
 export function circuitView({ live, ends, path }: Circuit): LiveCircuit {
   return {
-    ...{ ...live, id: ends.id },
+    ...live,
+    id: ends.id,
     routerIds: path.routerIds,
     linkIds: path.links.map(({ id }) => id),
   }
@@ -54,14 +55,12 @@ export function circuitFact(
 ): LiveFact {
   const { hostId, instanceId, path } = circuit
   return {
-    ...{
-      kind: 'circuit',
-      type,
-      circuit: circuitView(circuit),
-      cost: path.cost,
-      hostId,
-      instanceId,
-    },
+    kind: 'circuit',
+    type,
+    circuit: circuitView(circuit),
+    cost: path.cost,
+    hostId,
+    instanceId,
     ...(layMs === undefined ? {} : { layMs }),
   }
 }

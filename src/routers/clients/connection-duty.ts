@@ -39,7 +39,7 @@ export class ConnectionDuty implements RouterDuty {
   }
 
   onDisconnected({ router }: { readonly router: { readonly id: string } }): void {
-    for (const id of [...(this.#byRouter.get(router.id) ?? [])]) this.#remove(router.id, id)
+    for (const id of Array.from(this.#byRouter.get(router.id) ?? [])) this.#remove(router.id, id)
     this.#byRouter.delete(router.id)
   }
 
@@ -75,7 +75,8 @@ export class ConnectionDuty implements RouterDuty {
     for (const { connectTime, srcAddr, dstAddr } of connects.slice(0, identityConnectsMax)) {
       const atMs = toldTime(connectTime)
       this.#tell({
-        ...{ kind: 'connect', source: { type: 'identity', id: identityId } },
+        kind: 'connect',
+        source: { type: 'identity', id: identityId },
         sourceAddress: ownText(srcAddr, routerTextCharactersMax),
         target: { type: 'router', id: routerId },
         targetAddress: ownText(dstAddr, routerTextCharactersMax),

@@ -121,7 +121,7 @@ export class SessionDuty implements RouterDuty {
     this.#wasLeader = isLeader
     this.#tellAsking()
     // A connection that was replaced by a newer one of its router is gone without a word.
-    for (const known of [...this.#told.readers()]) {
+    for (const known of Array.from(this.#told.readers())) {
       if (known.channel.isClosed) this.#told.drop(known)
     }
     this.#flush()

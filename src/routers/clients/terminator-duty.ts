@@ -118,13 +118,18 @@ export class TerminatorDuty implements RouterDuty {
     const { router } = connection
     try {
       const judged = await this.#parts.clients.judge({
-        ...{ routerId: router.id, type: 'Bind', sessionToken: asked.sessionToken },
-        ...{ apiSessionToken: asked.apiSessionToken, fingerprints: asked.fingerprints },
+        routerId: router.id,
+        type: 'Bind',
+        sessionToken: asked.sessionToken,
+        apiSessionToken: asked.apiSessionToken,
+        fingerprints: asked.fingerprints,
       })
       if (!judged.ok) {
         const errorCode = claimFaultCodes[judged.fault]
         return {
-          ...{ result: CreateTerminatorResult.FAILED_OTHER, errorCode, retryHint: DO_NOT_RETRY },
+          result: CreateTerminatorResult.FAILED_OTHER,
+          errorCode,
+          retryHint: DO_NOT_RETRY,
           msg: `bind refused: ${judged.fault}`,
         }
       }
@@ -133,8 +138,11 @@ export class TerminatorDuty implements RouterDuty {
         CommandKind.HOSTED_TERMINATOR_CREATE,
         HostedTerminatorCreateSchema,
         create(HostedTerminatorCreateSchema, {
-          ...{ id: asked.address, sessionId: judged.client.sessionId, address: asked.address },
-          ...{ cost: asked.cost, precedence: precedenceName(asked.precedence) },
+          id: asked.address,
+          sessionId: judged.client.sessionId,
+          address: asked.address,
+          cost: asked.cost,
+          precedence: precedenceName(asked.precedence),
           instanceId: asked.instanceId,
           instanceSecret: Buffer.from(asked.instanceSecret).toString('base64'),
           peerData: Object.fromEntries(
@@ -149,7 +157,8 @@ export class TerminatorDuty implements RouterDuty {
       const msg = outcome.detail ?? outcome.fault?.reason ?? outcome.code
       const isOfInstance = instanceFields.has(outcome.fault?.field ?? '')
       return {
-        ...{ result: CreateTerminatorResult.FAILED_OTHER, msg },
+        result: CreateTerminatorResult.FAILED_OTHER,
+        msg,
         // Its listener would only take the place of another host.
         ...(isOfInstance
           ? { errorCode: INVALID_INSTANCE, retryHint: DO_NOT_RETRY }

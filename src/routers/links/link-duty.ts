@@ -110,8 +110,11 @@ export function linkGone({ id, iteration }: LiveLink): Outgoing {
 
 function reportedLink({ connState, ...link }: RouterLink): ReportedLink {
   return {
-    ...{ id: link.id, destRouterId: link.destRouterId, dialAddress: link.dialAddress },
-    ...{ protocol: link.linkProtocol, iteration: link.iteration },
+    id: link.id,
+    destRouterId: link.destRouterId,
+    dialAddress: link.dialAddress,
+    protocol: link.linkProtocol,
+    iteration: link.iteration,
     connections: connectionsIn(connState),
   }
 }

@@ -63,7 +63,8 @@ export class LinkTable implements LiveLinks {
   constructor(parts: LinkTableParts) {
     this.#parts = parts
     this.#links = new LiveRows({
-      ...{ owner: parts.owner, rowsMax: linksMax },
+      owner: parts.owner,
+      rowsMax: linksMax,
       viewOf: (kept) => this.#view(kept),
       onRemoved: (kept) => this.#onRemoved(kept),
     })
@@ -79,7 +80,7 @@ export class LinkTable implements LiveLinks {
 
   /** The router has no links but those; the others are lost, one a step. */
   *keep(sourceRouterId: string, ids: ReadonlySet<string>): Generator<void, void> {
-    for (const id of [...(this.#bySource.get(sourceRouterId) ?? [])]) {
+    for (const id of Array.from(this.#bySource.get(sourceRouterId) ?? [])) {
       if (!ids.has(id)) this.#lose(id)
       yield
     }
@@ -138,12 +139,12 @@ export class LinkTable implements LiveLinks {
 
   /** Its channel is closed. */
   forget(routerId: string): void {
-    for (const id of [...(this.#bySource.get(routerId) ?? [])]) this.#drop(id)
+    for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
   /** It is to carry nothing any more: whoever has a link with it is told to close that. */
   banish(routerId: string): void {
-    for (const { link, sourceRouterId } of [...this.#links.allKept()]) {
+    for (const { link, sourceRouterId } of Array.from(this.#links.allKept())) {
       if (sourceRouterId !== routerId && link.destRouterId !== routerId) continue
       const view = this.get(link.id)
       if (view === undefined) continue
@@ -197,7 +198,10 @@ export class LinkTable implements LiveLinks {
     if (own === undefined) this.#bySource.set(sourceRouterId, (own = new Set()))
     own.add(link.id)
     const added = {
-      ...{ link, sourceRouterId, isDown: false, staticCost: STATIC_COST_ASSUMED },
+      link,
+      sourceRouterId,
+      isDown: false,
+      staticCost: STATIC_COST_ASSUMED,
       sourceLatencyNs: LATENCY_NS_ASSUMED,
       destLatencyNs: LATENCY_NS_ASSUMED,
     }
@@ -231,7 +235,11 @@ export class LinkTable implements LiveLinks {
       Math.floor(sourceLatencyNs / NS_PER_MS) + Math.floor(destLatencyNs / NS_PER_MS)
     return {
       ...link,
-      ...{ sourceRouterId, isDown, staticCost, sourceLatencyNs, destLatencyNs },
+      sourceRouterId,
+      isDown,
+      staticCost,
+      sourceLatencyNs,
+      destLatencyNs,
       state: isUp ? 'Connected' : 'Pending',
       cost: staticCost + latencyMs,
     }

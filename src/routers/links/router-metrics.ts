@@ -14,7 +14,10 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
   addFigures(figures, metrics.intValues, 'intValue', (value) => ({ value: Number(value) }))
   addFigures(figures, metrics.floatValues, 'floatValue', (value) => ({ value }))
   addFigures(figures, metrics.histograms, 'histogram', ({ count, min, max, mean }) => ({
-    ...{ count: Number(count), min: Number(min), max: Number(max), mean },
+    count: Number(count),
+    min: Number(min),
+    max: Number(max),
+    mean,
   }))
   const tags = Object.entries(metrics.tags).slice(0, TAGS_MAX)
   return {

@@ -74,7 +74,8 @@ function modelOf(event: ModelEvent, nowMs: number): Model | null {
       return {
         case: 'servicePolicyChange',
         value: {
-          ...{ policyId, add },
+          policyId,
+          add,
           relatedEntityIds: [...ids],
           relatedEntityType: relatedTypes[of],
         },
@@ -88,7 +89,9 @@ function identityOf(identity: ModelIdentity, nowMs: number) {
   const configs = Object.entries(identity.serviceConfigs)
   const precedences = Object.entries(identity.serviceHostingPrecedences)
   return {
-    ...{ id, name, defaultHostingCost },
+    id,
+    name,
+    defaultHostingCost,
     defaultHostingPrecedence: precedenceOf(identity.defaultHostingPrecedence),
     serviceHostingCosts: { ...serviceHostingCosts },
     serviceHostingPrecedences: Object.fromEntries(
@@ -137,7 +140,9 @@ function subtypeOf(terms: ModelCheckTerms): Subtype {
         case: 'mfa',
         value: {
           timeoutSeconds: BigInt(timeoutSeconds),
-          ...{ promptOnWake, promptOnUnlock, ignoreLegacyEndpoints },
+          promptOnWake,
+          promptOnUnlock,
+          ignoreLegacyEndpoints,
         },
       }
     }

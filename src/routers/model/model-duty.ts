@@ -162,7 +162,9 @@ export class ModelDuty implements RouterDuty {
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
-      ...{ connection, id: asked.subscriptionId, untilMs },
+      connection,
+      id: asked.subscriptionId,
+      untilMs,
       position: isKnown ? index : null,
     })
     this.#flush()
@@ -190,7 +192,7 @@ export class ModelDuty implements RouterDuty {
   }
 
   #flush(): void {
-    for (const subscription of [...this.#subscriptions.values()]) {
+    for (const subscription of Array.from(this.#subscriptions.values())) {
       const { position, connection } = subscription
       if (this.#senders.has(connection.router.id)) continue
       if (position !== null && this.#log.holds(position)) this.#sendChanges(subscription, position)
@@ -253,7 +255,10 @@ export class ModelDuty implements RouterDuty {
     const key = `${timelineId()} ${endIndex} ${this.#keysText}`
     if (this.#whole?.key !== key) {
       const bytes = encodeWholeModel({
-        ...{ events: model.all(), keys: this.#keys, endIndex, timelineId: timelineId() },
+        events: model.all(),
+        keys: this.#keys,
+        endIndex,
+        timelineId: timelineId(),
         nowMs: clock.nowMs(),
       })
       this.#whole = { key, bytes }
@@ -288,7 +293,10 @@ export class ModelDuty implements RouterDuty {
     if (changes.length === 0 || connections.length === 0) return
     const index = BigInt(this.#log.index)
     const set = create(ModelChangeSetSchema, {
-      ...{ index, isSynthetic: true, changes, timelineId: this.#parts.timelineId() },
+      index,
+      isSynthetic: true,
+      changes,
+      timelineId: this.#parts.timelineId(),
     })
     const body = toBinary(ModelChangeSetSchema, set)
     for (const { channel } of connections) {

@@ -49,8 +49,13 @@ describe('an enrollment by the token of an identity provider', () => {
     expect(reply.status, reply.text).toBe(200)
     expect(Object.keys(reply.body.data as object)).toEqual(['controllers'])
     expect(await identityOf(who)).toMatchObject({
-      ...{ name: who, externalId: who, typeId: 'Default', isAdmin: false },
-      ...{ authPolicyId: 'default', roleAttributes: [], authenticators: {} },
+      name: who,
+      externalId: who,
+      typeId: 'Default',
+      isAdmin: false,
+      authPolicyId: 'default',
+      roleAttributes: [],
+      authenticators: {},
     })
     expect((await logIn(await provider.token(who))).status).toBe(200)
   })
@@ -147,7 +152,9 @@ describe('an enrollment by the token of an identity provider', () => {
       expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_NOT_ALLOWED')
     }
     await patch('external-jwt-signers', signerId, {
-      ...{ enrollToTokenEnabled: false, enrollAuthPolicyId: closed, useExternalId: true },
+      enrollToTokenEnabled: false,
+      enrollAuthPolicyId: closed,
+      useExternalId: true,
     })
     expect((await enroll(token)).status).toBe(409)
     await patch('external-jwt-signers', signerId, { enrollAuthPolicyId: 'default' })

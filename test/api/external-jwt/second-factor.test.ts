@@ -11,7 +11,12 @@ const required = await newPolicy('asks for a token', {
 const own = `${client}/current-identity`
 const session = `${client}/current-api-session`
 const query = {
-  ...{ typeId: 'EXT-JWT', provider: 'url', id: signerId, httpUrl: '', clientId: '', scopes: [] },
+  typeId: 'EXT-JWT',
+  provider: 'url',
+  id: signerId,
+  httpUrl: '',
+  clientId: '',
+  scopes: [],
 }
 const queriesOf = (reply: Reply): unknown => {
   expect(reply.status, reply.text).toBe(200)

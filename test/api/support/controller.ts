@@ -387,7 +387,13 @@ export async function startController(
     admission,
     activity,
     posture: new ControllerPosture({
-      ...{ soft, cluster, proposer: cluster, state: machine, clock, scheduler, limits: all },
+      soft,
+      cluster,
+      proposer: cluster,
+      state: machine,
+      clock,
+      scheduler,
+      limits: all,
       feed: machine,
       logger,
     }),
@@ -433,9 +439,14 @@ export async function startController(
     membership: members,
     pki,
     backups,
-    ...{ events: events.streams, tell: events.tell },
+    events: events.streams,
+    tell: events.tell,
     snapshots: new SnapshotFiles({
-      ...{ dir, machine, clock, freeBytesMin: 0, refusal: () => controller.refusal },
+      dir,
+      machine,
+      clock,
+      freeBytesMin: 0,
+      refusal: () => controller.refusal,
     }),
   }
   const tokenOf = (sessionId: string): string =>
@@ -540,8 +551,12 @@ async function form(cluster: LocalCluster): Promise<void> {
       seed('sharedSecret', 'factorKey', {
         versions: [
           {
-            ...{ version: 1, certificatePem: '', createdAt: 0, overlapEndsAt: null },
-            ...{ exposure: 'none', wrapped: {} },
+            version: 1,
+            certificatePem: '',
+            createdAt: 0,
+            overlapEndsAt: null,
+            exposure: 'none',
+            wrapped: {},
           },
         ],
       }),

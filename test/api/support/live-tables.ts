@@ -21,7 +21,8 @@ export function liveTables(owner: string): LiveTables {
     }),
     circuits: circuitTable(owner, () => undefined),
     channels: new LiveRows<LiveChannel, LiveChannel>({
-      ...{ owner, rowsMax: 10 },
+      owner,
+      rowsMax: 10,
       viewOf: (row) => row,
       onRemoved: () => undefined,
     }),

@@ -73,7 +73,10 @@ export class TlsListener {
     return new Promise((resolve, reject) => {
       const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
       const asked = request({
-        ...{ host: '127.0.0.1', port: this.port, agent, rejectUnauthorized: false },
+        host: '127.0.0.1',
+        port: this.port,
+        agent,
+        rejectUnauthorized: false,
         method,
         path,
         headers: {
@@ -124,7 +127,11 @@ export function clientKey(
   uris: readonly string[] = [],
 ): Promise<CertifiedKey> {
   return issueLeaf({
-    ...{ issuer, commonName, uris, hosts: [], usages: ['client'] },
+    issuer,
+    commonName,
+    uris,
+    hosts: [],
+    usages: ['client'],
     validity: typeof validity === 'number' ? validityFrom(validity, DAY_MS) : validity,
   })
 }

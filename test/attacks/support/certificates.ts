@@ -87,9 +87,13 @@ export async function attackedByCertificates(): Promise<Attacked> {
     verifiedCa: async (rest = {}, given) => {
       const key = given ?? (await newCaKey())
       const id = await made(root, `${management}/cas`, {
-        ...{ name: name('authority'), certPem: key.certificatePem, identityRoles: [] },
-        ...{ isAuthEnabled: true, isAutoCaEnrollmentEnabled: true },
-        ...{ isOttCaEnrollmentEnabled: true, ...rest },
+        name: name('authority'),
+        certPem: key.certificatePem,
+        identityRoles: [],
+        isAuthEnabled: true,
+        isAutoCaEnrollmentEnabled: true,
+        isOttCaEnrollmentEnabled: true,
+        ...rest,
       })
       const { verificationToken } = await shown(root, `${management}/cas/${id}`)
       const proof = await clientKey(key, String(verificationToken), nowMs())

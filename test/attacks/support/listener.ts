@@ -60,7 +60,11 @@ export async function listenerBefore(forFile: ForFile): Promise<AttackedListener
     })
   return {
     ...forFile,
-    ...{ port, server, accepted, connections, connect },
+    port,
+    server,
+    accepted,
+    connections,
+    connect,
     version: async () => {
       const socket = await connect()
       socket.write('GET /edge/client/v1/version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')

@@ -46,12 +46,19 @@ export async function attackedMesh(): Promise<AttackedMesh> {
     return socket
   }
   return {
-    ...{ authority, victim, member },
+    authority,
+    victim,
+    member,
     tcp: (localAddress) => keep(connectTcp({ host: '127.0.0.1', port, localAddress })),
     tls: async ({ certificatePem: cert, privateKeyPem: key, caPem: ca }, localAddress) => {
       const socket = keep(
         connectTls({
-          ...{ host: '127.0.0.1', port, cert, key, ca, ALPNProtocols: ['h2'] },
+          host: '127.0.0.1',
+          port,
+          cert,
+          key,
+          ca,
+          ALPNProtocols: ['h2'],
           ...(localAddress === undefined ? {} : { localAddress }),
           checkServerIdentity: () => undefined,
         }),

@@ -42,7 +42,10 @@ export class StolenRouters {
     const { channels } = this.stage
     channels.add(
       new SessionDuty({
-        ...{ clients: this.clients, shown: this.shown, clock, isLeader: () => true },
+        clients: this.clients,
+        shown: this.shown,
+        clock,
+        isLeader: () => true,
         connections: () => channels.connections(),
         onEnded: (ids) => this.circuits.onSessionsEnded(ids),
       }),
@@ -50,7 +53,11 @@ export class StolenRouters {
     const connection = channels.connection.bind(channels)
     this.circuits = new CircuitDuty({
       table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
-      ...{ clients: this.shown, clock, draw: () => 0, hosts: hostsOf(machine), connection },
+      clients: this.shown,
+      clock,
+      draw: () => 0,
+      hosts: hostsOf(machine),
+      connection,
       log: { info: () => undefined, warn: () => undefined },
       links: parts.links,
     })

@@ -43,7 +43,11 @@ const validity = validityFrom(Date.now(), DAY_MS)
 const root = newCa('somebody', Date.now())
 const newLeaf = async (hosts = ['127.0.0.1']): Promise<CertifiedKey> =>
   issueLeaf({
-    ...{ issuer: await root, commonName: 'ctrl1', uris: [], usages: ['server'], validity },
+    issuer: await root,
+    commonName: 'ctrl1',
+    uris: [],
+    usages: ['server'],
+    validity,
     hosts,
   })
 const sign = (

@@ -27,7 +27,12 @@ afterAll(async () => {
 
 const at = (name: string): string => join(folder, name)
 const where = (): string[] => [
-  ...['--url', cluster.origin, '--ca', at('ca.pem'), '--session-file', at('session')],
+  '--url',
+  cluster.origin,
+  '--ca',
+  at('ca.pem'),
+  '--session-file',
+  at('session'),
 ]
 function keyFiles({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
   writeFileSync(at('plant.pem'), certificatePem)

@@ -89,8 +89,12 @@ describe('a one-time token', () => {
     const done = await enroll(jwt, ...flags, '--key-alg', 'rsa', '--json')
     expect([done.code, done.stderr]).toEqual([0, ''])
     expect(JSON.parse(done.stdout)).toMatchObject({
-      ...{ method: 'ott', identityId: id, controller: cluster.origin },
-      ...{ cert: at('c.pem'), key: at('c.key'), ca: at('ca.pem') },
+      method: 'ott',
+      identityId: id,
+      controller: cluster.origin,
+      cert: at('c.pem'),
+      key: at('c.key'),
+      ca: at('ca.pem'),
     })
     expect([mode('c.key'), mode('c.pem')]).toEqual(['600', '644'])
     expect(parseCertificates(file('c.pem'))[0].native.publicKey.asymmetricKeyType).toBe('rsa')

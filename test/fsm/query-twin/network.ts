@@ -78,8 +78,13 @@ export class Network implements World {
     this.#random = random
     for (let i = 0; i < size; i += 1) this.#make(pick(random, ['identity', 'service', 'identity']))
     for (const kind of [
-      ...['config', 'authenticator', 'authPolicy', 'servicePolicy', 'router'],
-      ...['terminator', 'hosting'],
+      'config',
+      'authenticator',
+      'authPolicy',
+      'servicePolicy',
+      'router',
+      'terminator',
+      'hosting',
     ]) {
       for (let i = random.integer(0, Math.min(size, 25)); i > 0; i -= 1) this.#make(kind)
     }
@@ -101,8 +106,13 @@ export class Network implements World {
   /** A record comes, goes, or becomes another: the indexes have to follow. */
   change(): void {
     const kind = pick(this.#random, [
-      ...['identity', 'service', 'authenticator', 'hosting', 'config'],
-      ...['router', 'terminator'],
+      'identity',
+      'service',
+      'authenticator',
+      'hosting',
+      'config',
+      'router',
+      'terminator',
     ])
     const known = this.records(kind)
     const chance = this.#random.next()

@@ -60,7 +60,10 @@ export class Hosting {
 
   host(changes: Hosted = {}, routerId = 'r1'): Outcome {
     const message = create(HostedTerminatorCreateSchema, {
-      ...{ id: 't1', sessionId: 'bind', address: 'a', precedence: 'default' },
+      id: 't1',
+      sessionId: 'bind',
+      address: 'a',
+      precedence: 'default',
       ...changes,
     })
     const payload = toBinary(HostedTerminatorCreateSchema, message)

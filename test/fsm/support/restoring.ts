@@ -52,8 +52,12 @@ export class Restore {
   begin(given: Given<RestoreBegin> = {}): Outcome {
     const { chunks, bytes, sha256 } = this.#content
     const message = create(RestoreBeginSchema, {
-      ...{ id: this.id, chunks: chunks.length, bytes: String(bytes), clusterId: 'cluster' },
-      ...{ sha256: Buffer.from(sha256, 'hex'), featureLevel: 2 },
+      id: this.id,
+      chunks: chunks.length,
+      bytes: String(bytes),
+      clusterId: 'cluster',
+      sha256: Buffer.from(sha256, 'hex'),
+      featureLevel: 2,
       ...given,
     })
     return this.#outcome(CommandKind.RESTORE_BEGIN, toBinary(RestoreBeginSchema, message))
@@ -63,7 +67,9 @@ export class Restore {
     const { id } = this
     const chunk = this.#content.chunks[number]
     const message = create(RestoreChunkSchema, {
-      ...{ id, number, endsBlock: chunk?.endsBlock ?? true },
+      id,
+      number,
+      endsBlock: chunk?.endsBlock ?? true,
       bytes: bytes ?? chunk?.bytes ?? new Uint8Array(1),
     })
     return this.#outcome(CommandKind.RESTORE_CHUNK, toBinary(RestoreChunkSchema, message))
@@ -76,7 +82,9 @@ export class Restore {
 
   end(given: Given<RestoreEnd> = {}): Outcome {
     const message = create(RestoreEndSchema, {
-      ...{ id: this.id, sha256: Buffer.from(this.#content.sha256, 'hex'), reason: 'a backup' },
+      id: this.id,
+      sha256: Buffer.from(this.#content.sha256, 'hex'),
+      reason: 'a backup',
       ...given,
     })
     return this.#outcome(CommandKind.RESTORE_END, toBinary(RestoreEndSchema, message))

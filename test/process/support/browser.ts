@@ -86,14 +86,20 @@ export class Browser {
     const verifier = randomBytes(32).toString('base64url')
     const start = new URL(endpoints['authorization_endpoint'] ?? '')
     start.search = new URLSearchParams({
-      ...{ response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope: 'openid' },
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      scope: 'openid',
       code_challenge: createHash('sha256').update(verifier).digest('base64url'),
       code_challenge_method: 'S256',
     }).toString()
     const code = (await this.#until(start, redirectUri, login)).searchParams.get('code') ?? ''
     const answer = await this.ask(new URL(endpoints['token_endpoint'] ?? ''), {
-      ...{ grant_type: 'authorization_code', code, client_id: clientId },
-      ...{ redirect_uri: redirectUri, code_verifier: verifier },
+      grant_type: 'authorization_code',
+      code,
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
     })
     const { id_token: token } = JSON.parse(answer.text) as { readonly id_token?: string }
     if (token === undefined) throw new Error(`no token came: ${answer.text}`)

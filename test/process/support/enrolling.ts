@@ -177,12 +177,12 @@ export class Enrolling {
     const name = this.newName('authority')
     const key = await newCa(name, Date.now())
     const id = await this.make(k, '/cas', {
-      ...{ name, certPem: key.certificatePem, identityRoles: ['sensors'] },
-      ...{
-        isAuthEnabled: true,
-        isAutoCaEnrollmentEnabled: true,
-        isOttCaEnrollmentEnabled: true,
-      },
+      name,
+      certPem: key.certificatePem,
+      identityRoles: ['sensors'],
+      isAuthEnabled: true,
+      isAutoCaEnrollmentEnabled: true,
+      isOttCaEnrollmentEnabled: true,
       ...rest,
     })
     return { id, key }

@@ -116,10 +116,18 @@ export class Fleet {
     const host = this.host(k)
     const port = this.#portOf(k)
     return [
-      ...['--id', `ctrl${k}`, '--data', 'data', '--advertise', host],
-      ...['--bind-api', `${host}:${port}`],
-      ...['--bind-router', `${host}:${port + 100}`],
-      ...['--bind-cluster', `${host}:${port + 200}`],
+      '--id',
+      `ctrl${k}`,
+      '--data',
+      'data',
+      '--advertise',
+      host,
+      '--bind-api',
+      `${host}:${port}`,
+      '--bind-router',
+      `${host}:${port + 100}`,
+      '--bind-cluster',
+      `${host}:${port + 200}`,
     ]
   }
 

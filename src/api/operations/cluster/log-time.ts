@@ -48,7 +48,9 @@ async function reset(parts: ApiParts, call: RequestContext): Promise<Reply> {
   const kind = CommandKind.LOG_TIME_RESET
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })
   const { outcome } = await proposer.propose({
-    ...{ kind, level: levelOfKind(kind), actor: actorOf(call) },
+    kind,
+    level: levelOfKind(kind),
+    actor: actorOf(call),
     payload: toBinary(LogTimeResetSchema, message),
   })
   if (!outcome.ok) {

@@ -66,7 +66,9 @@ function nextFeatureLevel(
 function memberStatus(member: MemberView): MemberStatus {
   const { id, address, version, progress, lastContactMs, vitals, featureLevel } = member
   return {
-    ...{ id, address, version },
+    id,
+    address,
+    version,
     role: progress?.role ?? 'unknown',
     term: progress?.term ?? 0,
     commit: progress?.commit ?? 0,

@@ -38,6 +38,14 @@ function rowOf(record: EntityRecord): Readonly<Record<string, unknown>> {
     index,
     at: timeText(record.createdAt),
     actor: { id: record['actor'], name: record['actorName'] },
-    ...{ session, address, action, entity, entityId, fields, also, outcome, reason },
+    session,
+    address,
+    action,
+    entity,
+    entityId,
+    fields,
+    also,
+    outcome,
+    reason,
   }
 }

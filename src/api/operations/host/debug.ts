@@ -49,12 +49,17 @@ async function debugFactsOf(
   { metrics }: Pick<ApiServices, 'metrics'>,
 ): Promise<DebugFacts> {
   return {
-    ...{ version, limits },
+    version,
+    limits,
     node: health().node ?? null,
     vitals: vitals?.() ?? null,
     process: {
-      ...{ pid: process.pid, node: process.version, uptimeSeconds: Math.round(process.uptime()) },
-      ...{ memory: processMemory(), heap: getHeapStatistics(), load: loadavg() },
+      pid: process.pid,
+      node: process.version,
+      uptimeSeconds: Math.round(process.uptime()),
+      memory: processMemory(),
+      heap: getHeapStatistics(),
+      load: loadavg(),
       resources: process.resourceUsage(),
       handles: countsOf(process.getActiveResourcesInfo()),
     },

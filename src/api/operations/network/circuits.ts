@@ -23,8 +23,12 @@ export function circuitOperations({
   state,
 }: Pick<ApiParts, 'circuits' | 'state'>): Operation[] {
   return liveTableOperations({
-    ...{ table: circuits, name: 'circuit', collection: 'circuits', schema: circuit },
-    ...{ rows, fieldsOf },
+    table: circuits,
+    name: 'circuit',
+    collection: 'circuits',
+    schema: circuit,
+    rows,
+    fieldsOf,
     viewOf: (each) => viewOf(each, state),
     operationIds: { list: 'listCircuits', detail: 'detailCircuit', delete: 'deleteCircuit' },
     summaries: {
@@ -46,7 +50,11 @@ function viewOf(each: LiveCircuit, state: StateView) {
   const at = new Date(createdAt).toISOString()
   return {
     _links: { self: { href: `./circuits/${id}` } },
-    ...{ id, clientId, tags: {}, createdAt: at, updatedAt: at },
+    id,
+    clientId,
+    tags: {},
+    createdAt: at,
+    updatedAt: at,
     service: liveRef(state, 'service', 'services', serviceId),
     terminator: liveRef(state, 'terminator', 'terminators', terminatorId),
     path: {

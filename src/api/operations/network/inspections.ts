@@ -115,7 +115,12 @@ function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
       const views = cluster.members()
       const preferred = preferredLeaders(views)
       return views.map(({ id, address, voter, leader, version, connected }) => ({
-        ...{ id, version, addr: address, isVoter: voter, isLeader: leader, isConnected: connected },
+        id,
+        version,
+        addr: address,
+        isVoter: voter,
+        isLeader: leader,
+        isConnected: connected,
         isPreferredLeader: preferred.has(id),
         isSelf: id === cluster.selfId,
       }))
@@ -127,7 +132,8 @@ function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
     }),
     metrics: () => metrics.text(),
     runtime: () => ({
-      ...{ version, instanceId },
+      version,
+      instanceId,
       clusterId: cluster.clusterId,
       generation: cluster.generation,
       appliedIndex: state.appliedIndex,

@@ -37,7 +37,12 @@ const rows = defineEntity({
 /** Links between routers, as those that are connected to this controller report them. */
 export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state'>): Operation[] {
   const offered = {
-    ...{ table: links, name: 'link', collection: 'links', schema: link, rows, fieldsOf },
+    table: links,
+    name: 'link',
+    collection: 'links',
+    schema: link,
+    rows,
+    fieldsOf,
     viewOf: (each: LiveLink) => viewOf(each, state),
     operationIds: { list: 'listLinks', detail: 'detailLink', delete: 'deleteLink' },
     summaries: {
@@ -49,7 +54,9 @@ export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state
   return [
     ...liveTableOperations(offered),
     {
-      ...{ apis: ['fabric'], success: 200, tag: 'links' },
+      apis: ['fabric'],
+      success: 200,
+      tag: 'links',
       operationId: 'patchLink',
       summary: 'Take a link down or change its cost',
       permission: 'ops.update',
@@ -79,7 +86,13 @@ interface LinkPatch {
 function fieldsOf(each: LiveLink) {
   const { id, protocol, dialAddress, state, iteration, staticCost, cost } = each
   return {
-    ...{ id, protocol, dialAddress, state, iteration, staticCost, cost },
+    id,
+    protocol,
+    dialAddress,
+    state,
+    iteration,
+    staticCost,
+    cost,
     sourceRouter: each.sourceRouterId,
     destRouter: each.destRouterId,
     down: each.isDown,
@@ -91,13 +104,21 @@ function fieldsOf(each: LiveLink) {
 function viewOf(each: LiveLink, state: StateView) {
   const { id, protocol, iteration, staticCost, cost, sourceLatencyNs, destLatencyNs } = each
   return {
-    ...{ id, protocol, iteration, staticCost, cost, state: each.state, down: each.isDown },
+    id,
+    protocol,
+    iteration,
+    staticCost,
+    cost,
+    state: each.state,
+    down: each.isDown,
     sourceRouter: liveRef(state, 'router', 'routers', each.sourceRouterId),
     destRouter: liveRef(state, 'router', 'routers', each.destRouterId),
     sourceLatency: sourceLatencyNs,
     destLatency: destLatencyNs,
     connections: each.connections.map(({ type, sourceAddress, destAddress }) => ({
-      ...{ type, source: sourceAddress, dest: destAddress },
+      type,
+      source: sourceAddress,
+      dest: destAddress,
     })),
   }
 }

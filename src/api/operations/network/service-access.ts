@@ -111,7 +111,11 @@ function ownEdgeRouters(
     records,
     show: (record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
-        ...['_links', 'createdAt', 'id', 'tags', 'updatedAt'],
+        '_links',
+        'createdAt',
+        'id',
+        'tags',
+        'updatedAt',
       ]),
     pagination,
     filterableFields: [],

@@ -122,7 +122,8 @@ function reportOf(response: Response, at: number, isAlone: boolean): PostureRepo
     }
     case 'PROCESS':
       return {
-        ...{ kind: 'process', checkId },
+        kind: 'process',
+        checkId,
         path: response.path ?? '',
         isRunning: response.isRunning ?? false,
         hash: hexDigits(response.hash ?? ''),

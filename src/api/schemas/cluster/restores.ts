@@ -18,7 +18,11 @@ export const restoreBegin: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      ...{ id, sha256, chunks: count, bytes: count, featureLevel: count },
+      id,
+      sha256,
+      chunks: count,
+      bytes: count,
+      featureLevel: count,
       clusterId: { type: 'string', maxLength: 64 },
       allowsOtherCluster: isTrue,
     },
@@ -31,7 +35,9 @@ export const restoreChunk: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      ...{ id, number: count, endsBlock: isTrue },
+      id,
+      number: count,
+      endsBlock: isTrue,
       bytes: base64(restoreLimits.chunkBytesMax),
     },
     required: ['id', 'number', 'bytes', 'endsBlock'],
@@ -43,7 +49,10 @@ export const restoreEnd: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      ...{ id, sha256, isAbandoned: isTrue, ifIndex: count },
+      id,
+      sha256,
+      isAbandoned: isTrue,
+      ifIndex: count,
       reason: { type: 'string', maxLength: 512 },
     },
     required: ['id', 'sha256'],
@@ -63,7 +72,10 @@ export const restored: NamedSchema = {
 const factor: JsonObject = {
   type: 'object',
   properties: {
-    ...{ identityId: text, secretId: text, codesId: text, secret: base64(64) },
+    identityId: text,
+    secretId: text,
+    codesId: text,
+    secret: base64(64),
     recoveryCodes: { type: 'array', items: text, maxItems: 64 },
   },
   required: ['identityId', 'secretId', 'codesId', 'secret', 'recoveryCodes'],
