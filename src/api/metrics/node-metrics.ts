@@ -115,19 +115,23 @@ export function addNodeMetrics(
   addLastBackup(registry, lastBackupMs)
   addMemory(registry, vitals)
   addSoftState(registry, softState)
+  addAlarms(registry, () => node()?.alarms ?? [])
+  addMembers(registry, () => node()?.members ?? [])
+}
+
+function addAlarms(registry: Registry, alarms: () => NodeHealth['alarms']): void {
   new Gauge({
     name: 'flotilla_alarms',
     help: 'Active alarms by code; inactive ones are absent.',
     labelNames: ['code', 'critical'],
-    registers,
+    registers: [registry],
     collect() {
       this.reset()
-      for (const { code, isCritical } of node()?.alarms ?? []) {
+      for (const { code, isCritical } of alarms()) {
         this.inc({ code, critical: String(isCritical) })
       }
     },
   })
-  addMembers(registry, () => node()?.members ?? [])
 }
 
 /** The others as this controller sees them. */

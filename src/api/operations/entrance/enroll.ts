@@ -38,50 +38,26 @@ const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plai
 const SIGNER_HEADER = 'ziti-token-issuer-id'
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
+type Enroll = (call: RequestContext) => Promise<Reply>
+
+const common = {
+  tag: 'enroll',
+  apis: ['client'],
+  permission: 'public',
+  method: 'POST',
+  bodyBytesMax: BODY_BYTES_MAX,
+  success: 200,
+} as const
+const token = queryParametersNamed(['token'])
+const certificates = { kind: 'detail', schema: enrollmentCerts } as const
+const refusals = [400, 404, 409, 429, 503]
+
 /**
- * The ways in: by one-time token, by the certificate of somebody else's CA, and for routers.
- * `/enroll?method=` and the path of each method do the same.
+ * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
  */
 export function enrollOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const identities = new IdentityEnrollment(parts, services)
-  const byCa = new CaEnrollment(parts, services)
   const routers = new RouterEnrollment(parts, services)
-  const byToken = new TokenEnrollment(parts, services)
-  const common = {
-    tag: 'enroll',
-    apis: ['client'],
-    permission: 'public',
-    method: 'POST',
-    bodyBytesMax: BODY_BYTES_MAX,
-    success: 200,
-  } as const
-  const token = queryParametersNamed(['token'])
-  const certificates = { kind: 'detail', schema: enrollmentCerts } as const
-  const refusals = [400, 404, 409, 429, 503]
-  const routerOf = (call: RequestContext): Promise<Reply> => {
-    const requests = {
-      client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
-      server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
-    }
-    return routers.enroll(call, tokenIn(call), requests)
-  }
-  const ott = (call: RequestContext): Promise<Reply> =>
-    identities.ott(call, tokenIn(call), requestIn(call))
-  const ottca = (call: RequestContext): Promise<Reply> => identities.ottca(call, tokenIn(call))
-  const updb = (call: RequestContext): Promise<Reply> =>
-    identities.updb(call, tokenIn(call), textIn(call, 'password'))
-  const externalJwt = (call: RequestContext): Promise<Reply> =>
-    byToken.enroll(call, requestOrNone(call), call.headers[SIGNER_HEADER] || undefined)
-  const ca = (call: RequestContext): Promise<Reply> => byCa.enroll(call, textIn(call, 'name'))
-  const byMethod: Readonly<Record<string, (call: RequestContext) => Promise<Reply>>> = {
-    ott,
-    ottca,
-    updb,
-    ca,
-    erott: routerOf,
-    trott: routerOf,
-    token: externalJwt,
-  }
+  const byMethod = enrollmentsByMethod(parts, services, routers)
   return [
     {
       ...common,
@@ -94,70 +70,14 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       refusals: [...refusals, 410],
       handle: async (call) => {
         const method = call.first('method') ?? (await methodOf(parts, tokenIn(call)))
-        const enroll = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
-        if (enroll !== undefined) return enroll(call)
+        const enroll = (byMethod as Readonly<Record<string, Enroll>>)[method]
+        if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call)
         throw new Problem('INVALID_ENROLL_METHOD', {
           detail: `method is one of ${Object.keys(byMethod).join(', ')}`,
         })
       },
     },
-    {
-      ...common,
-      operationId: 'enrollOtt',
-      summary: 'Enroll an identity with a one-time token (ott)',
-      path: '/enroll/ott',
-      query: token,
-      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
-      response: certificates,
-      refusals,
-      handle: ott,
-    },
-    {
-      ...common,
-      operationId: 'enrollOttCa',
-      summary: 'Enroll an identity with the client certificate of the connection (ottca)',
-      path: '/enroll/ottca',
-      query: token,
-      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
-      response: { kind: 'detail', schema: enrolled },
-      refusals,
-      handle: ottca,
-    },
-    {
-      ...common,
-      operationId: 'enrollCa',
-      summary: 'Enroll a new identity with a certificate of a CA (ca)',
-      path: '/enroll/ca',
-      body: { schema: caEnrollment, isRequired: false },
-      response: { kind: 'detail', schema: nothing },
-      refusals,
-      handle: ca,
-    },
-    {
-      ...common,
-      operationId: 'enrollToken',
-      summary: 'Enroll a new identity with a token of an external JWT signer',
-      path: '/enroll/token',
-      headers: [
-        { name: 'authorization', description: 'Bearer, and the token' },
-        { name: SIGNER_HEADER, description: 'id of the external JWT signer of the token' },
-      ],
-      body: { schema: tokenEnrollment, isRequired: true },
-      response: certificates,
-      refusals: [...refusals, 410],
-      handle: externalJwt,
-    },
-    {
-      ...common,
-      operationId: 'enrollUpdb',
-      summary: 'Enroll an identity with user name and password (updb)',
-      path: '/enroll/updb',
-      query: token.map((parameter) => ({ ...parameter, isRequired: true })),
-      body: { schema: updbEnrollment, isRequired: true },
-      response: { kind: 'detail', schema: enrolledUpdb },
-      refusals,
-      handle: updb,
-    },
+    ...identityOperations(byMethod),
     {
       ...common,
       operationId: 'enrollErOtt',
@@ -167,7 +87,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       body: { schema: routerEnrollment, isRequired: true },
       response: certificates,
       refusals,
-      handle: routerOf,
+      handle: byMethod.erott,
     },
     {
       ...common,
@@ -183,6 +103,100 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
           server: textIn(call, 'serverCertCsr'),
         }),
     },
+    ...keyOperations(parts),
+  ]
+}
+
+function enrollmentsByMethod(parts: ApiParts, services: ApiServices, routers: RouterEnrollment) {
+  const identities = new IdentityEnrollment(parts, services)
+  const byCa = new CaEnrollment(parts, services)
+  const byToken = new TokenEnrollment(parts, services)
+  const router: Enroll = (call) => {
+    const requests = {
+      client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
+      server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
+    }
+    return routers.enroll(call, tokenIn(call), requests)
+  }
+  return {
+    ott: (call) => identities.ott(call, tokenIn(call), requestIn(call)),
+    ottca: (call) => identities.ottca(call, tokenIn(call)),
+    updb: (call) => identities.updb(call, tokenIn(call), textIn(call, 'password')),
+    ca: (call) => byCa.enroll(call, textIn(call, 'name')),
+    erott: router,
+    trott: router,
+    token: (call) =>
+      byToken.enroll(call, requestOrNone(call), call.headers[SIGNER_HEADER] || undefined),
+  } satisfies Record<string, Enroll>
+}
+
+function identityOperations(
+  byMethod: Readonly<Record<'ott' | 'ottca' | 'ca' | 'token' | 'updb', Enroll>>,
+): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'enrollOtt',
+      summary: 'Enroll an identity with a one-time token (ott)',
+      path: '/enroll/ott',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: certificates,
+      refusals,
+      handle: byMethod.ott,
+    },
+    {
+      ...common,
+      operationId: 'enrollOttCa',
+      summary: 'Enroll an identity with the client certificate of the connection (ottca)',
+      path: '/enroll/ottca',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: { kind: 'detail', schema: enrolled },
+      refusals,
+      handle: byMethod.ottca,
+    },
+    {
+      ...common,
+      operationId: 'enrollCa',
+      summary: 'Enroll a new identity with a certificate of a CA (ca)',
+      path: '/enroll/ca',
+      body: { schema: caEnrollment, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals,
+      handle: byMethod.ca,
+    },
+    {
+      ...common,
+      operationId: 'enrollToken',
+      summary: 'Enroll a new identity with a token of an external JWT signer',
+      path: '/enroll/token',
+      headers: [
+        { name: 'authorization', description: 'Bearer, and the token' },
+        { name: SIGNER_HEADER, description: 'id of the external JWT signer of the token' },
+      ],
+      body: { schema: tokenEnrollment, isRequired: true },
+      response: certificates,
+      refusals: [...refusals, 410],
+      handle: byMethod.token,
+    },
+    {
+      ...common,
+      operationId: 'enrollUpdb',
+      summary: 'Enroll an identity with user name and password (updb)',
+      path: '/enroll/updb',
+      query: token.map((parameter) => ({ ...parameter, isRequired: true })),
+      body: { schema: updbEnrollment, isRequired: true },
+      response: { kind: 'detail', schema: enrolledUpdb },
+      refusals,
+      handle: byMethod.updb,
+    },
+  ]
+}
+
+/** For the keys that sign enrollment tokens. */
+function keyOperations(parts: ApiParts): Operation[] {
+  return [
     {
       ...common,
       operationId: 'enrollmentChallenge',
