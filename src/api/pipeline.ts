@@ -18,6 +18,7 @@ import { sharerOf } from './records/sharer.ts'
 import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
+import { idempotencyOf } from './write-origin.ts'
 import { checkHead, isAccepted, headerValuesOf, tokenOf } from './transport/request-head.ts'
 
 const JSON_ONLY = ['application/json'] as const
@@ -345,7 +346,7 @@ export class Pipeline {
       this.#checkState(call)
       return null
     } catch (error) {
-      return call.hasProposed ? outcomeUnknown(call, error) : (error as Problem)
+      return call.hasProposed ? outcomeUnknown(idempotencyOf(call), error) : (error as Problem)
     }
   }
 
@@ -375,7 +376,7 @@ export class Pipeline {
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       call.isAbandoned = !call.hasProposed
-      const fault = call.hasProposed ? outcomeUnknown(call) : new Problem('TIMEOUT')
+      const fault = call.hasProposed ? outcomeUnknown(idempotencyOf(call)) : new Problem('TIMEOUT')
       this.#answerer.fail(reply, call, fault)
     }, this.#answerMsMax(call))
     result

@@ -21,6 +21,7 @@ import { currentSessionView } from '../records/session-view.ts'
 import { factorHeaders } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import { callerIn } from './session-tracker.ts'
+import { originOf } from '../write-origin.ts'
 
 /** What a client may say of itself as it logs in, whatever it logs in by. */
 export interface LogInBody {
@@ -81,7 +82,11 @@ export class SessionOpener {
     // The session that it could act by is what it makes.
     const actor = systemActor({ address: call.address, identityId })
     const { writer } = this.#services
-    const id = await writer.write(call, CommandKind.SESSION_CREATE, payload, judgedOn, { actor })
+    const id = await writer.write(originOf(call, actor), {
+      kind: CommandKind.SESSION_CREATE,
+      payload,
+      judgedOn,
+    })
     const session = state.get('apiSession', id)
     const identity = state.get<Identity>('identity', identityId)
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')

@@ -15,6 +15,7 @@ import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { shownCertificate } from './answers.ts'
 import { judged } from '../records/writes.ts'
+import { originOf } from '../write-origin.ts'
 
 /**
  * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
@@ -48,7 +49,11 @@ export class CaEnrollment {
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
       const actor = enrollmentActor({ caId: ca.id }, { method: 'ca', address: call.address })
-      await this.#services.writer.write(call, CommandKind.CA_ENROLL, payload, judgedOn, { actor })
+      await this.#services.writer.write(originOf(call, actor), {
+        kind: CommandKind.CA_ENROLL,
+        payload,
+        judgedOn,
+      })
       return emptyAnswer()
     })
   }

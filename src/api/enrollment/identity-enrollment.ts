@@ -24,6 +24,7 @@ import {
   shownCertificate,
 } from './answers.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { originOf } from '../write-origin.ts'
 
 type Credential = Enroll['credential']
 
@@ -177,7 +178,7 @@ export class IdentityEnrollment {
     })
     const payload = toBinary(EnrollSchema, message)
     const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
-    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], { actor })
+    await this.#services.writer.write(originOf(call, actor), { kind: CommandKind.ENROLL, payload })
   }
 }
 

@@ -15,6 +15,7 @@ import type { ApiServices } from '../records/services.ts'
 import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
 import { RouterNamingRules } from './router-naming-rules.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { originOf } from '../write-origin.ts'
 
 export interface RouterRequests {
   readonly client: string | undefined
@@ -66,7 +67,7 @@ export class RouterEnrollment {
     const { id: enrollmentId, method } = enrollment
     const payload = toBinary(EnrollSchema, message)
     const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
-    await this.#services.writer.write(call, CommandKind.ENROLL, payload, [], { actor })
+    await this.#services.writer.write(originOf(call, actor), { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
   }
@@ -112,7 +113,10 @@ export class RouterEnrollment {
     const payload = toBinary(RouterExtendSchema, message)
     const shown = { routerId: router.id }
     const actor = enrollmentActor(shown, { method: 'extend', address: call.address })
-    await this.#services.writer.write(call, CommandKind.ROUTER_EXTEND, payload, [], { actor })
+    await this.#services.writer.write(originOf(call, actor), {
+      kind: CommandKind.ROUTER_EXTEND,
+      payload,
+    })
     const { client, server } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
   }

@@ -22,6 +22,7 @@ import {
   enrolledAnswer,
   networkCertificate,
 } from './answers.ts'
+import { originOf } from '../write-origin.ts'
 
 /** Room for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
@@ -128,7 +129,11 @@ export class TokenEnrollment {
     const payload = toBinary(TokenEnrollSchema, message)
     const judgedOn = [{ entity: 'externalJwtSigner', id: signerId, revision }]
     const actor = enrollmentActor({ signerId }, { method: 'token', address: call.address })
-    await this.#services.writer.write(call, CommandKind.TOKEN_ENROLL, payload, judgedOn, { actor })
+    await this.#services.writer.write(originOf(call, actor), {
+      kind: CommandKind.TOKEN_ENROLL,
+      payload,
+      judgedOn,
+    })
   }
 }
 

@@ -34,6 +34,7 @@ import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { judged, type Writer } from './writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
+import { originOf } from '../write-origin.ts'
 
 export type Handler = (call: RequestContext) => Reply | Promise<Reply>
 
@@ -215,8 +216,8 @@ export class ResourceHandlers {
       const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
         const judged = [...matched, ...judgedOn]
         return first.length + also.length === 0
-          ? this.#writer.entity(call, kind, step.entity, step.id, fields, judged)
-          : this.#writer.batch(call, [...first, step, ...also], first.length, judged)
+          ? this.#writer.entity(originOf(call), kind, step.entity, step.id, fields, judged)
+          : this.#writer.batch(originOf(call), [...first, step, ...also], first.length, judged)
       })
       return { id: written, ignoredFields: [...ignoredFields, ...later] }
     })
@@ -236,7 +237,7 @@ export class ResourceHandlers {
     let naming: readonly Detachment[] = []
     await this.#ifMatches(call, record, (matched) => {
       naming = namingBefore(state, entity, record.id)
-      return this.#writer.deleteEntity(call, record.entity, record.id, matched)
+      return this.#writer.deleteEntity(originOf(call), record.entity, record.id, matched)
     })
     return deletedAnswer(stayedAfter(state, naming))
   }

@@ -5,17 +5,15 @@ import {
   EntityDeleteSchema,
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { assert } from '../../lib/assert.ts'
 import { levelOf } from '../../entities/levels.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import { releaseBuffer } from '../../lib/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { TraceContext } from '../../lib/trace-context.ts'
 import { formatUuid } from '../../lib/uuid.ts'
 import { type Actor, callerIdOf } from '../../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
-import { neededOn } from '../auth/permissions.ts'
-import type { RequestContext } from '../call.ts'
 import type { ApiLimits } from '../limits.ts'
 
 const utf8 = new TextEncoder()
@@ -34,16 +32,31 @@ export interface WriteStep {
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
-export interface WriteOptions {
-  /** Of a write that no session asks for; else the caller in its session. */
-  readonly actor?: Actor
-  /** That its fields need; 1 when not said. */
-  readonly level?: number
+/** How a repeated write is recognized as the same. */
+export type Idempotency =
+  /** By a request id, and a hash of the request that it came with. */
+  | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
+  | { readonly case: 'none' }
+  /** The id is not kept: a repeated request has its effect twice. */
+  | { readonly case: 'notKept' }
+
+/** The request behind a write. */
+export interface WriteOrigin {
+  readonly actor: Actor
+  readonly trace: TraceContext
+  readonly idempotency: Idempotency
+  /** True: its client was told that it took too long, so it must not take effect any more. */
+  readonly isAbandoned: () => boolean
+  /** Called with true before the proposal, with false once it is known to change nothing. */
+  readonly onProposed: (mayTakeEffect: boolean) => void
+  /** Called with the log index of the outcome, which is applied on this controller. */
+  readonly onOutcome: (index: number) => void
 }
 
-/**
- * Takes a caller's writes to the cluster and turns refusals, which are values there, into problems.
- */
+/** A command as the proposer takes it, without its origin. */
+export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
+
+/** Proposes writes to the cluster and turns refusals, which are values there, into problems. */
 export class Writer {
   readonly #proposer: Proposer
 
@@ -55,38 +68,31 @@ export class Writer {
    * @returns the id the write took effect on: of the first request when this one repeats it.
    * @throws {Problem} what apply refused it with, or why its fate is not known.
    */
-  async write(
-    call: RequestContext,
-    kind: ProposalInput['kind'],
-    payload: Uint8Array,
-    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
-    by: WriteOptions = {},
-  ): Promise<string> {
-    const { netRequestId } = call
-    const { actor = actorOf(call), level = 1 } = by
+  async write(origin: WriteOrigin, command: WriteCommand): Promise<string> {
+    const { actor, trace, idempotency } = origin
+    const { judgedOn = [], level = 1, ...rest } = command
     const input: ProposalInput = {
-      kind,
-      payload,
+      ...rest,
       level,
       ...(judgedOn.length === 0 ? {} : { judgedOn }),
       actor,
-      trace: call.trace,
-      ...(netRequestId === null || !call.isRepeatable
+      trace,
+      ...(idempotency.case !== 'id'
         ? {}
         : {
             request: {
               caller: callerIdOf(actor),
-              id: netRequestId.bytes,
-              bodyHash: call.bodyHash(),
+              id: idempotency.id,
+              bodyHash: idempotency.bodyHash(),
             },
           }),
     }
-    if (call.isAbandoned) throw new Problem('TIMEOUT')
-    call.hasProposed = true
+    if (origin.isAbandoned()) throw new Problem('TIMEOUT')
+    origin.onProposed(true)
     const { index, outcome } = await this.#proposer.propose(input).catch((error: unknown) => {
-      throw withRequestId(error, call)
+      throw unproposed(error, origin)
     })
-    call.index = Math.max(call.index, index)
+    origin.onOutcome(index)
     if (outcome.ok) return outcome.id
     throw new Problem(outcome.code, {
       ...(outcome.fault === null ? {} : { fault: outcome.fault }),
@@ -96,19 +102,19 @@ export class Writer {
 
   /** @param fields validated and normalised. */
   async entity(
-    call: RequestContext,
+    origin: WriteOrigin,
     kind: EntityWriteKind,
     entity: string,
     id: string,
     fields: Readonly<Record<string, unknown>>,
-    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
   ): Promise<string> {
     const json = utf8.encode(canonicalJson(fields))
     const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
     releaseBuffer(json)
     try {
       const level = levelOf(entityNamed(entity), fields)
-      return await this.write(call, kind, payload, judgedOn, { level })
+      return await this.write(origin, { kind, payload, level, judgedOn })
     } finally {
       releaseBuffer(payload)
     }
@@ -119,10 +125,10 @@ export class Writer {
    * @returns the id of step `answer`.
    */
   batch(
-    call: RequestContext,
+    origin: WriteOrigin,
     steps: readonly WriteStep[],
     answer = 0,
-    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
   ): Promise<string> {
     const message = create(EntityBatchSchema, {
       steps: steps.map(({ kind, entity, id, fields }) => ({
@@ -135,38 +141,20 @@ export class Writer {
     const level = Math.max(
       ...steps.map(({ entity, fields }) => levelOf(entityNamed(entity), fields)),
     )
-    return this.write(call, CommandKind.ENTITY_BATCH, payload, judgedOn, { level })
+    return this.write(origin, { kind: CommandKind.ENTITY_BATCH, payload, level, judgedOn })
   }
 
   deleteEntity(
-    call: RequestContext,
+    origin: WriteOrigin,
     entity: string,
     id: string,
-    judgedOn?: NonNullable<ProposalInput['judgedOn']>,
+    judgedOn: NonNullable<ProposalInput['judgedOn']> = [],
   ): Promise<string> {
     const message = create(EntityDeleteSchema, { entity, id })
     const payload = toBinary(EntityDeleteSchema, message)
     const level = levelOf(entityNamed(entity))
-    return this.write(call, CommandKind.ENTITY_DELETE, payload, judgedOn, { level })
+    return this.write(origin, { kind: CommandKind.ENTITY_DELETE, payload, level, judgedOn })
   }
-}
-
-/**
- * Who asks, as the log is to have it.
- * @throws {AssertionError} for a call that no session was asked for: what is written for it has
- * another actor.
- */
-export function actorOf({ caller, operation, api, address }: RequestContext): Actor {
-  if (caller?.system !== undefined) return caller.system
-  assert(
-    caller !== null && operation !== null && operation.permission !== 'public',
-    'a write of a call has a session, and the permission that it was admitted by',
-  )
-  const permission = neededOn(api, operation.permission)
-  const [identityId, sessionId] = [caller.identity.id, caller.session.id]
-  const { signerId = '', signerRevision = 0 } = caller.token ?? {}
-  const shown = { signerId, signerRevision: String(signerRevision) }
-  return { case: 'session', value: { identityId, sessionId, address, permission, ...shown } }
 }
 
 /**
@@ -175,7 +163,7 @@ export function actorOf({ caller, operation, api, address }: RequestContext): Ac
  * @throws {Problem} REVISION_MOVED after `judgementsMax` times, and all else that `run` throws.
  */
 export async function judged<T>(
-  call: RequestContext,
+  call: { hasProposed: boolean },
   { judgementsMax }: Pick<ApiLimits, 'judgementsMax'>,
   run: () => Promise<T>,
 ): Promise<T> {
@@ -191,24 +179,20 @@ export async function judged<T>(
   }
 }
 
-/**
- * The problem for a write whose fate is not known: with the id to ask again with, or saying that
- * none was sent.
- */
-export function outcomeUnknown(call: RequestContext, cause?: unknown): Problem {
-  const { netRequestId } = call
-  if (!call.isRepeatable) {
+/** The problem for a write whose fate is not known: it names the id to repeat the request with. */
+export function outcomeUnknown(idempotency: Idempotency, cause?: unknown): Problem {
+  if (idempotency.case === 'notKept') {
     const detail = 'retry is possible; at worst it takes effect twice'
     return new Problem('OUTCOME_UNKNOWN', { detail, cause })
   }
-  if (netRequestId === null) {
+  if (idempotency.case === 'none') {
     return new Problem('OUTCOME_UNKNOWN', {
       detail:
         'no net-request-id was sent, so a retry is not safe; read the record to see whether it changed',
       cause,
     })
   }
-  const text = formatUuid(netRequestId.bytes)
+  const text = formatUuid(idempotency.id)
   return new Problem('OUTCOME_UNKNOWN', {
     detail: `retry the same request with net-request-id ${text}`,
     data: { netRequestId: text },
@@ -216,10 +200,10 @@ export function outcomeUnknown(call: RequestContext, cause?: unknown): Problem {
   })
 }
 
-function withRequestId(error: unknown, call: RequestContext): unknown {
+function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
   if (!(error instanceof Problem)) return error
-  if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(call, error)
+  if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(idempotency, error)
   // Nothing was changed, whatever the time: the caller may be told so.
-  call.hasProposed = false
+  onProposed(false)
   return error
 }

@@ -19,6 +19,7 @@ import type { ApiParts } from '../../parts.ts'
 import { judged, type Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
 import { judgedNowMs } from '../judged-now.ts'
+import { originOf } from '../../write-origin.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -60,7 +61,7 @@ export class SecondFactors {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
-      await this.#writer.write(call, CommandKind.MFA_BEGIN, payload)
+      await this.#writer.write(originOf(call), { kind: CommandKind.MFA_BEGIN, payload })
     })
   }
 
@@ -108,7 +109,7 @@ export class SecondFactors {
 
   async #use(call: RequestContext, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
-    await this.#writer.write(call, CommandKind.MFA_PROVE, payload)
+    await this.#writer.write(originOf(call), { kind: CommandKind.MFA_PROVE, payload })
   }
 
   /** Null: the code is neither a time-based one of now nor a recovery code that is left. */

@@ -3,9 +3,9 @@ import { detailAnswer, streamedAnswer } from '../../answers/envelope.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { actorOf } from '../../records/writes.ts'
 import { answerTimes } from './answer-times.ts'
 import { backupBytes, backupRequest, scheduledBackups } from '../../schemas/cluster/backups.ts'
+import { actorOf } from '../../write-origin.ts'
 
 /** Backups of the whole state by this controller. */
 export function backupOperations({ backups }: ApiParts): Operation[] {

@@ -16,8 +16,8 @@ import {
 import { nothing } from '../../schemas/envelope.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
-import { actorOf } from '../../records/writes.ts'
 import { answerTimes } from './answer-times.ts'
+import { actorOf } from '../../write-origin.ts'
 
 interface Confirmed {
   readonly confirmation?: string | null

@@ -7,8 +7,8 @@ import { preferredLeaders } from '../../duties/preferred-leader.ts'
 import { leadershipTransfer, membersSchema } from '../../schemas/members.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
-import { actorOf } from '../../records/writes.ts'
 import { answerTimes } from './answer-times.ts'
+import { actorOf } from '../../write-origin.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {

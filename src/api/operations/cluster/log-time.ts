@@ -9,8 +9,8 @@ import type { RequestContext } from '../../call.ts'
 import { reachLatest } from '../../consistency.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { actorOf } from '../../records/writes.ts'
 import { logTimeResult } from '../../schemas/cluster/status.ts'
+import { actorOf } from '../../write-origin.ts'
 
 const AHEAD_MS_ALLOWED = 2_000
 

@@ -3,7 +3,6 @@ import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { actorOf } from '../../records/writes.ts'
 import {
   certificateRequest,
   certificatesInForce,
@@ -16,6 +15,7 @@ import {
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
+import { actorOf } from '../../write-origin.ts'
 
 const common = {
   tag: 'pki',

@@ -14,6 +14,7 @@ import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { adminRecovery, recoveredAdmin } from '../../schemas/cluster/status.ts'
+import { originOf } from '../../write-origin.ts'
 
 export interface RecoveredAdmin {
   readonly identityId: string
@@ -57,7 +58,7 @@ async function recover(
     authenticatorId: newShortId(),
   })
   const payload = toBinary(AdminRecoverSchema, message)
-  const id = await writer.write(call, CommandKind.ADMIN_RECOVER, payload)
+  const id = await writer.write(originOf(call), { kind: CommandKind.ADMIN_RECOVER, payload })
   return detailAnswer(recoveredBy(state, id))
 }
 

@@ -7,7 +7,6 @@ import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import { actorOf } from '../../records/writes.ts'
 import {
   restoreBegin,
   restoreChunk,
@@ -17,6 +16,7 @@ import {
   sealedFactors,
 } from '../../schemas/cluster/restores.ts'
 import { answerTimes } from './answer-times.ts'
+import { actorOf } from '../../write-origin.ts'
 
 /** Replacing the records of the running cluster by those of a backup (docs/backup.md). */
 export function restoreOperations({ restores }: ApiParts): Operation[] {

@@ -5,6 +5,7 @@ import type { Operation } from '../../operation.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { requestExtendSchema } from '../../schemas/sessions.ts'
 import type { ApiServices } from '../../records/services.ts'
+import { originOf } from '../../write-origin.ts'
 
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */
 export function authenticatorOperations({ writer }: ApiServices): Operation[] {
@@ -28,7 +29,10 @@ export function authenticatorOperations({ writer }: ApiServices): Operation[] {
           rollKeys: rollKeys === true,
         })
         const payload = toBinary(AuthenticatorRequestExtendSchema, message)
-        await writer.write(call, CommandKind.AUTHENTICATOR_REQUEST_EXTEND, payload)
+        await writer.write(originOf(call), {
+          kind: CommandKind.AUTHENTICATOR_REQUEST_EXTEND,
+          payload,
+        })
         return emptyAnswer()
       },
     },

@@ -13,6 +13,7 @@ import { readDer } from '../../preparers/certificates.ts'
 import { caJwt, caVerification } from '../../schemas/identities.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
+import { originOf } from '../../write-origin.ts'
 
 const pemBytesMax = 64 * 1024
 
@@ -40,7 +41,7 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
         }
         // Where it is verified already, the log knows whether by this very request.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
-        await writer.write(call, CommandKind.CA_VERIFY, payload)
+        await writer.write(originOf(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyAnswer()
       },
     },

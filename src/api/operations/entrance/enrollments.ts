@@ -18,6 +18,7 @@ import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
 import { signingAuthority } from '../../signing-authority.ts'
+import { originOf } from '../../write-origin.ts'
 
 const created = { name: 'createResult', schema: createdSchema }
 
@@ -103,7 +104,7 @@ class Enrollments {
       expiresAtMs: expiryIn(call),
     })
     const { writer } = this.#services
-    await writer.entity(call, CommandKind.ENTITY_PATCH, 'enrollment', id, made)
+    await writer.entity(originOf(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
     return { ...createdAnswer('enrollments', id, []), status: 200 }
   }
 
@@ -125,7 +126,7 @@ class Enrollments {
         id: authenticatorId,
       } as const
       const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision: known.revision }]
-      const id = await this.#services.writer.batch(call, [remove, create], 1, judgedOn)
+      const id = await this.#services.writer.batch(originOf(call), [remove, create], 1, judgedOn)
       return createdAnswer('enrollments', id, [])
     })
   }
@@ -149,7 +150,7 @@ class Enrollments {
       fields: { isVerified: false, fingerprint: null, certPem: null },
     } as const
     const create = await enrollmentOf(this.#parts, 'edgeRouterId', id)
-    await this.#services.writer.batch(call, [withdraw, create])
+    await this.#services.writer.batch(originOf(call), [withdraw, create])
     return emptyAnswer()
   }
 

@@ -6,7 +6,6 @@ import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
-import { actorOf } from '../../records/writes.ts'
 import {
   invitation,
   invitationRequest,
@@ -16,6 +15,7 @@ import {
   joinTicketChoice,
 } from '../../schemas/join.ts'
 import { nothing } from '../../schemas/envelope.ts'
+import { actorOf } from '../../write-origin.ts'
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
 const HOUR_MS = 60 * 60_000

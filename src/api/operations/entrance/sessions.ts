@@ -22,6 +22,7 @@ import {
 import { signSessionToken } from '../../session-token.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
+import { originOf } from '../../write-origin.ts'
 
 const tag = 'sessions'
 const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
@@ -103,7 +104,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
         await foundOrConfirmed(parts, call, `session with id ${id}`, () =>
           own(call) === null ? null : emptyAnswer(),
         )
-        await services.writer.deleteEntity(call, 'session', id)
+        await services.writer.deleteEntity(originOf(call), 'session', id)
         return emptyAnswer()
       },
     },
@@ -155,7 +156,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
-        await services.writer.deleteEntity(call, 'session', call.param('id'))
+        await services.writer.deleteEntity(originOf(call), 'session', call.param('id'))
         return emptyAnswer()
       },
     },
@@ -281,7 +282,10 @@ async function judgedSession(
     const message = create(ServiceSessionCreateSchema, fields)
     const payload = toBinary(ServiceSessionCreateSchema, message)
     try {
-      return await services.writer.write(call, CommandKind.SERVICE_SESSION_CREATE, payload)
+      return await services.writer.write(originOf(call), {
+        kind: CommandKind.SERVICE_SESSION_CREATE,
+        payload,
+      })
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
       const failures = posture.failures(wanted, shown)

@@ -18,6 +18,7 @@ import { effectiveSettings } from '../../schemas/about.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
+import { originOf } from '../../write-origin.ts'
 
 const common = { tag: 'controllerSettings', apis: ['management'], success: 200 } as const
 const path = '/controller-settings/{id}/effective'
@@ -70,7 +71,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       method: 'DELETE',
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
-        await services.writer.deleteEntity(call, kind, call.param('id'))
+        await services.writer.deleteEntity(originOf(call), kind, call.param('id'))
         return emptyAnswer()
       },
     },
@@ -93,7 +94,7 @@ async function write(
   const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
   const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
   await writer.entity(
-    call,
+    originOf(call),
     command,
     kind,
     call.param('id'),

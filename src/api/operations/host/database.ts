@@ -10,8 +10,8 @@ import type { ApiParts } from '../../parts.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from '../../schemas/database.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { actorOf } from '../../records/writes.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
+import { actorOf, originOf } from '../../write-origin.ts'
 
 const common = {
   tag: 'database',
@@ -108,7 +108,7 @@ function startOperation(
     handle: async (call) => {
       const message = create(IntegrityStartSchema, { id: newShortId(), isFixing })
       const payload = toBinary(IntegrityStartSchema, message)
-      await writer.write(call, CommandKind.INTEGRITY_START, payload)
+      await writer.write(originOf(call), { kind: CommandKind.INTEGRITY_START, payload })
       integrity.nudge()
       return begunAnswer()
     },

@@ -3,8 +3,8 @@ import { type SwitchableLogLevel, switchableLogLevels } from '../../../ports/log
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { actorOf } from '../../records/writes.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
+import { actorOf } from '../../write-origin.ts'
 
 const wanted: NamedSchema = {
   name: 'logLevelUpdate',

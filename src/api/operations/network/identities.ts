@@ -19,6 +19,7 @@ import {
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
+import { originOf } from '../../write-origin.ts'
 
 interface Pair {
   readonly configId: string
@@ -56,7 +57,7 @@ function standing({ writer }: ApiServices): Operation[] {
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)
-        await writer.write(call, CommandKind.IDENTITY_DISABLE, payload)
+        await writer.write(originOf(call), { kind: CommandKind.IDENTITY_DISABLE, payload })
         return emptyAnswer()
       },
     },
@@ -71,7 +72,7 @@ function standing({ writer }: ApiServices): Operation[] {
       handle: async (call) => {
         const message = create(IdentityEnableSchema, { id: call.param('id') })
         const payload = toBinary(IdentityEnableSchema, message)
-        await writer.write(call, CommandKind.IDENTITY_ENABLE, payload)
+        await writer.write(originOf(call), { kind: CommandKind.IDENTITY_ENABLE, payload })
         return emptyAnswer()
       },
     },
@@ -91,7 +92,7 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
     const pairs = Array.isArray(call.body) ? (call.body as readonly Pair[]) : []
     const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
     const message = create(ServiceConfigsSchema, { identityId: call.param('id'), pairs: named })
-    await writer.write(call, kind, toBinary(ServiceConfigsSchema, message))
+    await writer.write(originOf(call), { kind, payload: toBinary(ServiceConfigsSchema, message) })
     return emptyAnswer()
   }
   return [

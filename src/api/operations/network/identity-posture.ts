@@ -17,6 +17,7 @@ import type { ApiParts } from '../../parts.ts'
 import { failedServiceRequest, postureData } from '../../schemas/posture.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { nothing } from '../../schemas/envelope.ts'
+import { originOf } from '../../write-origin.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
@@ -75,7 +76,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
         ofIdentity(call, async () => {
           const identityId = call.param('id')
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
-          await services.writer.write(call, CommandKind.MFA_REMOVE, payload)
+          await services.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
           await parts.posture.factorMoved(identityId)
           return emptyAnswer()
         }),

@@ -13,6 +13,7 @@ import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { currentSessionView } from '../../records/session-view.ts'
 import type { Writer } from '../../records/writes.ts'
+import { originOf } from '../../write-origin.ts'
 
 /** What a caller may know and do about itself. */
 export function currentOperations(parts: ApiParts, services: ApiServices): Operation[] {
@@ -90,7 +91,7 @@ export async function deleteCurrentSession(
   id: string,
 ): Promise<void> {
   const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
-  await writer.write(call, CommandKind.SESSION_DELETE, payload)
+  await writer.write(originOf(call), { kind: CommandKind.SESSION_DELETE, payload })
 }
 
 export function callerOf(call: RequestContext): Caller {

@@ -18,6 +18,7 @@ import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../../schemas/ses
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
 import { callerOf } from './current.ts'
+import { originOf } from '../../write-origin.ts'
 
 const authenticatorDetail = {
   name: 'authenticatorDetail',
@@ -137,7 +138,14 @@ class OwnAuthenticators {
         own,
       )
       const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
-      await this.#services.writer.entity(call, kind, 'authenticator', id, fields, judgedOn)
+      await this.#services.writer.entity(
+        originOf(call),
+        kind,
+        'authenticator',
+        id,
+        fields,
+        judgedOn,
+      )
       return emptyAnswer(ignoredFields)
     })
   }

@@ -36,6 +36,7 @@ import {
 } from '../../schemas/enrollment.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from './current.ts'
+import { originOf } from '../../write-origin.ts'
 
 const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024
@@ -171,7 +172,10 @@ class Extension {
       certificate: networkCertificate(issued),
     })
     const payload = toBinary(AuthenticatorExtendSchema, message)
-    await this.#services.writer.write(call, CommandKind.AUTHENTICATOR_EXTEND, payload)
+    await this.#services.writer.write(originOf(call), {
+      kind: CommandKind.AUTHENTICATOR_EXTEND,
+      payload,
+    })
     return detailAnswer({ ca: authoritiesPem(this.#parts), clientCert: issued.chainPem })
   }
 
@@ -181,7 +185,10 @@ class Extension {
     const fingerprint = fingerprintOf(clientCert)
     const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
     const payload = toBinary(AuthenticatorExtendVerifySchema, message)
-    await this.#services.writer.write(call, CommandKind.AUTHENTICATOR_EXTEND_VERIFY, payload)
+    await this.#services.writer.write(originOf(call), {
+      kind: CommandKind.AUTHENTICATOR_EXTEND_VERIFY,
+      payload,
+    })
     return emptyAnswer()
   }
 
@@ -263,7 +270,10 @@ class SessionCertificates {
       validToMs: BigInt(issued.notAfterMs),
     })
     const payload = toBinary(SessionCertificateCreateSchema, message)
-    await this.#services.writer.write(call, CommandKind.SESSION_CERTIFICATE_CREATE, payload)
+    await this.#services.writer.write(originOf(call), {
+      kind: CommandKind.SESSION_CERTIFICATE_CREATE,
+      payload,
+    })
     return answer(201, {
       _links: { self: { href: `.${path}/${id}` } },
       id,
@@ -287,7 +297,10 @@ class SessionCertificates {
       apiSessionId: callerOf(call).session.id,
     })
     const payload = toBinary(SessionCertificateDeleteSchema, message)
-    await this.#services.writer.write(call, CommandKind.SESSION_CERTIFICATE_DELETE, payload)
+    await this.#services.writer.write(originOf(call), {
+      kind: CommandKind.SESSION_CERTIFICATE_DELETE,
+      payload,
+    })
     return emptyAnswer()
   }
 
