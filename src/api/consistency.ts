@@ -2,7 +2,7 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import { parseUuid, uuidv7TimeMs } from '../lib/uuid.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { StateView } from '../ports/state-view.ts'
-import type { ApiParts } from './parts.ts'
+import type { ApiLimits } from './limits.ts'
 
 /** What of the state is needed to wait for a point of the log. */
 export type AppliedLog = Pick<StateView, 'appliedIndex' | 'waitForApplied'>
@@ -57,29 +57,68 @@ export async function reachIndex(log: AppliedLog, index: number, timeoutMs: numb
   })
 }
 
-/**
- * Brings this controller to a point at or after everything acknowledged before the call, on any
- * controller (Raft dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
- * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it.
- */
-export async function reachLatest(
-  cluster: ClusterView,
-  log: AppliedLog,
-  timeoutMs: number,
-): Promise<void> {
-  await reachIndex(log, await cluster.readIndex(), timeoutMs)
-}
+/** Reads of a state that reflects everything acknowledged before, on any controller. */
+export class ConfirmedReads {
+  readonly #cluster: Pick<ClusterView, 'readIndex'>
+  readonly #log: AppliedLog
+  readonly #indexWaitMs: number
 
-/**
- * What is not here may have been made on another controller a moment ago.
- * @throws {Problem} CLUSTER_NO_LEADER.
- */
-export async function latest<T>(
-  { cluster, state, limits }: Pick<ApiParts, 'cluster' | 'state' | 'limits'>,
-  read: () => T | undefined,
-): Promise<T | undefined> {
-  const found = read()
-  if (found !== undefined) return found
-  await reachLatest(cluster, state, limits.indexWaitMs)
-  return read()
+  constructor(
+    cluster: Pick<ClusterView, 'readIndex'>,
+    log: AppliedLog,
+    { indexWaitMs }: Pick<ApiLimits, 'indexWaitMs'>,
+  ) {
+    this.#cluster = cluster
+    this.#log = log
+    this.#indexWaitMs = indexWaitMs
+  }
+
+  /**
+   * Brings this controller to a point at or after everything acknowledged before the call (Raft
+   * dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
+   * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it; INDEX_NOT_REACHED.
+   */
+  async reachLatest(): Promise<void> {
+    await reachIndex(this.#log, await this.#cluster.readIndex(), this.#indexWaitMs)
+  }
+
+  /**
+   * What is not here may have been made on another controller a moment ago.
+   * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
+   */
+  async latest<T>(read: () => T | undefined): Promise<T | undefined> {
+    const found = read()
+    if (found !== undefined) return found
+    await this.reachLatest()
+    return read()
+  }
+
+  /**
+   * Answers from what is here, at once. What is not here may have been made on another controller a
+   * moment ago, so only the cluster can say that it does not exist: one shared round confirms it,
+   * and without a leader nobody knows.
+   * @param answer its index is set to the one that the second read reflects.
+   * @param what for the error: `service x`.
+   * @param read null: not found here.
+   * @throws {Problem} NOT_FOUND; CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
+   */
+  found<T>(
+    answer: { index: number },
+    what: string,
+    read: () => T | Promise<T> | null,
+  ): T | Promise<T> {
+    return read() ?? this.#confirm(answer, what, read)
+  }
+
+  async #confirm<T>(
+    answer: { index: number },
+    what: string,
+    read: () => T | Promise<T> | null,
+  ): Promise<T> {
+    await this.reachLatest()
+    answer.index = this.#log.appliedIndex
+    const found = read()
+    if (found !== null) return found
+    throw new Problem('NOT_FOUND', { detail: `${what} not found` })
+  }
 }

@@ -29,6 +29,7 @@ import type { StateView } from '../ports/state-view.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { HostStats } from '../ports/stats.ts'
 import type { KeyEndpointRules } from './auth/external-jwt/key-endpoint.ts'
+import type { ConfirmedReads } from './consistency.ts'
 import type { ApiLimits } from './limits.ts'
 
 /** Names of `apiVersions` in the version answer. */
@@ -81,6 +82,7 @@ export interface ApiParts {
   readonly proposer: Proposer
   readonly cluster: ClusterView
   readonly state: StateView
+  readonly reads: ConfirmedReads
   readonly schemas: SchemaJudge
   /** Last uses of sessions, UTC ms by session id, shared with the other controllers. */
   readonly activity: OpenTopic<'activity'>

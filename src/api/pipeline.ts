@@ -6,7 +6,7 @@ import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
 import { requireNotSocketOnly, type SocketCaller, systemCallerAt } from './auth/system-caller.ts'
 import { RequestContext, type RequestQuery } from './call.ts'
-import { parseMinIndex, parseNetRequestId, reachIndex, reachLatest } from './consistency.ts'
+import { parseMinIndex, parseNetRequestId, reachIndex } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { Operation, Permission } from './operation.ts'
@@ -358,10 +358,10 @@ export class Pipeline {
   }
 
   async #handleLater(call: RequestContext, operation: Operation, token?: string): Promise<Reply> {
-    const { state, cluster, limits } = this.#parts
+    const { state, reads, limits } = this.#parts
     this.#checkCrowd(call)
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
-    if (call.isLinearizable) await reachLatest(cluster, state, limits.indexWaitMs)
+    if (call.isLinearizable) await reads.reachLatest()
     this.#services.gate.admitAgain(call, token, operation.permission)
     return this.#handle(call, operation)
   }

@@ -2,7 +2,6 @@ import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/api-session.ts'
 import { isShownBy, mayManage } from '../../fsm/session-reach.ts'
 import type { RequestContext, Challenge } from '../call.ts'
-import { reachLatest } from '../consistency.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { mayCall } from './permissions.ts'
@@ -13,7 +12,7 @@ import type { SessionFinding, SessionTracker } from './session-tracker.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
 import type { PeerChain } from '../transport/peer.ts'
 
-type GateParts = Pick<ApiParts, 'state' | 'cluster' | 'limits' | 'clock' | 'keys'>
+type GateParts = Pick<ApiParts, 'state' | 'clock' | 'keys' | 'reads'>
 
 /**
  * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
@@ -110,8 +109,7 @@ export class SessionGuard {
   }
 
   async #confirm(call: RequestContext, token: GoodToken, permission: Permission): Promise<void> {
-    const { state, cluster, limits } = this.#parts
-    await reachLatest(cluster, state, limits.indexWaitMs)
+    await this.#parts.reads.reachLatest()
     await this.#accept(call, this.#sessions.find(token.sessionId), token, permission)
   }
 
@@ -120,10 +118,10 @@ export class SessionGuard {
     if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }
-    const { state, cluster, limits, keys, clock } = this.#parts
+    const { reads, keys, clock } = this.#parts
     this.#waiting += 1
     try {
-      await reachLatest(cluster, state, limits.indexWaitMs)
+      await reads.reachLatest()
       await keys.refresh()
     } finally {
       this.#waiting -= 1

@@ -9,7 +9,6 @@ import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../auth/client-certificate.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
 import type { RequestContext } from '../call.ts'
-import { reachLatest } from '../consistency.ts'
 import { emptyAnswer, type Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -32,9 +31,9 @@ export class CaEnrollment {
 
   /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
   async enroll(call: RequestContext, requestedName: string | undefined): Promise<Reply> {
-    const { cluster, state, limits } = this.#parts
+    const { reads, limits } = this.#parts
     // A CA that was verified elsewhere a moment ago is known here after this.
-    await reachLatest(cluster, state, limits.indexWaitMs)
+    await reads.reachLatest()
     return judged(call, limits, async () => {
       const { ca, leaf } = this.#issuerOf(call)
       const identityId = newShortId()

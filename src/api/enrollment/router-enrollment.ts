@@ -8,7 +8,6 @@ import type { RouterCertificatePair, RouterCertifier } from '../../ports/certifi
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
 import type { RequestContext } from '../call.ts'
-import { reachLatest } from '../consistency.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -92,10 +91,9 @@ export class RouterEnrollment {
 
   /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
   async extend(call: RequestContext, requests: RouterRequests): Promise<Reply> {
-    const { cluster, state, limits } = this.#parts
     const chain = call.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
-    await reachLatest(cluster, state, limits.indexWaitMs)
+    await this.#parts.reads.reachLatest()
     const router = routerOf(this.#parts, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
     for (const [name, request] of [

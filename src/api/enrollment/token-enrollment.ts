@@ -11,7 +11,6 @@ import { enrollmentActor } from '../../ports/actor.ts'
 import { claimAt, textClaim } from '../auth/external-jwt/claims.ts'
 import type { VerifiedToken } from '../auth/external-jwt/token-judge.ts'
 import type { RequestContext } from '../call.ts'
-import { reachLatest } from '../consistency.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -53,9 +52,9 @@ export class TokenEnrollment {
     csr: string | undefined,
     signerId: string | undefined,
   ): Promise<Reply> {
-    const { cluster, state, limits } = this.#parts
+    const { reads, limits } = this.#parts
     if (call.bearers().length === 0) throw untaken('no bearer token in the request')
-    await reachLatest(cluster, state, limits.indexWaitMs)
+    await reads.reachLatest()
     return judged(call, limits, async () => {
       const holder = await this.#holderOf(call, signerId)
       this.#checkAllowed(holder, csr !== undefined)

@@ -2,7 +2,6 @@ import type { Authenticator } from '../../entities/authenticator.ts'
 import type { Enrollment, EnrollmentMethod } from '../../entities/enrollment.ts'
 import { digestOf } from '../../fsm/commands/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 
 const TOKEN_CHARACTERS_MAX = 64
@@ -57,7 +56,9 @@ async function enrollmentOf(
   if (token === undefined || token === '') throw fieldProblem('token', 'token is required')
   if (token.length > TOKEN_CHARACTERS_MAX) throw new Problem('INVALID_ENROLLMENT_TOKEN')
   const { state } = parts
-  return latest(parts, () => state.find('enrollment', 'token', token) as Enrollment | undefined)
+  return parts.reads.latest(
+    () => state.find('enrollment', 'token', token) as Enrollment | undefined,
+  )
 }
 
 /** Whether a refusal says that the token was used, here or elsewhere, a moment or longer ago. */

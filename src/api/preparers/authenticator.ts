@@ -8,7 +8,6 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { issuerOf } from '../auth/trusted-authorities.ts'
 import type { RequestContext } from '../call.ts'
-import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
@@ -57,7 +56,7 @@ function checkCreate(body: JsonObject): void {
 async function certificateFields(parts: ApiParts, certPem: string): Promise<JsonObject> {
   const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   checkKeyStrength(certificate, 'certPem')
-  const issuer = await latest(parts, () => issuerOf(parts, certificate) ?? undefined)
+  const issuer = await parts.reads.latest(() => issuerOf(parts, certificate) ?? undefined)
   if (issuer === undefined) {
     const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'
     throw fieldProblem('certPem', reason)
@@ -114,13 +113,13 @@ async function credentialFields(
 }
 
 async function identityOf(parts: ApiParts, id: string): Promise<Identity> {
-  const found = await latest(parts, () => parts.state.get<Identity>('identity', id))
+  const found = await parts.reads.latest(() => parts.state.get<Identity>('identity', id))
   if (found !== undefined) return found
   throw new Problem('NOT_FOUND', { detail: `identity with id ${id.slice(0, 128)} not found` })
 }
 
 async function holderOf(parts: ApiParts, id: string): Promise<Identity> {
-  const found = await latest(parts, () => parts.state.get<Authenticator>('authenticator', id))
+  const found = await parts.reads.latest(() => parts.state.get<Authenticator>('authenticator', id))
   if (found === undefined) {
     throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
   }

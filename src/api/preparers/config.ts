@@ -4,7 +4,6 @@ import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
-import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import { sharerOf } from '../records/sharer.ts'
 import type { Preparer } from './preparer.ts'
@@ -33,7 +32,7 @@ export function configPreparer(parts: ApiParts): Preparer {
     if (data === undefined) return prepared
     const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(parts, call)
     const id = String(typeId)
-    const type = await latest(parts, () => parts.state.get<ConfigType>('configType', id))
+    const type = await parts.reads.latest(() => parts.state.get<ConfigType>('configType', id))
     if (type === undefined) throw invalidType(id)
     refuseIf(await parts.schemas.judgeData(type.schema, data, sharerOf(call)))
     return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
@@ -42,7 +41,7 @@ export function configPreparer(parts: ApiParts): Preparer {
 
 async function typeIdOf(parts: ApiParts, call: RequestContext): Promise<string> {
   const id = call.param('id')
-  const known = await latest(parts, () => parts.state.get<Config>('config', id))
+  const known = await parts.reads.latest(() => parts.state.get<Config>('config', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `config with id ${id} not found` })
   }

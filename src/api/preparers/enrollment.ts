@@ -4,7 +4,6 @@ import { normalise } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { latest } from '../consistency.ts'
 import { newEnrollmentToken } from '../records/enrollment-tokens.ts'
 import type { ApiParts } from '../parts.ts'
 import type { WriteStep } from '../records/writes.ts'
@@ -51,7 +50,7 @@ export function timeOf(text: Json | undefined): number {
 
 /** Also where the method asks for none: whoever names one expects it to count. */
 async function mustHaveCa(parts: ApiParts, caId: string): Promise<void> {
-  const found = await latest(parts, () => parts.state.get('ca', caId))
+  const found = await parts.reads.latest(() => parts.state.get('ca', caId))
   if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))
 }
 

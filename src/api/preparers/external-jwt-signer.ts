@@ -5,7 +5,6 @@ import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../call.ts'
-import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
@@ -67,15 +66,13 @@ function certificateFields(certPem: string) {
  * with its certificate.
  */
 async function knownKid(
-  { state, cluster, limits }: ApiParts,
+  { state, reads }: ApiParts,
   call: RequestContext,
   mode: RequestMode,
 ): Promise<{ readonly kid: string | null; readonly judgedOn?: WritePlan['judgedOn'] }> {
   if (mode !== 'patch') return { kid: null }
   const id = call.param('id')
-  const stored = await latest({ state, cluster, limits }, () =>
-    state.get<ExternalJwtSigner>('externalJwtSigner', id),
-  )
+  const stored = await reads.latest(() => state.get<ExternalJwtSigner>('externalJwtSigner', id))
   if (stored === undefined) {
     throw new Problem('NOT_FOUND', { detail: `externalJwtSigner with id ${id} not found` })
   }

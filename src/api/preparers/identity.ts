@@ -3,7 +3,6 @@ import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { latest } from '../consistency.ts'
 import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'
 import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
@@ -55,7 +54,7 @@ async function typeIn(
     if (type !== 'Router') return type
     throw fieldProblem('type', 'may not create identities with given typeId', type)
   }
-  const known = await latest(parts, () => parts.state.get<Identity>('identity', id))
+  const known = await parts.reads.latest(() => parts.state.get<Identity>('identity', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
   }

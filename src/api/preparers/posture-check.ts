@@ -12,7 +12,6 @@ import { hexDigits } from '../../lib/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/version-range.ts'
 import type { RequestContext } from '../call.ts'
-import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'
 
@@ -53,7 +52,7 @@ async function typeOf(
   const said = body['typeId'] as PostureType | null | undefined
   if (mode === 'create') return body['typeId'] as PostureType
   const id = call.param('id')
-  const known = await latest(parts, () => parts.state.get<PostureCheck>('postureCheck', id))
+  const known = await parts.reads.latest(() => parts.state.get<PostureCheck>('postureCheck', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
   }

@@ -3,7 +3,6 @@ import { normalise } from '../../entities/normalise.ts'
 import { revocation, type Revocation } from '../../entities/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/uuid.ts'
-import { latest } from '../consistency.ts'
 import type { ApiParts } from '../parts.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 
@@ -14,7 +13,7 @@ export function revocationPreparer(parts: ApiParts): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(revocation, mode, body)
     const type = prepared.fields['type']
-    const known = await latest(parts, () => parts.state.get<Revocation>(kind, id))
+    const known = await parts.reads.latest(() => parts.state.get<Revocation>(kind, id))
     if (type === 'JTI' && parseUuid(id) === null) {
       throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
     }

@@ -4,7 +4,6 @@ import type { RequestMode } from '../../entities/schema.ts'
 import type { Terminator } from '../../entities/terminator.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { ApiParts } from '../parts.ts'
-import { latest } from '../consistency.ts'
 import type { Preparer } from './preparer.ts'
 
 /** What bodies call the fields that are taken once, at creation. */
@@ -50,7 +49,7 @@ function instanceIn(names: Names, mode: RequestMode, body: JsonObject): JsonObje
 }
 
 async function addressOf(parts: ApiParts, entity: Entity, id: string): Promise<Json> {
-  const known = await latest(parts, () => parts.state.get<Terminator>(entity.name, id))
+  const known = await parts.reads.latest(() => parts.state.get<Terminator>(entity.name, id))
   return known?.address ?? ''
 }
 

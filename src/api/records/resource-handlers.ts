@@ -25,7 +25,6 @@ import {
   type Reply,
 } from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
-import { foundOrConfirmed } from '../answers/not-found.ts'
 import type { ApiParts } from '../parts.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
@@ -102,7 +101,7 @@ export class ResourceHandlers {
     const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
     if (asIdentity === undefined) return listedFor(caller.identity.id)
     const what = `identity ${asIdentity.slice(0, 128)}`
-    return foundOrConfirmed(this.#parts, call, what, () => {
+    return this.#parts.reads.found(call, what, () => {
       const other = state.get('identity', asIdentity) ?? state.find('identity', 'name', asIdentity)
       return other === undefined ? null : listedFor(other.id)
     })
@@ -117,7 +116,7 @@ export class ResourceHandlers {
     const { list, entity } = operation
     assert(list !== null, 'a sub-list operation has a list')
     const id = call.param('id')
-    return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
+    return this.#parts.reads.found(call, named(entity, id), () => {
       const callerId = callerOf(call).identity.id
       if (!visible.has(callerId, id)) return null
       const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
@@ -154,7 +153,7 @@ export class ResourceHandlers {
     const callerId = caller.identity.id
     // The management API never unfolds them in a detail, as the whole API family.
     const types = api === 'client' ? configTypesOfSession(caller) : noConfigTypes
-    return foundOrConfirmed(this.#parts, call, named(entity, id), () => {
+    return this.#parts.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (!visible.has(callerId, id)) return null

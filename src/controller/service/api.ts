@@ -1,3 +1,4 @@
+import { ConfirmedReads } from '../../api/consistency.ts'
 import type { ApiParts } from '../../api/parts.ts'
 import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
@@ -57,6 +58,7 @@ export function openApi(sources: ApiSources): Api {
   return createApi({
     cluster: clusterNode,
     state: machine,
+    reads: new ConfirmedReads(clusterNode, machine, limits),
     schemas,
     keys: secrets,
     jwt: jwtSignerOf(clusterNode, credentials.privateKeyPem, leafPem),

@@ -12,6 +12,7 @@ import {
 import { hashPassword } from '../../../src/api/auth/password.ts'
 import { TokenSigner } from '../../../src/api/auth/token.ts'
 import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
+import { ConfirmedReads } from '../../../src/api/consistency.ts'
 import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
 import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from './build-api.ts'
@@ -378,6 +379,7 @@ export async function startController(
     proposer: new WriteAllowance(cluster, clock),
     cluster,
     state: machine,
+    reads: new ConfirmedReads(cluster, machine, all),
     schemas,
     processor: new ProcessorShare(all, systemClock),
     keys,

@@ -2,7 +2,6 @@ import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachLatest } from '../../consistency.ts'
 import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
@@ -30,10 +29,9 @@ export class CertificateLogIn {
     const chain = call.peerChain()
     if (chain === null) throw new Problem('INVALID_AUTH')
     this.#services.tokens.requireKey()
-    const { cluster, state, limits } = this.#parts
     // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA
     // that was taken back.
-    await reachLatest(cluster, state, limits.indexWaitMs)
+    await this.#parts.reads.reachLatest()
     const holder = holderOf(this.#parts, chain)
     if ('reason' in holder || !this.#mayLogIn(holder)) throw new Problem('INVALID_AUTH')
     const { identity, authenticator, externalId, ca, hasImproperChain } = holder

@@ -5,7 +5,6 @@ import { isDisabled } from '../../../lib/is-disabled.ts'
 import { takesTokensOf } from '../../../fsm/external-tokens.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachLatest } from '../../consistency.ts'
 import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
@@ -41,9 +40,8 @@ export class ExternalJwtLogIn {
     const readable = texts.filter((text) => readToken(text) !== null)
     if (readable.length === 0) return this.#refuse(call, 'invalid')
     return await judged(call, this.#parts.limits, async () => {
-      const { cluster, state, limits } = this.#parts
       // A signer or an identity that was written elsewhere a moment ago is known here after this.
-      await reachLatest(cluster, state, limits.indexWaitMs)
+      await this.#parts.reads.reachLatest()
       const proof = await this.#prove(call, readable)
       if (typeof proof === 'string') return this.#refuse(call, proof)
       try {

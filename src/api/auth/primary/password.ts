@@ -4,7 +4,6 @@ import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachLatest } from '../../consistency.ts'
 import type { Reply } from '../../answers/envelope.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
@@ -36,10 +35,9 @@ export class PasswordLogIn {
     this.#services.tokens.requireKey()
     return await judged(call, this.#parts.limits, async () => {
       const proof = await this.#services.throttle.attempt(username, call.address, async () => {
-        const { cluster, state, limits } = this.#parts
         // Without a leader there will be no session, so no hash is computed; with one, a password
         // set elsewhere a moment ago is known here too.
-        await reachLatest(cluster, state, limits.indexWaitMs)
+        await this.#parts.reads.reachLatest()
         return this.#prove(call, username, password)
       })
       if (proof === null) throw new Problem('INVALID_AUTH')

@@ -14,7 +14,6 @@ import type { Factor } from '../../../pki/sealed-factor.ts'
 import { isSameCode, stepOf } from '../../../pki/totp.ts'
 import { systemActor } from '../../../ports/actor.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachLatest } from '../../consistency.ts'
 import type { ApiParts } from '../../parts.ts'
 import { judged, type Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
@@ -77,10 +76,10 @@ export class SecondFactors {
     given: { readonly purpose: ProofPurpose; readonly code: string },
     require: (found: Mfa | undefined) => asserts found is Mfa,
   ): Promise<void> {
-    const { cluster, state, limits } = this.#parts
+    const { reads, limits } = this.#parts
     // A record of the request id would keep a plain hash over a code in the log.
     call.isRepeatable = false
-    await reachLatest(cluster, state, limits.indexWaitMs)
+    await reads.reachLatest()
     const { code } = given
     const { purpose, codes } = uses[given.purpose]
     let isCounted = false

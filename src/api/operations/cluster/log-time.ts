@@ -6,7 +6,6 @@ import { Problem } from '../../../lib/problems.ts'
 import { levelOfKind } from '../../../ports/feature-level.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachLatest } from '../../consistency.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { logTimeResult } from '../../schemas/cluster/status.ts'
@@ -34,8 +33,8 @@ export function logTimeOperations(parts: ApiParts): Operation[] {
 }
 
 async function reset(parts: ApiParts, call: RequestContext): Promise<Reply> {
-  const { cluster, state, limits, proposer } = parts
-  await reachLatest(cluster, state, limits.indexWaitMs)
+  const { cluster, state, reads, proposer } = parts
+  await reads.reachLatest()
   const targetMs = cluster.quorumClockMs()
   if (targetMs === null) {
     throw new Problem('PEER_UNREACHABLE', {

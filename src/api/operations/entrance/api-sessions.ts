@@ -1,5 +1,4 @@
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
@@ -49,7 +48,7 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [401, 404, 429, 503],
       handle: (call) => {
         const id = call.param('id')
-        return foundOrConfirmed(parts, call, `apiSession with id ${id}`, () => {
+        return parts.reads.found(call, `apiSession with id ${id}`, () => {
           const record = state.get('apiSession', id)
           if (record === undefined) return null
           return detailAnswer(sessionView(parts, services, callerOf(call), record))

@@ -5,7 +5,6 @@ import { Problem } from '../../../lib/problems.ts'
 import { CertificateError, checkChain, parseCertificate } from '../../../pki/certificate.ts'
 import { pemBlocks } from '../../../pki/pem.ts'
 import type { RequestContext } from '../../call.ts'
-import { latest } from '../../consistency.ts'
 import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -80,7 +79,7 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
 
 async function caOf(parts: ApiParts, call: RequestContext): Promise<Ca> {
   const id = call.param('id')
-  const ca = await latest(parts, () => parts.state.get<Ca>('ca', id))
+  const ca = await parts.reads.latest(() => parts.state.get<Ca>('ca', id))
   if (ca === undefined) throw new Problem('NOT_FOUND', { detail: `ca with id ${id} not found` })
   return ca
 }

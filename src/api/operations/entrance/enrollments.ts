@@ -5,7 +5,6 @@ import { createdSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'
-import { latest } from '../../consistency.ts'
 import { newEnrollmentToken, networkJwt } from '../../records/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
@@ -155,7 +154,7 @@ class Enrollments {
   }
 
   async #known<R extends Enrollment | Authenticator>(kind: string, id: string): Promise<R> {
-    const found = await latest(this.#parts, () => this.#parts.state.get<R>(kind, id))
+    const found = await this.#parts.reads.latest(() => this.#parts.state.get<R>(kind, id))
     if (found !== undefined) return found
     throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
   }

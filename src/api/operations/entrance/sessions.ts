@@ -7,7 +7,6 @@ import { newShortId } from '../../../lib/random.ts'
 import type { DialBind, ListResult } from '../../../ports/state-view.ts'
 import type { RequestContext } from '../../call.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
@@ -86,7 +85,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [401, 404, 429, 503],
       handle: (call) =>
-        foundOrConfirmed(parts, call, `session with id ${call.param('id')}`, () => {
+        parts.reads.found(call, `session with id ${call.param('id')}`, () => {
           const record = own(call)
           return record === null ? null : detailAnswer(viewOf(parts, call, record))
         }),
@@ -101,7 +100,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
         const id = call.param('id')
-        await foundOrConfirmed(parts, call, `session with id ${id}`, () =>
+        await parts.reads.found(call, `session with id ${id}`, () =>
           own(call) === null ? null : emptyAnswer(),
         )
         await services.writer.deleteEntity(originOf(call), 'session', id)
@@ -116,7 +115,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
   const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
   const shown = (call: RequestContext, view: (record: EntityRecord) => JsonObject) => {
     const id = call.param('id')
-    return foundOrConfirmed(parts, call, `session with id ${id}`, () => {
+    return parts.reads.found(call, `session with id ${id}`, () => {
       const record = state.get('session', id)
       return record === undefined ? null : detailAnswer(view(record))
     })

@@ -11,7 +11,6 @@ import { requestSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { effectiveSettings } from '../../schemas/about.ts'
@@ -106,7 +105,7 @@ async function write(
 function effective(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
   const { state } = parts
   const id = call.param('id')
-  return foundOrConfirmed(parts, call, `${kind} with id ${id}`, () => {
+  return parts.reads.found(call, `${kind} with id ${id}`, () => {
     const record = state.get<ControllerSetting>(kind, id)
     if (record === undefined) return null
     const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)

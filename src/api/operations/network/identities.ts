@@ -8,7 +8,6 @@ import {
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { RequestContext } from '../../call.ts'
 import { emptyAnswer, type Reply, wholeOf } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import {
@@ -141,7 +140,7 @@ function listServiceConfigs(
   const { state } = parts
   const id = call.param('id')
   const callerId = callerOf(call).identity.id
-  return foundOrConfirmed(parts, call, `identity with id ${id}`, () => {
+  return parts.reads.found(call, `identity with id ${id}`, () => {
     if (state.get('identity', id) === undefined) return null
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {

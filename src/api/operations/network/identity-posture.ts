@@ -11,7 +11,6 @@ import {
   type Reply,
   timeText,
 } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { failedServiceRequest, postureData } from '../../schemas/posture.ts'
@@ -30,7 +29,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
     answer: () => Reply | Promise<Reply>,
   ): Reply | Promise<Reply> => {
     const id = call.param('id')
-    return foundOrConfirmed(parts, call, `identity with id ${id}`, () =>
+    return parts.reads.found(call, `identity with id ${id}`, () =>
       parts.state.get('identity', id) === undefined ? null : answer(),
     )
   }

@@ -4,7 +4,6 @@ import { newShortId } from '../../../lib/random.ts'
 import { requireReach } from '../../auth/permissions.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply, timeText } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { traceDetail, traceSpec } from '../../schemas/identities.ts'
@@ -41,7 +40,7 @@ export function identityTraceOperations(parts: ApiParts): Operation[] {
       refusals: [400, 401, 404, 429, 503],
       handle: (call) => {
         const id = call.param('id')
-        return foundOrConfirmed(parts, call, `identity with id ${id}`, () =>
+        return parts.reads.found(call, `identity with id ${id}`, () =>
           parts.state.get('identity', id) === undefined ? null : change(parts, traces, call, id),
         )
       },

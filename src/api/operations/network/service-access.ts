@@ -3,9 +3,7 @@ import { Problem } from '../../../lib/problems.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import { mayCall } from '../../auth/permissions.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachLatest } from '../../consistency.ts'
 import { detailAnswer, type Reply, timeText, wholeOf } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation, Permission } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
@@ -126,7 +124,7 @@ async function edgeRoutersOfService(parts: ApiParts, call: RequestContext): Prom
   const { state } = parts
   const { identity, session } = callerOf(call)
   const id = call.param('id')
-  const found = await foundOrConfirmed(parts, call, `service with id ${id}`, () => {
+  const found = await parts.reads.found(call, `service with id ${id}`, () => {
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
     const routers = routersFirst(state, asked(parts, call, between.commonRouters), identity.id)
@@ -165,13 +163,13 @@ async function checkSessionToken(
   token: string,
   apiSessionId: string,
 ): Promise<void> {
-  const { cluster, state, limits } = parts
+  const { reads, state } = parts
   const expected = { apiSessionId, serviceId: call.param('id') }
   const sessionId = await verifiedSessionId(parts, token, expected)
   if (sessionId === null) throw new Problem('UNAUTHORIZED')
   if (state.get('session', sessionId) !== undefined) return
   // Another controller may have opened it a moment ago.
-  await reachLatest(cluster, state, limits.indexWaitMs)
+  await reads.reachLatest()
   if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
 }
 
@@ -183,7 +181,7 @@ function advice(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
   const caller = callerOf(call)
   const callerId = caller.identity.id
   const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
-  return foundOrConfirmed(parts, call, what, () => {
+  return parts.reads.found(call, what, () => {
     const between = state.accessBetween(identityId, serviceId)
     if (between === null) return null
     const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>

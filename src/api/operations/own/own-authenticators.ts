@@ -6,9 +6,7 @@ import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'
-import { latest } from '../../consistency.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { prepareOwnChange } from '../../preparers/authenticator.ts'
@@ -108,7 +106,7 @@ class OwnAuthenticators {
   detail(call: RequestContext): Reply | Promise<Reply> {
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
-    return foundOrConfirmed(this.#parts, call, named(id), () => {
+    return this.#parts.reads.found(call, named(id), () => {
       const record = this.#find(id, callerId)
       return record === undefined ? null : detailAnswer(this.#view(record, callerId))
     })
@@ -126,7 +124,7 @@ class OwnAuthenticators {
     // A record of the request id would keep a plain hash over passwords in the log.
     call.isRepeatable = false
     return await judged(call, limits, async () => {
-      const own = await latest(this.#parts, () => this.#find(id, callerId))
+      const own = await this.#parts.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
       await this.#prove(call, own, body.currentPassword)
       const { fields, ignoredFields, judgedOn } = await prepareOwnChange(

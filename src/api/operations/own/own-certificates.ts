@@ -13,14 +13,12 @@ import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import { isOfRecord, networkChain } from '../../auth/client-certificate.ts'
 import type { RequestContext } from '../../call.ts'
-import { latest } from '../../consistency.ts'
 import {
   authoritiesPem,
   answerThisCallAlone,
   networkCertificate,
 } from '../../enrollment/answers.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
-import { foundOrConfirmed } from '../../answers/not-found.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { onlyCertificate } from '../../preparers/certificates.ts'
@@ -199,7 +197,7 @@ class Extension {
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
-    const own = await latest(this.#parts, () =>
+    const own = await this.#parts.reads.latest(() =>
       this.#parts.state.get<Authenticator>('authenticator', id),
     )
     if (own === undefined) {
@@ -284,7 +282,7 @@ class SessionCertificates {
 
   detail(call: RequestContext): Reply | Promise<Reply> {
     const id = call.param('id')
-    return foundOrConfirmed(this.#parts, call, `certificate with id ${id}`, () => {
+    return this.#parts.reads.found(call, `certificate with id ${id}`, () => {
       const record = this.#parts.state.get('sessionCertificate', id)
       if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
       return detailAnswer(this.#view(record))

@@ -14,7 +14,6 @@ import {
   type Reply,
   timeText,
 } from '../../answers/envelope.ts'
-import { latest } from '../../consistency.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import {
@@ -234,7 +233,7 @@ class OwnMfa {
   /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
   async #latest(call: RequestContext): Promise<Mfa> {
     const { identity } = callerOf(call)
-    const found = await latest(this.#parts, () => this.#factors.find(identity.id))
+    const found = await this.#parts.reads.latest(() => this.#factors.find(identity.id))
     call.index = this.#parts.state.appliedIndex
     if (found === undefined) throw notFound()
     return found
