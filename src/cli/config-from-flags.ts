@@ -6,7 +6,7 @@ import { composeConfig } from '../config/compose.ts'
 import { formatFault, loadControllerConfig, parseControllerConfig } from '../config/load.ts'
 import type { ControllerConfig } from '../config/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../lib/names.ts'
-import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+import { type CommandFailure, usageFailure } from '../controller/failure.ts'
 
 /** What `cluster init` and `cluster join` take to write a configuration that is not there yet. */
 export interface ConfigFlags {
@@ -76,7 +76,7 @@ function settingsOf(
   const mesh = bindOf('--bind-cluster', flags.bindCluster ?? DEFAULT_BINDS.cluster)
   const id = flags.id ?? hostname().split('.')[0] ?? ''
   if (!isControllerId(id)) {
-    throw usage(
+    throw usageFailure(
       `--id: ${JSON.stringify(id)} is not a controller id; use letters, digits, '.', '_', '-'`,
     )
   }
@@ -102,7 +102,7 @@ function advertiseOf(
   const host = flags.advertise ?? (EVERY_HOST.has(bind.host) ? hostname() : bind.host)
   const address = formatHostPort({ host, port: bind.port })
   if (parseHostPort(address) === null) {
-    throw usage(
+    throw usageFailure(
       `--advertise: expected a host name or an IP address without a port, found ${JSON.stringify(host)}`,
     )
   }
@@ -111,7 +111,8 @@ function advertiseOf(
 
 function bindOf(flag: string, text: string): { readonly host: string; readonly port: number } {
   const address = parseHostPort(text)
-  if (address === null) throw usage(`${flag}: expected host:port, found ${JSON.stringify(text)}`)
+  if (address === null)
+    throw usageFailure(`${flag}: expected host:port, found ${JSON.stringify(text)}`)
   return address
 }
 
@@ -128,7 +129,7 @@ function refuseContradictions(path: string, config: ControllerConfig, flags: Con
   ]
   for (const [flag, given, found] of pairs) {
     if (given === undefined || given === found) continue
-    throw usage(
+    throw usageFailure(
       `${path} exists with ${found ?? 'nothing'}, but ${flag} is ${given}; omit the flag, or edit the file`,
     )
   }
@@ -137,9 +138,5 @@ function refuseContradictions(path: string, config: ControllerConfig, flags: Con
 function faultsOf(
   faults: Parameters<typeof formatFault>[0][] | readonly Parameters<typeof formatFault>[0][],
 ): CommandFailure {
-  return usage(faults.map(formatFault).join('\n'))
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
+  return usageFailure(faults.map(formatFault).join('\n'))
 }

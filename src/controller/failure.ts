@@ -16,6 +16,11 @@ export class CommandFailure extends Error {
   }
 }
 
+/** Wrong usage, or a configuration that is wrong. */
+export function usageFailure(message: string): CommandFailure {
+  return new CommandFailure(EXIT_USAGE, message)
+}
+
 /** What an error says, for a line that a person reads. */
 export function sentenceOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

@@ -1,4 +1,5 @@
 import { AssertionError } from '../lib/assert.ts'
+import { errorCode } from '../lib/error-code.ts'
 
 /**
  * CORRUPT: what lies on disk contradicts itself or what was promised. VOTE_LOST: so much so that
@@ -74,17 +75,13 @@ export function newerFormat(path: string, found: number, known: number): StoreEr
   )
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
-}
-
 /**
  * What a failed system call means to the operator. `doing` completes "cannot …". Errors that are
  * ours already, and mistakes of our own code, come back as they are.
  */
 export function asStoreError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError || error instanceof AssertionError) return error
-  const code = codeOf(error)
+  const code = errorCode(error)
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':

@@ -1,5 +1,6 @@
 import { ClassicLevel } from 'classic-level'
 import { asStoreError, corrupt, StoreError } from './errors.ts'
+import { errorCode } from '../lib/error-code.ts'
 
 export type LevelDatabase = ClassicLevel<string, string>
 
@@ -14,10 +15,6 @@ const FILE_BYTES_MAX = 1024 * 1024
 /** Of each of the two tables in memory, and of the files that they become. */
 const WRITE_BUFFER_BYTES = 1024 * 1024
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
-}
-
 /**
  * What a LevelDB error means to the operator. It tells a full disk only in its text, which is
  * strerror's.
@@ -25,13 +22,13 @@ function codeOf(error: unknown): string {
 export function asLevelError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError) return error
   const inner =
-    codeOf(error) === 'LEVEL_DATABASE_NOT_OPEN' &&
+    errorCode(error) === 'LEVEL_DATABASE_NOT_OPEN' &&
     error instanceof Error &&
     error.cause instanceof Error
       ? error.cause
       : error
   const text = inner instanceof Error ? inner.message : String(inner)
-  const code = codeOf(inner)
+  const code = errorCode(inner)
   if (code === 'LEVEL_CORRUPTION') return corrupt(path, `the state is damaged (${text})`)
   if (code === 'LEVEL_LOCKED') {
     return new StoreError('IN_USE', path, `${path} is in use by another process.`, inner)

@@ -15,6 +15,7 @@ import {
   partialNameOf,
   SNAPSHOTS_NAME,
 } from './snapshot-name.ts'
+import { errorCode } from '../lib/error-code.ts'
 
 export const snapshotFileLimits = {
   /** Between the end of one and the begin of the next. */
@@ -241,16 +242,12 @@ function problemOf(error: unknown, folder: string): unknown {
   return new Problem('INDEX_NOT_REACHED', { detail, cause })
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : null
-}
-
 function isMissing(error: unknown): boolean {
-  return codeOf(error) === 'ENOENT'
+  return errorCode(error) === 'ENOENT'
 }
 
 function isExisting(error: unknown): boolean {
-  return codeOf(error) === 'EEXIST'
+  return errorCode(error) === 'EEXIST'
 }
 
 async function freeBytesOf(folder: string): Promise<number> {

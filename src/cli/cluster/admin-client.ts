@@ -6,6 +6,8 @@ import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
 import { askJson, HttpsFault } from '../terminal/https-json.ts'
 import { versionOfEarlier } from './earlier-release.ts'
 import { errorCodeIn, refusalOf } from './refusal.ts'
+import { errorCode } from '../../lib/error-code.ts'
+import { jsonOrNull } from '../../lib/json-or-null.ts'
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024
@@ -116,16 +118,8 @@ async function refusalIn(answer: IncomingMessage): Promise<AdminError> {
     if (text.length > REFUSAL_BYTES_MAX) break
   }
   const status = answer.statusCode ?? 0
-  const body = parsed(text)
+  const body = jsonOrNull(text)
   return new AdminError(errorCodeIn(body), refusalOf(status, body))
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
 }
 
 function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
@@ -142,7 +136,7 @@ async function faultOf(
   socketPath: string,
   timeoutMs: number,
 ): Promise<AdminError> {
-  const code = codeOf(error)
+  const code = errorCode(error)
   // What came is no HTTP.
   if (code.startsWith('HPE_')) {
     const version = await versionOfEarlier(socketPath)
@@ -168,7 +162,7 @@ function cutOff(cause?: unknown): AdminError {
 }
 
 function connectError(error: unknown, dataFolder: string): AdminError {
-  const code = codeOf(error)
+  const code = errorCode(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return new AdminError('NOT_RUNNING', `no controller is running on ${dataFolder}`, error)
   }
@@ -177,8 +171,4 @@ function connectError(error: unknown, dataFolder: string): AdminError {
     return new AdminError('NO_PERMISSION', message, error)
   }
   return new AdminError('NO_ANSWER', `the admin socket in ${dataFolder} failed: ${String(error)}`)
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -5,7 +5,13 @@ import type { ControllerConfig } from '../../config/options.ts'
 import { AdminError, type AdminRequest, askController } from './admin-client.ts'
 import { refusalOf } from './refusal.ts'
 import { logInCommand, readContexts } from '../session/context-file.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  sentenceOf,
+  usageFailure,
+} from '../../controller/failure.ts'
 import { askJson, HttpsFault } from '../terminal/https-json.ts'
 import { schemeHint } from '../terminal/scheme-hint.ts'
 import { shellWord } from '../terminal/output.ts'
@@ -106,7 +112,7 @@ export type AskOperation = (request: AdminRequest) => Promise<unknown>
 export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskOperation {
   if (config !== undefined && url === undefined) return askAtSocket(config)
   if (config !== undefined || url === undefined) {
-    throw usage('name a controller: --config FILE on its host, or --url URL from elsewhere')
+    throw usageFailure('name a controller: --config FILE on its host, or --url URL from elsewhere')
   }
   const ask = askWith(baseUrl(url), credentialsFor(url, ca, sessionFile))
   return ({ method, path, body, timeoutMs }) => ask(method, path, body, timeoutMs)
@@ -116,7 +122,7 @@ export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskO
 export function loadConfigOrFail(path: string): ControllerConfig {
   const loaded = loadControllerConfig(path, process.env)
   if (loaded.ok) return loaded.config
-  throw usage(loaded.faults.map(formatFault).join('\n'))
+  throw usageFailure(loaded.faults.map(formatFault).join('\n'))
 }
 
 /** @throws {CommandFailure} exit 2 for the configuration. */
@@ -151,7 +157,7 @@ function credentialsFor(
   if (ca !== undefined && sessionFile !== undefined) return readCredentials(ca, sessionFile)
   const found = ca === undefined && sessionFile === undefined ? contextFor(baseUrl(url)) : null
   if (found !== null) return found
-  throw usage(
+  throw usageFailure(
     `--url needs a session: log in with flotilla login ${url}, or pass --ca FILE and --session-file FILE`,
   )
 }
@@ -227,7 +233,9 @@ function askWith(base: string, { caPem, session }: Credentials): AskPath {
 function baseUrl(text: string): string {
   const url = URL.parse(text)
   if (url?.protocol === 'https:' && url.username === '' && url.search === '') return url.origin
-  throw usage(`--url: expected https://HOST:PORT, found ${JSON.stringify(text)}${schemeHint(text)}`)
+  throw usageFailure(
+    `--url: expected https://HOST:PORT, found ${JSON.stringify(text)}${schemeHint(text)}`,
+  )
 }
 
 function readCa(path: string): string {
@@ -240,8 +248,4 @@ function readCa(path: string): string {
       error,
     )
   }
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
 }

@@ -16,7 +16,7 @@ import {
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { inOneSentence } from './enrollment-failure.ts'
@@ -80,7 +80,9 @@ class EnrollmentRun {
   async go(source: string): Promise<void> {
     const { passwordFile } = this.#options
     if (source === '-' && passwordFile === '-') {
-      throw usage('token and password cannot both come from standard input; put one into a file')
+      throw usageFailure(
+        'token and password cannot both come from standard input; put one into a file',
+      )
     }
     const token = readEnrollmentToken(readTokenFile(source))
     judgeOptions(token, this.#options)
@@ -133,7 +135,7 @@ class EnrollmentRun {
     server: EnrollmentServer,
     client: ClientKey | null,
   ): Promise<void> {
-    if (client === null) throw usage(`a token for ${token.method} needs --client-cert`)
+    if (client === null) throw usageFailure(`a token for ${token.method} needs --client-cert`)
     if (token.method === 'ottca') await server.ottca(client)
     else await this.#ca(server, client)
     this.#write({ caPem: server.caPem, origin: token.origin, ...client })
@@ -242,17 +244,18 @@ function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptio
   const all = { ...uses['ott'], ...uses['ca'], ...uses['updb'] }
   const useless = given(all).filter((flag) => !Object.hasOwn(uses[method] ?? {}, flag))
   if (useless.length > 0)
-    throw usage(`this token is for ${method}, which does not support ${useless[0]}`)
+    throw usageFailure(`this token is for ${method}, which does not support ${useless[0]}`)
   if (method === 'ott' && (out === undefined) === (cert === undefined && key === undefined)) {
-    throw usage('name the files of the identity: --out FILE, or --cert FILE and --key FILE')
+    throw usageFailure('name the files of the identity: --out FILE, or --cert FILE and --key FILE')
   }
-  if ((cert === undefined) !== (key === undefined)) throw usage('--cert and --key go together')
+  if ((cert === undefined) !== (key === undefined))
+    throw usageFailure('--cert and --key go together')
   if (method === 'updb' && passwordFile === undefined) {
-    throw usage('this token is for a password; pass --password-file FILE, or -')
+    throw usageFailure('this token is for a password; pass --password-file FILE, or -')
   }
   const isByClient = method === 'ottca' || method === 'ca'
   if (isByClient && (clientCert === undefined || clientKey === undefined)) {
-    throw usage(
+    throw usageFailure(
       `this token is for ${method}; pass the certificate issued by the CA with --client-cert FILE and --client-key FILE`,
     )
   }
@@ -280,8 +283,4 @@ function isThere(path: string): CommandFailure {
     EXIT_FAILED,
     `${path} already exists; name another file, or overwrite it with --force`,
   )
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
 }

@@ -13,6 +13,7 @@ import { HttpsFault } from '../terminal/https-json.ts'
 import { askBounded, type BoundedAnswer, type BoundedRequest } from './bounded-https.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { checkSignature, type EnrollmentToken } from './enrollment-token.ts'
+import { jsonOrNull } from '../../lib/json-or-null.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000
@@ -160,7 +161,7 @@ export class EnrollmentServer {
 
   #dataOf({ status, text }: BoundedAnswer): Readonly<Record<string, unknown>> {
     const { origin } = this.#token
-    const body = parsed(text)
+    const body = jsonOrNull(text)
     if (status === 200) {
       const data = (body as { data?: unknown } | null)?.data
       if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
@@ -239,14 +240,6 @@ function authoritiesIn(origin: string, base64: string): Certificate[] {
   throw new EnrollmentFault(
     `${origin}: no valid CA certificates in its response; ask an administrator whether it is a controller`,
   )
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
 }
 
 /** Of a server: one bounded line without what moves the cursor of a terminal. */

@@ -3,6 +3,7 @@ import { request } from 'node:https'
 
 import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
 import { type ApiRefusal, refusalIn } from '../session/refusal.ts'
+import { jsonOrNull } from '../../lib/json-or-null.ts'
 
 /** A controller is heard at least each 15 s. */
 const SILENCE_MS = 45_000
@@ -73,7 +74,7 @@ function readRefusal(answer: IncomingMessage, reject: (error: ApiRefusal) => voi
   answer.on('data', (chunk: string) => {
     if (text.length < REFUSAL_BYTES_MAX) text += chunk
   })
-  answer.on('end', () => reject(refusalIn(answer.statusCode ?? 0, parsed(text))))
+  answer.on('end', () => reject(refusalIn(answer.statusCode ?? 0, jsonOrNull(text))))
 }
 
 function readStream(answer: IncomingMessage, onEvent: SourceOptions['onEvent']): void {
@@ -107,12 +108,4 @@ function eventIn(block: string): ServerEvent {
     }
   }
   return { name, id, data }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
 }

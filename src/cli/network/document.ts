@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { Validator } from '../../api/schemas/validation.ts'
 import { nearest } from '../../config/suggest.ts'
 import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/yaml-tree.ts'
-import { CommandFailure, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { sentenceOf, usageFailure } from '../../controller/failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
@@ -50,9 +50,9 @@ export function readNetworkText(path: string): string {
     const { size } = statSync(path)
     if (size <= networkLimits.fileBytesMax) return readFileSync(path, 'utf8')
   } catch (error) {
-    throw usage(`${path} cannot be read (${sentenceOf(error)})`)
+    throw usageFailure(`${path} cannot be read (${sentenceOf(error)})`)
   }
-  throw usage(`${path} is larger than ${networkLimits.fileBytesMax} bytes; split it`)
+  throw usageFailure(`${path} is larger than ${networkLimits.fileBytesMax} bytes; split it`)
 }
 
 /** The tree of a YAML text, JSON among them. */
@@ -256,9 +256,5 @@ export function mustBeFaultless(path: string, faults: readonly FileFault[]): voi
   const lines = told.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
   const more = faults.length - told.length
   if (more > 0) lines.push(`${path}: and ${more} more faults`)
-  throw usage(`nothing was changed\n${lines.join('\n')}`)
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
+  throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }

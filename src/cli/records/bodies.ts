@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 import { parseYamlTree, type YamlTree } from '../../config/yaml-tree.ts'
-import { CommandFailure, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, sentenceOf, usageFailure } from '../../controller/failure.ts'
 import { merged } from '../../entities/nested.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
@@ -54,7 +54,9 @@ interface Assignment {
 function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
   const [, left = '', sign = '', right = ''] = ASSIGNMENT.exec(word) ?? []
   if (left === '') {
-    throw usage(`expected FIELD=VALUE or FIELD@FILE, found ${JSON.stringify(word.slice(0, 40))}`)
+    throw usageFailure(
+      `expected FIELD=VALUE or FIELD@FILE, found ${JSON.stringify(word.slice(0, 40))}`,
+    )
   }
   const [first = '', ...rest] = left.split('.')
   const field = writableField(kind, mode, first)
@@ -65,7 +67,7 @@ function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
   for (const member of members) {
     const inner = memberSchema(schema, member)
     if (inner === null) {
-      throw usage(
+      throw usageFailure(
         `${path.join('.')} has no member ${JSON.stringify(member)}; flotilla explain ${kind.name} lists them`,
       )
     }
@@ -84,7 +86,7 @@ function assignedValue(
 ): Json {
   if (field.isSecret) {
     if (sign === '@') return readSecretInput(right, path)
-    throw usage(
+    throw usageFailure(
       `${path} is a secret, and command lines are visible to other users; use ${path}@FILE, or ${path}@- for standard input`,
     )
   }
@@ -98,7 +100,7 @@ function assignedValue(
 function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
   const field = fieldNamed(kind, word)
   const reason = whyNotWritable(kind, mode, field)
-  if (reason !== null) throw usage(reason)
+  if (reason !== null) throw usageFailure(reason)
   return field
 }
 
@@ -113,15 +115,15 @@ function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindFie
 /** A file of fields: YAML, or JSON, which is YAML too. */
 function bodyOfFile(kind: Kind, mode: WriteMode, path: string): JsonObject {
   const tree = parsedTree(path, readText(path, '-f'))
-  if (tree.kind !== 'map') throw usage(`${path}: expected fields and their values`)
+  if (tree.kind !== 'map') throw usageFailure(`${path}: expected fields and their values`)
   const body: Record<string, Json> = {}
   for (const { key, line, value } of tree.entries) {
     const at = `${path}: line ${line}: `
     const field = inFile(at, () => writableField(kind, mode, key))
-    if (field.name in body) throw usage(`${at}${field.name} is given twice`)
+    if (field.name in body) throw usageFailure(`${at}${field.name} is given twice`)
     body[field.name] = jsonOfTree(value)
     const fault = unknownMember(field.schema, value, field.name)
-    if (fault !== null) throw usage(`${path}: line ${fault.line}: ${fault.problem}`)
+    if (fault !== null) throw usageFailure(`${path}: line ${fault.line}: ${fault.problem}`)
   }
   return body
 }
@@ -193,7 +195,7 @@ function parsedTree(path: string, text: string): YamlTree {
   if (parsed.ok) return parsed.tree
   const [fault] = parsed.faults
   const line = typeof fault?.line === 'number' ? `line ${fault.line}: ` : ''
-  throw usage(`${path}: ${line}${fault?.problem ?? 'is not YAML'}`)
+  throw usageFailure(`${path}: ${line}${fault?.problem ?? 'is not YAML'}`)
 }
 
 function readText(path: string, what: string): string {
@@ -201,10 +203,6 @@ function readText(path: string, what: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw usage(`${what}: ${path} cannot be read (${sentenceOf(error)})`)
+    throw usageFailure(`${what}: ${path} cannot be read (${sentenceOf(error)})`)
   }
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
 }

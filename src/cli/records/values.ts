@@ -1,5 +1,5 @@
 import { nearest } from '../../config/suggest.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { propertiesOf, typesOf } from './fields.ts'
 
@@ -34,7 +34,9 @@ function checkedChoice(path: string, word: string, schema: JsonObject): string {
   if (choices === null || choices.includes(word)) return word
   const near = nearest(word, choices)
   const hint = near === null ? '' : `; did you mean ${near}?`
-  throw usage(`${path}: expected ${choices.join(', ')}, found ${JSON.stringify(word)}${hint}`)
+  throw usageFailure(
+    `${path}: expected ${choices.join(', ')}, found ${JSON.stringify(word)}${hint}`,
+  )
 }
 
 /** The texts that a schema allows; null where any does. */
@@ -47,12 +49,12 @@ export function choicesOf(schema: JsonObject): readonly string[] | null {
 function flagOf(path: string, word: string): boolean {
   if (word === 'true') return true
   if (word === 'false') return false
-  throw usage(`${path}: expected true or false, found ${JSON.stringify(word)}`)
+  throw usageFailure(`${path}: expected true or false, found ${JSON.stringify(word)}`)
 }
 
 function numberOf(path: string, word: string): number {
   if (/^-?\d{1,16}(\.\d+)?$/.test(word)) return Number(word)
-  throw usage(`${path}: expected a number, found ${JSON.stringify(word)}`)
+  throw usageFailure(`${path}: expected a number, found ${JSON.stringify(word)}`)
 }
 
 /** Separated by commas, or JSON. */
@@ -69,14 +71,16 @@ function listOf(path: string, word: string, schema: JsonObject): Json {
 function objectOf(path: string, word: string): Json {
   const value = parsed(path, word)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw usage(`${path}: expected an object as JSON, such as '{"a": 1}', or ${path}.MEMBER=VALUE`)
+  throw usageFailure(
+    `${path}: expected an object as JSON, such as '{"a": 1}', or ${path}.MEMBER=VALUE`,
+  )
 }
 
 function parsed(path: string, word: string): Json {
   try {
     return JSON.parse(word) as Json
   } catch {
-    throw usage(`${path}: expected JSON, found ${JSON.stringify(word.slice(0, 40))}`)
+    throw usageFailure(`${path}: expected JSON, found ${JSON.stringify(word.slice(0, 40))}`)
   }
 }
 
@@ -94,8 +98,4 @@ export function memberSchema(schema: JsonObject, name: string): JsonObject | nul
   }
   const isOpen = values === true || (Object.keys(properties).length === 0 && values !== false)
   return isOpen ? {} : null
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isoTime } from '../../pki/certificate.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
@@ -57,7 +57,7 @@ class RouterEnrollmentRun {
   async go(): Promise<void> {
     const { csr } = this.#config
     if (csr === null) {
-      throw usage('the configuration has no section csr, which enrollment needs; add it')
+      throw usageFailure('the configuration has no section csr, which enrollment needs; add it')
     }
     const files = this.#files()
     const token = readEnrollmentToken(readTokenFile(this.#options.jwt))
@@ -88,7 +88,7 @@ class RouterEnrollmentRun {
 
   #files(): IdentityFiles {
     const found = identityFiles(this.#config)
-    if (!found.ok) throw usage(found.fault)
+    if (!found.ok) throw usageFailure(found.fault)
     return found.files
   }
 
@@ -186,8 +186,4 @@ function checkSubject([leaf]: CertificateChain, { subject, origin }: EnrollmentT
 function pathsOf(files: IdentityFiles): string[] {
   const { cert, key, serverCert, serverKey, ca } = files
   return [cert, key, serverCert, ca, ...(serverKey === null ? [] : [serverKey])]
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
 }

@@ -4,7 +4,13 @@ import { resolve } from 'node:path'
 import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  sentenceOf,
+  usageFailure,
+} from '../../controller/failure.ts'
 import { AdminError, askForStream } from '../cluster/admin-client.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
@@ -78,16 +84,18 @@ async function* untilInterrupted<T>(
 export function dataFolderOf({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
   if (data !== undefined && config === undefined) return resolve(data)
-  throw usage('name a controller of this host: --config FILE, or --data FOLDER with its data')
+  throw usageFailure(
+    'name a controller of this host: --config FILE, or --data FOLDER with its data',
+  )
 }
 
 function wishOf(options: SaveOptions): Readonly<Record<string, unknown>> {
   const { recipient, plaintext = false, withoutSecrets = false, stale = false } = options
   if (recipient !== undefined && plaintext) {
-    throw usage('--recipient and --plaintext exclude each other')
+    throw usageFailure('--recipient and --plaintext exclude each other')
   }
   if (recipient === undefined && !plaintext && !withoutSecrets) {
-    throw usage(
+    throw usageFailure(
       'a backup contains the secrets of the cluster; pass --recipient PUBLIC.pem to encrypt it, --plaintext to write them unencrypted, or --without-secrets to omit them',
     )
   }
@@ -124,8 +132,4 @@ function textOf(file: string, { manifest, summary, sha256 }: Omit<WrittenBackup,
     `${countsText(summary)}; ${hasSecrets ? 'with' : 'without'} secrets, ${manner}`,
     `SHA-256 ${sha256}`,
   ].join('\n')
-}
-
-function usage(message: string): CommandFailure {
-  return new CommandFailure(EXIT_USAGE, message)
 }

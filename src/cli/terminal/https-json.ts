@@ -4,6 +4,7 @@ import { type Agent, request as requestOverTls } from 'node:https'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 
 import { faultOfController, parseCertificate } from '../../pki/certificate.ts'
+import { jsonOrNull } from '../../lib/json-or-null.ts'
 
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
@@ -113,7 +114,7 @@ export function askJson(options: JsonRequest): Promise<JsonAnswer> {
             status: answer.statusCode ?? 0,
             dateMs: Number.isNaN(date) ? null : date,
             headers: answer.headers,
-            body: parsed(Buffer.concat(chunks).toString('utf8')),
+            body: jsonOrNull(Buffer.concat(chunks).toString('utf8')),
           })
         })
       },
@@ -141,14 +142,6 @@ function checkController(host: string, certificate: PeerCertificate): Error | un
     return reason === null ? undefined : new Error(reason)
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
   }
 }
 

@@ -18,7 +18,7 @@ import { missingHosts } from '../../pki/renewal.ts'
 import { readServerCertificate } from '../../pki/server-certificate.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
-import { codeOf } from './check-folders.ts'
+import { errorCode } from '../../lib/error-code.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Left to live at which a certificate is warned about at every start. */
@@ -208,7 +208,7 @@ export function readOperatorFile(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    const code = codeOf(error)
+    const code = errorCode(error)
     if (code === 'ENOENT') throw new Error('does not exist', { cause: error })
     if (code === 'EACCES') throw new Error('may not be read by this user', { cause: error })
     throw new Error(`cannot be read (${sentenceOf(error)})`, { cause: error })

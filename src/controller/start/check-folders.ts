@@ -20,6 +20,7 @@ import { sentenceOf } from '../failure.ts'
 import { fencedSentence } from './removal-action.ts'
 import { hasNoData } from './set-aside.ts'
 import type { Report } from './check-report.ts'
+import { errorCode } from '../../lib/error-code.ts'
 
 /** Leaves nothing behind: whether the file can be made is judged by its folder. */
 export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
@@ -134,7 +135,7 @@ function canWrite(folder: string, report: Report): boolean {
 }
 
 function writeFaultOf(error: unknown): string {
-  switch (codeOf(error)) {
+  switch (errorCode(error)) {
     case 'EACCES':
     case 'EPERM':
       return 'is not writable for this user; change its owner to the user that runs the controller'
@@ -156,8 +157,4 @@ function checkSpace(config: ControllerConfig, report: Report): void {
       `data: ${config.data} has ${free} bytes left, less than log.lowSpaceBytes (${config.log.lowSpaceBytes}); free disk space`,
     )
   }
-}
-
-export function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : null
 }

@@ -3,7 +3,7 @@ import type { ControllerConfig } from '../../config/options.ts'
 import { formatHostPort, parseHostPort } from '../../lib/names.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
-import { codeOf } from './check-folders.ts'
+import { errorCode } from '../../lib/error-code.ts'
 
 export async function checkListeners(config: ControllerConfig, report: Report): Promise<void> {
   const binds = [
@@ -32,7 +32,7 @@ export async function listenFault(bind: string): Promise<string | null> {
     await new Promise((resolve) => server.close(resolve))
     return null
   }
-  switch (codeOf(error)) {
+  switch (errorCode(error)) {
     case 'EADDRINUSE':
       return `is in use by another process; stop that process ('ss -ltnp sport = :${port}' names it), or choose another port`
     case 'EACCES':
