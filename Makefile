@@ -13,7 +13,7 @@ ROUTERS ?= 1
 # What tests call that is no package of npm.
 TEST_TOOLS := curl git openssl
 
-.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo guards attacks traces chaos enrollment-kills router-fleet soak upgrade release-fixture deploy-check package bench bench-raft clean
+.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet soak upgrade release-fixture deploy-check package bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -78,6 +78,10 @@ guards: $(INSTALLED)
 # Removes the guard of one attack after another to see that the attack then succeeds; ATTACKS="name name" tries only those.
 attacks: $(INSTALLED)
 	node test/guards/run.ts --attacks $(ATTACKS)
+
+# Functions, files and rooms that a request enters; REQUEST=write|log-in|enroll|list takes one, LIST=1 lists its visits.
+walk: $(INSTALLED)
+	@node tools/walk.ts $(REQUEST) $(if $(LIST),--list)
 
 # Recorded runs against the TLA+ specification; SEEDS=n, JAR=tla2tools.jar to have TLC judge them too (docs/engine.md).
 traces: $(INSTALLED)
