@@ -104,10 +104,11 @@ export class State {
 
   /** Undefined, too, for a record of its table that is not in the scope of the kind. */
   get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
-    const record = this.tables.get(entity)?.get(id)
+    // A request reads more than fifty records: of a kind without a scope nothing more is asked.
+    const record = this.tables.get(entity)?.rows.get(id)?.record
     const kind = entitiesByName.get(entity)
-    if (record === undefined || kind === undefined || !isInScope(kind, record)) return undefined
-    return record as R
+    if (record === undefined || kind === undefined) return undefined
+    return kind.scope === null || isInScope(kind, record) ? (record as R) : undefined
   }
 
   /**
