@@ -1,0 +1,123 @@
+import { posix } from 'node:path'
+import { movableFolders,type MovedPaths } from './moved-paths.ts'
+
+/** Kinds of rewritten text, as they are printed. */
+export type Kind =
+  | 'import specifiers'
+  | 'lines of patches'
+  | 'test titles'
+  | 'paths in pages'
+  | 'links of pages'
+  | 'paths in programs and tests'
+  | 'paths in other files'
+  | 'names of rooms'
+
+export type Count = (kind: Kind) => void
+
+const WORD = /[\w@.$/-]+/g
+const EXTENSION = /\.[a-z]+$/
+/** What may stand before a path from the root: the folder of the project in a variable. */
+const ROOT = /^\$\w+\//
+
+/** @returns the new form of a path that is written from the root, from `src` or from `test`. */
+function fromTheRoot(path: string, moved: MovedPaths): string | undefined {
+  if (movableFolders.includes(path.split('/', 1)[0] ?? '')) {
+    const after = moved.after(path)
+    if (after !== undefined) return after
+    return moved.files.get(`${path}.ts`)?.replace(/\.ts$/, '')
+  }
+  if (!EXTENSION.test(path)) return undefined
+  for (const root of ['test/', 'src/']) {
+    const after = moved.files.get(root + path)
+    if (after !== undefined) return after.startsWith(root) ? after.slice(root.length) : after
+  }
+  return undefined
+}
+
+/** A name that prose gives to a file by its last segments, where only one file ends in them. */
+function byItsEnding(path: string, moved: MovedPaths): string | undefined {
+  if (!EXTENSION.test(path)) return undefined
+  const file = moved.onlyFileNamed(path)
+  const after = file === undefined ? undefined : moved.files.get(file)
+  return after?.split('/').slice(-path.split('/').length).join('/')
+}
+
+/** Prose: the whole of a page, and comments of programs. */
+function isProse(file: string, line: string): boolean {
+  return file.endsWith('.md') || (file.endsWith('.ts') && /^\s*(?:\/\/|\/?\*)/.test(line))
+}
+
+function kindOf(file: string, rest: string): Kind {
+  if (/^ > /.test(rest)) return 'test titles'
+  if (file.endsWith('.md')) return 'paths in pages'
+  return file.endsWith('.ts') ? 'paths in programs and tests' : 'paths in other files'
+}
+
+function moveWord(word: string, before: string, isInProse: boolean, moved: MovedPaths): string {
+  const [, lead = '', rest = ''] =
+    /^(\/?)(.*)$/.exec(word.slice(ROOT.exec(word)?.[0].length ?? 0)) ?? []
+  if (lead === '/' && !/['"`}]/.test(before)) return word
+  const path = rest.replace(/[/.$-]+$/, '')
+  const after = fromTheRoot(path, moved) ?? (isInProse ? byItsEnding(path, moved) : undefined)
+  if (after === undefined || after === path) return word
+  return word.slice(0, word.length - rest.length) + after + rest.slice(path.length)
+}
+
+/** Paths written in a line of any file, but for those relative to the file. */
+export function moveMentions(file: string, line: string, moved: MovedPaths, count: Count): string {
+  const isInProse = isProse(file, line)
+  return line.replace(WORD, (word, at: number) => {
+    const after = moveWord(word, line[at - 1] ?? ' ', isInProse, moved)
+    if (after !== word) count(kindOf(file, line.slice(at + word.length)))
+    return after
+  })
+}
+
+/** Links of a page, which are relative to it. */
+export function moveLinks(page: string, text: string, moved: MovedPaths, count: Count): string {
+  return text.replace(/\]\(([^)\s#:]+)(?=[)#])/g, (whole, link: string) => {
+    const after = moved.relativeAfter(page, link)
+    if (after === undefined) return whole
+    count('links of pages')
+    return `](${after}`
+  })
+}
+
+/** A line of a page that names a folder first and then folders in it, each as `name/`. */
+export function moveInnerNames(line: string, moved: MovedPaths, count: Count): string {
+  const [, folder] = /`((?:src|test|bench|tools|proto)(?:\/[\w-]+)*)\/`/.exec(line) ?? []
+  if (folder === undefined) return line
+  return line.replace(/`([\w-]+)\/`/g, (whole, name: string) => {
+    const after = moved.after(`${folder}/${name}`)
+    const isBeside = after !== undefined && posix.dirname(after) === (moved.after(folder) ?? folder)
+    if (!isBeside || posix.basename(after) === name) return whole
+    count('names of rooms')
+    return `\`${posix.basename(after)}/\``
+  })
+}
+
+/** The table of arrows between rooms: keys and texts are paths below `src`. */
+export function moveRooms(text: string, moved: MovedPaths, count: Count): string {
+  const roomAfter = (room: string): string | undefined => {
+    const after = moved.after(`src/${room}`)
+    if (after === undefined || !after.startsWith('src/')) return undefined
+    count('names of rooms')
+    return after.slice('src/'.length)
+  }
+  return text
+    .replace(/'([\w/.-]+)'/g, (whole, room: string) => {
+      const after = roomAfter(room)
+      return after === undefined ? whole : `'${after}'`
+    })
+    .replace(/^( +)(\w+):(?= \[)/gm, (whole, indent: string, room: string) => {
+      const after = roomAfter(room)
+      if (after === undefined) return whole
+      return `${indent}${/^\w+$/.test(after) ? after : `'${after}'`}:`
+    })
+    .replace(/\bsrc(?:\\\/[\w-]+)+/g, (path) => {
+      const after = moved.after(path.replaceAll('\\/', '/'))
+      if (after === undefined) return path
+      count('names of rooms')
+      return after.replaceAll('/', '\\/')
+    })
+}
