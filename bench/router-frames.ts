@@ -1,8 +1,8 @@
 import { encodeFrame } from '../src/channel/frame.ts'
 import { heading } from './support/report.ts'
-import { dutiesStage } from '../test/routers/fuzz.ts'
+import { dutiesStage } from '../test/fabric/fuzz.ts'
 import { settle } from '../test/channel/pipe.ts'
-import { heaviestBodies, hostileBodies } from '../test/routers/heavy-bodies.ts'
+import { heaviestBodies, hostileBodies } from '../test/fabric/heavy-bodies.ts'
 
 // What one frame of an enrolled router costs the main thread of a controller: in all, and at a stretch, after which others have
 // their turn. `node bench/router-frames.ts`

@@ -76,7 +76,7 @@ import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
 import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
-import { routerLimits } from '../src/routers/limits.ts'
+import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
 import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
 
@@ -159,7 +159,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
-  'src/routers/limits.ts': routerLimits,
+  'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
   'src/router/config/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/yaml-tree.ts': yamlTreeLimits,

@@ -23,7 +23,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   posture: ['lib', 'ports', 'entities', 'fsm'],
   api: ['lib', 'ports', 'entities', 'fsm', 'pki', 'raft/types.ts'],
   channel: ['lib'],
-  routers: ['lib', 'ports', 'channel'],
+  fabric: ['lib', 'ports', 'channel'],
   router: ['lib', 'config', 'channel', 'pki'],
   events: ['lib', 'ports', 'entities', 'channel'],
 }

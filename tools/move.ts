@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { parseArgs } from 'node:util'
-import { MovedPaths, movableFolders,type Move } from './move/moved-paths.ts'
+import { MovedPaths, movableFolders, type Move } from './move/moved-paths.ts'
 import { planMove } from './move/plan.ts'
 
 const usage = `usage: node tools/move.ts [--dry-run] [--dirty] FROM TO [FROM TO …]

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { LiveRows } from '../../src/routers/live-rows.ts'
+import { LiveRows } from '../../src/fabric/live-rows.ts'
 import { CallerOf, fabric } from './support/caller.ts'
 import { startController, type TestController } from './support/controller.ts'
 

@@ -8,14 +8,14 @@ import { State } from '../../src/fsm/state.ts'
 import { markOf } from '../../src/fsm/write-behind.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { certificateDuty } from '../../src/routers/certificate-duty.ts'
-import { routerMessage } from '../../src/routers/messages.ts'
+import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
+import { routerMessage } from '../../src/fabric/messages.ts'
 import { startController } from '../api/support/controller.ts'
 import { settle } from '../channel/pipe.ts'
 import { TestStore } from '../fsm/support/store.ts'
 
 import { newCa } from '../support/authorities.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { RouterStage } from '../fabric/stage.ts'
 
 // The attack: somebody with an ordinary session, or a router, writes so often that what others did is remembered no more.
 

@@ -14,12 +14,12 @@ import { int32Value, readText, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { JudgedClaim } from '../../src/ports/router-clients.ts'
-import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
-import { circuitTable, type CircuitTable } from '../../src/routers/circuits/circuit-table.ts'
-import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
-import { LinkTable } from '../../src/routers/links/link-table.ts'
+import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { circuitTable, type CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { RouterStage } from '../fabric/stage.ts'
 
 // The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to itself, or puts its own key in
 // the place of the host's where it carries one.

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { eventually, TestNetwork } from '../router/support.ts'
-import { empties, wrapped } from '../routers/heavy-bodies.ts'
+import { empties, wrapped } from '../fabric/heavy-bodies.ts'
 
 // The attack: a controller that was taken over, or another router by what it has a controller tell, stops the routers that are
 // connected to it with frames that cost a thousand times what they cost their sender.

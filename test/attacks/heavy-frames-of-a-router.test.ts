@@ -9,13 +9,13 @@ import {
   RemoveTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
-import { routerLimits } from '../../src/routers/limits.ts'
-import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
+import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Pipe } from '../channel/pipe.ts'
-import { admittingClients, dutiesStage } from '../routers/fuzz.ts'
-import { empties, hostileBodies, wrapped } from '../routers/heavy-bodies.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { admittingClients, dutiesStage } from '../fabric/fuzz.ts'
+import { empties, hostileBodies, wrapped } from '../fabric/heavy-bodies.ts'
+import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
 // The attack: an enrolled router stops its controller, or the whole cluster, with few frames that cost a thousand times what

@@ -4,9 +4,9 @@ import { afterAll, expect, test } from 'vitest'
 import { InspectAnswerSchema } from '../../proto/gen/router_pb.ts'
 import { defaultLimits } from '../../src/api/limits.ts'
 import { int32Value } from '../../src/channel/headers.ts'
-import { inspectionsOf } from '../../src/routers/inspections.ts'
-import { routerLimits } from '../../src/routers/limits.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { inspectionsOf } from '../../src/fabric/inspections.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
+import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
 // The attack: a router answers what an operator asks of it, or does not, so that nobody hears of the others.

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { SubscribeToDataModelSchema } from '../../proto/gen/router_pb.ts'
 import type { ModelEvent, RouterModel } from '../../src/ports/router-model.ts'
-import { routerLimits } from '../../src/routers/limits.ts'
-import { ModelDuty } from '../../src/routers/model/model-duty.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
+import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
 // The attack: routers ask for the data model and read nothing of it, so that no other router is sent one.

@@ -4,11 +4,11 @@ import { afterAll, expect, test } from 'vitest'
 import { CreateCircuitSchema, RemoveTerminatorsSchema } from '../../proto/gen/router_pb.ts'
 import { messageFault } from '../../src/channel/message-bounds.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
-import { routerLimits } from '../../src/routers/limits.ts'
+import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
 import { settle } from '../channel/pipe.ts'
-import { admittingClients } from '../routers/fuzz.ts'
-import { RouterStage } from '../routers/stage.ts'
+import { admittingClients } from '../fabric/fuzz.ts'
+import { RouterStage } from '../fabric/stage.ts'
 
 // The attack: one router asks for so many writes that those of others wait behind them, or for a circuit in the older form in
 // which nothing is bounded.

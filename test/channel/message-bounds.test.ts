@@ -15,10 +15,10 @@ import {
   MALFORMED,
 } from '../../src/channel/wire-scan.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { routerMessage } from '../../src/routers/messages.ts'
+import { routerMessage } from '../../src/fabric/messages.ts'
 import { controlMessage } from '../../src/router/controllers/messages.ts'
 import { linkMessage } from '../../src/router/links/link-messages.ts'
-import { heaviestBodies, wrapped } from '../routers/heavy-bodies.ts'
+import { heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
 /** Of a controller or a router alone to send; or empty, or judged by nobody as nobody reads them. */
 const unread = new Set<number>([

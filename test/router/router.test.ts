@@ -14,7 +14,7 @@ import {
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { RouterFailure } from '../../src/router/logger.ts'
-import { leaderMessage, readClientHello, serverHello } from '../../src/routers/messages.ts'
+import { leaderMessage, readClientHello, serverHello } from '../../src/fabric/messages.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from './support.ts'
 

@@ -21,8 +21,8 @@ import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/router/config/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
 import { RouterProgram } from '../../src/router/router.ts'
-import { helloAnswer } from '../../src/routers/hello-answer.ts'
-import { addressesMessage } from '../../src/routers/messages.ts'
+import { helloAnswer } from '../../src/fabric/hello-answer.ts'
+import { addressesMessage } from '../../src/fabric/messages.ts'
 import { newCa } from '../support/authorities.ts'
 
 /** As `expect.poll`, for a machine that has other things to do as well. */

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { movableFolders,type MovedPaths } from './moved-paths.ts'
+import { movableFolders, type MovedPaths } from './moved-paths.ts'
 
 /** Kinds of rewritten text, as they are printed. */
 export type Kind =

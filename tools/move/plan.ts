@@ -1,9 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { format } from 'oxfmt'
-import { moveInnerNames, moveLinks, moveMentions, moveRooms,type Count,type Kind } from './mentions.ts'
+import {
+  moveInnerNames,
+  moveLinks,
+  moveMentions,
+  moveRooms,
+  type Count,
+  type Kind,
+} from './mentions.ts'
 import type { MovedPaths } from './moved-paths.ts'
-import { applyHunks, goesByItsLines, hunksFor, moveLines, sectionsOf,type Section } from './patches.ts'
+import {
+  applyHunks,
+  goesByItsLines,
+  hunksFor,
+  moveLines,
+  sectionsOf,
+  type Section,
+} from './patches.ts'
 import { moveSpecifiers, moveSpecifiersOfLine } from './specifiers.ts'
 
 /** All changes of a move; they are computed before the first one is made. */

@@ -1,7 +1,7 @@
 import type { LiveChannel } from '../../../src/ports/live-channels.ts'
-import { circuitTable, type CircuitTable } from '../../../src/routers/circuits/circuit-table.ts'
-import { LinkTable } from '../../../src/routers/links/link-table.ts'
-import { LiveRows } from '../../../src/routers/live-rows.ts'
+import { circuitTable, type CircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import { LinkTable } from '../../../src/fabric/links/link-table.ts'
+import { LiveRows } from '../../../src/fabric/live-rows.ts'
 
 /** The live tables of a controller whose routers are the test. */
 export interface LiveTables {

@@ -10,13 +10,13 @@ import {
 import { ApiRouterClients } from '../../../src/api/duties/router-clients.ts'
 import { createServices } from '../../../src/api/records/services.ts'
 import { hostsOf } from '../../../src/controller/service/hosts.ts'
-import { CircuitDuty } from '../../../src/routers/circuits/circuit-duty.ts'
-import { circuitTable } from '../../../src/routers/circuits/circuit-table.ts'
-import { SessionDuty } from '../../../src/routers/clients/session-duty.ts'
-import { ShownSessions } from '../../../src/routers/clients/shown-sessions.ts'
+import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
+import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import { SessionDuty } from '../../../src/fabric/clients/session-duty.ts'
+import { ShownSessions } from '../../../src/fabric/clients/shown-sessions.ts'
 import type { TestController } from '../../api/support/controller.ts'
 import { type Pipe, settle } from '../../channel/pipe.ts'
-import { RouterStage } from '../../routers/stage.ts'
+import { RouterStage } from '../../fabric/stage.ts'
 import { commandData } from '../../support/commands.ts'
 
 /** From here on, sessions say at which API they were opened. */

@@ -5,24 +5,24 @@ import { Problem } from '../../src/lib/problems.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterClients } from '../../src/ports/router-clients.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
-import { certificateDuty } from '../../src/routers/certificate-duty.ts'
-import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
-import { circuitTable } from '../../src/routers/circuits/circuit-table.ts'
-import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
-import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
-import { ShownSessions } from '../../src/routers/clients/shown-sessions.ts'
-import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
-import { linkDuty } from '../../src/routers/links/link-duty.ts'
-import { LinkTable } from '../../src/routers/links/link-table.ts'
-import { PeerDuty } from '../../src/routers/links/peer-duty.ts'
-import { routerMessage } from '../../src/routers/messages.ts'
-import { ModelDuty } from '../../src/routers/model/model-duty.ts'
-import type { RouterChannelsParts } from '../../src/routers/router-channels.ts'
+import { certificateDuty } from '../../src/fabric/certificate-duty.ts'
+import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
+import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
+import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { linkDuty } from '../../src/fabric/links/link-duty.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
+import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
+import { routerMessage } from '../../src/fabric/messages.ts'
+import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
+import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
 // Messages of every type with bytes that are none of it, in bodies and headers, from a router that is admitted: its channel may
-// be closed, and nothing else may happen. `node test/routers/fuzz.ts --messages 1000000 --seed 1`.
+// be closed, and nothing else may happen. `node test/fabric/fuzz.ts --messages 1000000 --seed 1`.
 
 const log = { info: () => undefined, warn: () => undefined }
 const types = [...Object.values(routerMessage), 3, 4, 5, 99, -1, 2 ** 30]

@@ -13,10 +13,10 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
-import { LinkTable } from '../../src/routers/links/link-table.ts'
-import { PeerDuty } from '../../src/routers/links/peer-duty.ts'
-import { routerLimits } from '../../src/routers/limits.ts'
+import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
+import { PeerDuty } from '../../src/fabric/links/peer-duty.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 import { RouterStage } from './stage.ts'

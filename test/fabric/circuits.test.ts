@@ -24,14 +24,14 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { Host } from '../../src/ports/hosts.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
-import { CircuitDuty } from '../../src/routers/circuits/circuit-duty.ts'
+import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
 import {
   circuitFact,
   circuitTable,
   type CircuitTable,
-} from '../../src/routers/circuits/circuit-table.ts'
-import { linkDuty, linkGone } from '../../src/routers/links/link-duty.ts'
-import { LinkTable } from '../../src/routers/links/link-table.ts'
+} from '../../src/fabric/circuits/circuit-table.ts'
+import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 

@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/soft_pb.ts'
 import { noRouterStatuses, type RouterStatus } from '../../src/ports/router-status.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
-import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
+import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 
 const version = { version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' }

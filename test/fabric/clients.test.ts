@@ -27,10 +27,10 @@ import type {
   RouterClients,
   SessionAudience,
 } from '../../src/ports/router-clients.ts'
-import { ConnectionDuty } from '../../src/routers/clients/connection-duty.ts'
-import { SessionDuty } from '../../src/routers/clients/session-duty.ts'
-import { ShownSessions } from '../../src/routers/clients/shown-sessions.ts'
-import { TerminatorDuty } from '../../src/routers/clients/terminator-duty.ts'
+import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
+import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
+import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 

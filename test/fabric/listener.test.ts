@@ -15,9 +15,9 @@ import {
   generatePrivateKeyPem,
 } from '../../src/pki/certificate-request.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
-import { RouterChannels } from '../../src/routers/router-channels.ts'
-import { RouterListener } from '../../src/routers/listener.ts'
-import { RouterStatusTopic } from '../../src/routers/status-topic.ts'
+import { RouterChannels } from '../../src/fabric/router-channels.ts'
+import { RouterListener } from '../../src/fabric/listener.ts'
+import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
 import { frameOf } from '../channel/pipe.ts'
 import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { admin, startController, type TestController } from '../api/support/controller.ts'

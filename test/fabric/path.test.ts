@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { LiveLink } from '../../src/ports/live-links.ts'
 import type { Host } from '../../src/ports/hosts.ts'
-import { chooseHost, type HostCandidate } from '../../src/routers/circuits/choose-host.ts'
-import { cheapestPaths, type PathRules } from '../../src/routers/circuits/path.ts'
+import { chooseHost, type HostCandidate } from '../../src/fabric/circuits/choose-host.ts'
+import { cheapestPaths, type PathRules } from '../../src/fabric/circuits/path.ts'
 
 function link(id: string, from: string, to: string, cost: number, changes = {}): LiveLink {
   return {

@@ -15,8 +15,8 @@ import type {
   ModelIdentity,
   RouterModel,
 } from '../../src/ports/router-model.ts'
-import { ModelDuty } from '../../src/routers/model/model-duty.ts'
-import { followingOn, ModelLog } from '../../src/routers/model/model-log.ts'
+import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
+import { followingOn, ModelLog } from '../../src/fabric/model/model-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
