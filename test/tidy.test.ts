@@ -356,7 +356,7 @@ test('a file that puts another in the place of a module has modules of its own',
 })
 
 test('a descriptor stays under 80 lines, but for the one that has the most to say', () => {
-  const linesMax: Readonly<Record<string, number>> = { 'src/entities/identity.ts': 120 }
+  const linesMax: Readonly<Record<string, number>> = { 'src/entities/kinds/identity.ts': 120 }
   const entities = src.filter((file) => file.startsWith('src/entities/'))
   const descriptors = entities.filter((file) => / = defineEntity\(/.test(read(file)))
   const broken = descriptors.filter(

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { Authenticator } from '../entities/authenticator.ts'
+import type { Authenticator } from '../entities/kinds/authenticator.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { StateView } from '../ports/state-view.ts'
 

@@ -1,4 +1,4 @@
-import type { Mfa } from '../entities/mfa.ts'
+import type { Mfa } from '../entities/kinds/mfa.ts'
 import type { State } from '../fsm/state.ts'
 import { type Factor, openFactor, sealFactor } from '../pki/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'

@@ -1,5 +1,5 @@
-import type { ApiSession } from '../entities/api-session.ts'
-import type { Session } from '../entities/session.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
+import type { Session } from '../entities/kinds/session.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { AuditRecord } from '../ports/audit.ts'
 import type { RecordChange } from '../ports/change-feed.ts'

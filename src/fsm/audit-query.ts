@@ -1,4 +1,4 @@
-import { auditEntry } from '../entities/audit-entry.ts'
+import { auditEntry } from '../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
 import type { ListQuery, ListResult } from '../ports/state-view.ts'

@@ -1,7 +1,7 @@
-import type { ApiSession } from '../entities/api-session.ts'
-import type { AuthPolicy } from '../entities/auth-policy.ts'
-import type { ExternalJwtSigner } from '../entities/external-jwt-signer.ts'
-import type { Identity } from '../entities/identity.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
+import type { AuthPolicy } from '../entities/kinds/auth-policy.ts'
+import type { ExternalJwtSigner } from '../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../entities/kinds/identity.ts'
 import type { PendingFactor, RecordSource } from './authentication.ts'
 
 // What the state says of tokens of identity providers. Signatures and times are judged before

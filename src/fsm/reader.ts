@@ -1,4 +1,4 @@
-import type { ApiSession } from '../entities/api-session.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'

@@ -1,4 +1,4 @@
-import { apiSession } from '../entities/api-session.ts'
+import { apiSession } from '../entities/kinds/api-session.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import {
   type AdmissionRecord,

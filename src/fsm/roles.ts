@@ -1,6 +1,6 @@
 import type { Entity } from '../entities/define.ts'
 import { entityNamed } from '../entities/registry.ts'
-import type { ServicePolicy } from '../entities/service-policy.ts'
+import type { ServicePolicy } from '../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { type IdScope, noIds, SetScope, SortedIds } from './sorted-ids.ts'
 import type { State } from './state.ts'

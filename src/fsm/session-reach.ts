@@ -1,7 +1,7 @@
-import type { ApiSession } from '../entities/api-session.ts'
-import type { Authenticator } from '../entities/authenticator.ts'
-import type { Identity } from '../entities/identity.ts'
-import type { SessionCertificate } from '../entities/session-certificate.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
+import type { Authenticator } from '../entities/kinds/authenticator.ts'
+import type { Identity } from '../entities/kinds/identity.ts'
+import type { SessionCertificate } from '../entities/kinds/session-certificate.ts'
 import type { StateView } from '../ports/state-view.ts'
 import { isPrivileged } from './commands/authority.ts'
 

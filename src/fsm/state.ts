@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Entity, isInScope } from '../entities/define.ts'
-import { type LogTimeReset, logTimeResetId } from '../entities/log-time-reset.ts'
+import { type LogTimeReset, logTimeResetId } from '../entities/kinds/log-time-reset.ts'
 import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
 import type { Json } from '../lib/canonical-json.ts'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { ConfigType } from '../entities/config-type.ts'
+import type { ConfigType } from '../entities/kinds/config-type.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { seededConfigTypes } from './seed-config-types.ts'

@@ -1,4 +1,4 @@
-import type { PostureCheck } from '../entities/posture-check.ts'
+import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { ShownFactor } from '../ports/posture.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, ServiceSessionEndSchema } from '../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../entities/api-session.ts'
-import type { Session } from '../entities/session.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
+import type { Session } from '../entities/kinds/session.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'

@@ -1,4 +1,4 @@
-import type { PostureCheck } from '../entities/posture-check.ts'
+import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { Json, JsonObject } from '../lib/canonical-json.ts'
 import { hexDigits } from '../lib/hex-digits.ts'
 import { shownTime } from '../lib/shown-time.ts'

@@ -1,4 +1,4 @@
-import type { PostureCheck } from '../entities/posture-check.ts'
+import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { Posture, PostureQuery } from '../ports/posture.ts'
 import { factorTimes } from './factor-judge.ts'

@@ -1,4 +1,4 @@
-import type { ApiSession } from '../entities/api-session.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Problem } from '../lib/problems.ts'
 import type {

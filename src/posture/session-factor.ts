@@ -1,4 +1,4 @@
-import type { ApiSession } from '../entities/api-session.ts'
+import type { ApiSession } from '../entities/kinds/api-session.ts'
 import { isInVersionRange } from '../lib/version-range.ts'
 import type { EndpointState, ShownFactor } from '../ports/posture.ts'
 

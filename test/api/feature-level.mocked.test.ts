@@ -11,7 +11,7 @@ vi.mock(import('../../src/ports/feature-level.ts'), async (original) => ({
   ...(await original()),
   FEATURE_LEVEL: 3 as 2,
 }))
-vi.mock(import('../../src/entities/service.ts'), async (original) => {
+vi.mock(import('../../src/entities/kinds/service.ts'), async (original) => {
   const { nextFields } = await import('../support/next-fields.ts')
   const module = await original()
   const { service: known } = module

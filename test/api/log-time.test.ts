@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { Identity } from '../../src/entities/identity.ts'
+import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { CallerOf, fabric, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, shown } from './support/network.ts'

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
-import type { SharedSecret } from '../../src/entities/shared-secret.ts'
+import type { SharedSecret } from '../../src/entities/kinds/shared-secret.ts'
 import { secretLimits } from '../../src/fsm/commands/secret.ts'
 import { commandData } from '../support/commands.ts'
 import { present } from '../../src/lib/assert.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import type { Service } from '../../src/entities/service.ts'
+import type { Service } from '../../src/entities/kinds/service.ts'
 import type { State } from '../../src/fsm/state.ts'
 import { formedState, policy, service } from './support/log.ts'
 

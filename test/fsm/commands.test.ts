@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import type { Service } from '../../src/entities/service.ts'
-import type { ServicePolicy } from '../../src/entities/service-policy.ts'
+import type { Service } from '../../src/entities/kinds/service.ts'
+import type { ServicePolicy } from '../../src/entities/kinds/service-policy.ts'
 import { LogWriter, formedState, identity, policy, service, startMs } from './support/log.ts'
 
 function fault(field: string, reason: string, value?: unknown): unknown {

@@ -33,7 +33,7 @@ async function nextGeneration(): Promise<Generation> {
     ...(await original()),
     FEATURE_LEVEL: NEXT_LEVEL as 2,
   }))
-  vi.doMock(import('../../src/entities/service.ts'), async (original) => {
+  vi.doMock(import('../../src/entities/kinds/service.ts'), async (original) => {
     const module = await original()
     const { service: known } = module
     return { ...module, service: { ...known, fields: { ...known.fields, ...nextFields } } }
@@ -54,7 +54,7 @@ async function nextGeneration(): Promise<Generation> {
 
 afterEach(() => {
   vi.doUnmock('../../src/ports/feature-level.ts')
-  vi.doUnmock('../../src/entities/service.ts')
+  vi.doUnmock('../../src/entities/kinds/service.ts')
   vi.resetModules()
 })
 

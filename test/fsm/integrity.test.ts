@@ -8,7 +8,7 @@ import {
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { IntegrityRun } from '../../src/entities/integrity-run.ts'
+import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
 import { integrityLimits } from '../../src/fsm/commands/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
 import { StateScan } from '../../src/fsm/integrity-scan.ts'

@@ -8,8 +8,8 @@ import {
   type RequestId,
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../src/entities/api-session.ts'
-import type { Identity } from '../../src/entities/identity.ts'
+import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
+import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { requestAheadMsMax } from '../../src/fsm/dedupe.ts'
 import { isDisabled } from '../../src/lib/is-disabled.ts'
 import { newUuidv7 } from '../../src/lib/uuid.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Expression } from '../../src/fsm/query/ast.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
-import { configType } from '../../src/entities/config-type.ts'
+import { configType } from '../../src/entities/kinds/config-type.ts'
 import { lanesOf } from '../../src/fsm/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
 import { Lister, pageLimits } from '../../src/fsm/query/list.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Identity } from '../../src/entities/identity.ts'
+import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { matches, roleMembers } from '../../src/fsm/roles.ts'

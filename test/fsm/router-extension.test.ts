@@ -6,7 +6,7 @@ import {
   RouterExtendSchema,
   RouterExtendVerifySchema,
 } from '../../proto/gen/command_pb.ts'
-import type { Router } from '../../src/entities/router.ts'
+import type { Router } from '../../src/entities/kinds/router.ts'
 import { enrollmentActor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState } from './support/log.ts'

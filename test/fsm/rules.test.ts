@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind, EntityDeleteSchema, RevisionSchema } from '../../proto/gen/command_pb.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
-import type { Identity } from '../../src/entities/identity.ts'
+import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
 import type { State } from '../../src/fsm/state.ts'

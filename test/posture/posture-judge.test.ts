@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { postureCheck, type PostureCheck } from '../../src/entities/posture-check.ts'
+import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
 import { factorTimes } from '../../src/posture/factor-judge.ts'
 import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
 import {

@@ -1,8 +1,8 @@
-import type { Authenticator } from '../../entities/authenticator.ts'
-import type { Ca } from '../../entities/ca.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
 import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
-import type { Identity } from '../../entities/identity.ts'
-import type { Router } from '../../entities/router.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Router } from '../../entities/kinds/router.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import {
   type ClientChain,

@@ -4,8 +4,8 @@ import {
   CommandKind,
   SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../entities/authenticator.ts'
-import type { Identity } from '../../entities/identity.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'

@@ -1,6 +1,6 @@
 import { openPrimary, type PrimaryRules } from '../../entities/auth-policy-factors.ts'
-import type { AuthPolicy } from '../../entities/auth-policy.ts'
-import { passwordSchema } from '../../entities/authenticator.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import { passwordSchema } from '../../entities/kinds/authenticator.ts'
 
 type Rules = PrimaryRules['updb']
 

@@ -1,5 +1,5 @@
 import { Problem } from '../../lib/problems.ts'
-import type { ApiSession } from '../../entities/api-session.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { isShownBy, mayManage } from '../../fsm/session-reach.ts'
 import type { RequestContext, Challenge } from '../call.ts'
 import type { Permission } from '../operation.ts'

@@ -4,8 +4,8 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/api-session.ts'
-import type { Identity } from '../../entities/identity.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import { isCertificateHonoured, pendingFactors } from '../../fsm/authentication.ts'
 import { isSignerHonoured } from '../../fsm/external-tokens.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'

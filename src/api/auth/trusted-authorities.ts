@@ -1,4 +1,4 @@
-import type { Ca } from '../../entities/ca.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaResealSchema } from '../../../proto/gen/command_pb.ts'
-import type { Mfa } from '../../entities/mfa.ts'
+import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { FactorVault } from '../auth/secondary/factor-vault.ts'

@@ -6,7 +6,7 @@ import {
   IntegrityEndSchema,
   IntegrityRebuildSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../entities/integrity-run.ts'
+import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Finding, IntegrityScan, Repair } from '../../ports/integrity.ts'
 import type { Outcome } from '../../ports/proposer.ts'

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Ca } from '../../entities/ca.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
 import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'

@@ -1,4 +1,4 @@
-import type { Router } from '../../entities/router.ts'
+import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import { hostKey, hostKeysOf, isLoopback } from '../../pki/router-names.ts'

@@ -1,5 +1,5 @@
-import type { Authenticator } from '../../entities/authenticator.ts'
-import type { Enrollment, EnrollmentMethod } from '../../entities/enrollment.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Enrollment, EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import { digestOf } from '../../fsm/commands/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ApiParts } from '../parts.ts'

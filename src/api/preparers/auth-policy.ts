@@ -1,4 +1,4 @@
-import { authPolicy } from '../../entities/auth-policy.ts'
+import { authPolicy } from '../../entities/kinds/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import { normalise, type Normalised } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'

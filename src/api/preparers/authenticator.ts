@@ -1,5 +1,5 @@
-import { authenticator, type Authenticator } from '../../entities/authenticator.ts'
-import type { Identity } from '../../entities/identity.ts'
+import { authenticator, type Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import { authPolicyOf } from '../../fsm/authentication.ts'

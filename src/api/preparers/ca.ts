@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { ca } from '../../entities/ca.ts'
+import { ca } from '../../entities/kinds/ca.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'

@@ -1,5 +1,5 @@
-import { configType, type ConfigType } from '../../entities/config-type.ts'
-import { config, type Config } from '../../entities/config.ts'
+import { configType, type ConfigType } from '../../entities/kinds/config-type.ts'
+import { config, type Config } from '../../entities/kinds/config.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'

@@ -1,5 +1,5 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import { enrollment, type EnrollmentMethod } from '../../entities/enrollment.ts'
+import { enrollment, type EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'

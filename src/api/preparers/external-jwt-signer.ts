@@ -1,4 +1,7 @@
-import { externalJwtSigner, type ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
+import {
+  externalJwtSigner,
+  type ExternalJwtSigner,
+} from '../../entities/kinds/external-jwt-signer.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'

@@ -1,4 +1,4 @@
-import { fabricService } from '../../entities/fabric-service.ts'
+import { fabricService } from '../../entities/kinds/fabric-service.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Preparer } from './preparer.ts'
 

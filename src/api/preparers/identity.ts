@@ -1,4 +1,4 @@
-import { identity, type Identity } from '../../entities/identity.ts'
+import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'

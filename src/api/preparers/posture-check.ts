@@ -5,7 +5,7 @@ import {
   type PostureCheck,
   postureFields,
   type PostureType,
-} from '../../entities/posture-check.ts'
+} from '../../entities/kinds/posture-check.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import { hexDigits } from '../../lib/hex-digits.ts'

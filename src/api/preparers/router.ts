@@ -1,5 +1,5 @@
-import { edgeRouter } from '../../entities/edge-router.ts'
-import { fabricRouter } from '../../entities/fabric-router.ts'
+import { edgeRouter } from '../../entities/kinds/edge-router.ts'
+import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
 import { judgedNowMs } from '../auth/judged-now.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { EnrollmentMethod } from '../../entities/enrollment.ts'
+import type { EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ApiParts } from '../parts.ts'

@@ -1,5 +1,5 @@
-import type { ExternalJwtSigner } from '../../entities/external-jwt-signer.ts'
-import type { Identity } from '../../entities/identity.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Caller } from '../call.ts'

@@ -1,4 +1,4 @@
-import { oidcSettings } from '../../entities/controller-setting.ts'
+import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { nodeHealthSchema } from './health-schema.ts'
 import { dateTime, flag, text } from '../../entities/shapes.ts'

@@ -1,4 +1,4 @@
-import { passwordSchema } from '../../entities/authenticator.ts'
+import { passwordSchema } from '../../entities/kinds/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { controller } from './about.ts'
 import { baseProperties, baseRequired } from './envelope.ts'

@@ -1,4 +1,4 @@
-import { expirySchema } from '../../entities/enrollment.ts'
+import { expirySchema } from '../../entities/kinds/enrollment.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { disableMinutesMax } from '../../fsm/commands/identity.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'

@@ -1,4 +1,4 @@
-import { passwordSchema, usernameSchema } from '../../entities/authenticator.ts'
+import { passwordSchema, usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, entityRef, envInfo, flag, sdkInfo, text } from '../../entities/shapes.ts'
 import { integer, texts, baseProperties, baseRequired } from './envelope.ts'

@@ -1,6 +1,6 @@
-import type { Router } from '../../entities/router.ts'
-import type { Service } from '../../entities/service.ts'
-import type { Terminator } from '../../entities/terminator.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Service } from '../../entities/kinds/service.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import type { Host, HostedService, Hosts } from '../../ports/hosts.ts'
 

@@ -1,4 +1,4 @@
-import type { Terminator } from '../../entities/terminator.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { BoundedQueue } from '../../lib/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LiveFact } from '../../ports/live-facts.ts'

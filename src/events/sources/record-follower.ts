@@ -1,4 +1,4 @@
-import type { ApiSession } from '../../entities/api-session.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { ChangeFeed, EntryFacts, RecordChange } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { EntryEvents } from '../entry-events.ts'

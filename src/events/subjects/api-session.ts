@@ -1,4 +1,4 @@
-import type { ApiSession } from '../../entities/api-session.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const apiSession: EventSubject = {

@@ -1,4 +1,4 @@
-import type { Session } from '../../entities/session.ts'
+import type { Session } from '../../entities/kinds/session.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const session: EventSubject = {

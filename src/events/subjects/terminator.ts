@@ -1,4 +1,4 @@
-import type { Terminator } from '../../entities/terminator.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { EventSubject, NewEvent } from '../field.ts'
 
 export const terminator: EventSubject = {

@@ -1,4 +1,4 @@
-import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, type Grants, matches, policiesMatching } from '../roles.ts'
 import type { State } from '../state.ts'

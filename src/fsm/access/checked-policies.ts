@@ -1,5 +1,5 @@
-import type { PostureCheck } from '../../entities/posture-check.ts'
-import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { CheckedPolicy } from '../../ports/state-view.ts'
 import { roleMembers, policiesMatching } from '../roles.ts'

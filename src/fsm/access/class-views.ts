@@ -1,4 +1,4 @@
-import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { BIND, DIAL, type Grants, meant, type RoleList } from '../roles.ts'
 import { SortedIds } from '../sorted-ids.ts'
 import type { State } from '../state.ts'

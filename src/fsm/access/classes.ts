@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import type { Identity } from '../../entities/identity.ts'
-import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
 import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../roles.ts'
 import type { State } from '../state.ts'

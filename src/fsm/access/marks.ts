@@ -1,4 +1,4 @@
-import type { AccessMark } from '../../entities/access-mark.ts'
+import type { AccessMark } from '../../entities/kinds/access-mark.ts'
 import { assert } from '../../lib/assert.ts'
 import type { CommandContext } from '../commands/context.ts'
 import type { State } from '../state.ts'

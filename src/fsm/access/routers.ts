@@ -1,4 +1,4 @@
-import type { EdgeRouterPolicy } from '../../entities/edge-router-policy.ts'
+import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { present } from '../../lib/assert.ts'

@@ -1,5 +1,5 @@
-import type { Identity } from '../../entities/identity.ts'
-import { type Session, session as sessionKind } from '../../entities/session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { type Session, session as sessionKind } from '../../entities/kinds/session.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { removeWithReferences } from '../commands/references.ts'
 import { BIND, DIAL } from '../roles.ts'

@@ -5,9 +5,9 @@ import {
   SessionCertificateCreateSchema,
   SessionCertificateDeleteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/api-session.ts'
-import type { Authenticator } from '../../entities/authenticator.ts'
-import type { SessionCertificate } from '../../entities/session-certificate.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import type { CommandContext } from './context.ts'

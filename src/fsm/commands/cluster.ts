@@ -9,8 +9,8 @@ import {
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, type Member } from '../../../proto/gen/membership_pb.ts'
-import type { AdmissionFields } from '../../entities/admission.ts'
-import type { JoinTicket } from '../../entities/join-ticket.ts'
+import type { AdmissionFields } from '../../entities/kinds/admission.ts'
+import type { JoinTicket } from '../../entities/kinds/join-ticket.ts'
 import { isControllerId, parseHostPort } from '../../lib/names.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'

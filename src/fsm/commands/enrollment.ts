@@ -12,9 +12,9 @@ import {
   RouterExtendVerifySchema,
 } from '../../../proto/gen/command_pb.ts'
 import { fieldLimits } from '../../entities/fields.ts'
-import type { Ca } from '../../entities/ca.ts'
-import type { Enrollment } from '../../entities/enrollment.ts'
-import type { Router } from '../../entities/router.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import type { Enrollment } from '../../entities/kinds/enrollment.ts'
+import type { Router } from '../../entities/kinds/router.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'

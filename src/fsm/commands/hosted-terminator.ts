@@ -5,11 +5,11 @@ import {
   HostedTerminatorsRemoveSchema,
   HostedTerminatorUpdateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { Identity } from '../../entities/identity.ts'
-import type { Router } from '../../entities/router.ts'
-import type { Service } from '../../entities/service.ts'
-import type { Session } from '../../entities/session.ts'
-import { terminator, type Terminator } from '../../entities/terminator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Service } from '../../entities/kinds/service.ts'
+import type { Session } from '../../entities/kinds/session.ts'
+import { terminator, type Terminator } from '../../entities/kinds/terminator.ts'
 import { costMax, precedences, terminatorBounds } from '../../entities/terminator-fields.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { commonRouters } from '../access/routers.ts'

@@ -7,7 +7,7 @@ import {
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../entities/integrity-run.ts'
+import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { elementsOf } from '../indexes.ts'

@@ -8,9 +8,9 @@ import {
   MfaResealSchema,
   type SealedFactor,
 } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/api-session.ts'
-import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/mfa.ts'
-import type { SharedSecret } from '../../entities/shared-secret.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/kinds/mfa.ts'
+import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../state.ts'
 import { identityGuard } from './authority.ts'

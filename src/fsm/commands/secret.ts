@@ -5,7 +5,7 @@ import {
   SecretShareSchema,
   type WrappedSecret,
 } from '../../../proto/gen/command_pb.ts'
-import type { SharedSecret } from '../../entities/shared-secret.ts'
+import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import {
   isHonoured,
   isRandomKey,

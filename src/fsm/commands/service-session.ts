@@ -3,13 +3,13 @@ import {
   ServiceSessionCreateSchema,
   ServiceSessionEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { ApiSession } from '../../entities/api-session.ts'
-import type { Identity } from '../../entities/identity.ts'
-import type { PostureCheck } from '../../entities/posture-check.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import { bytesOfMap, checkFields } from '../../entities/check.ts'
-import { session, type Session } from '../../entities/session.ts'
+import { session, type Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
-import type { Service } from '../../entities/service.ts'
+import type { Service } from '../../entities/kinds/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { isGrantedByAny } from '../access/checked-policies.ts'
 import { commonRouters } from '../access/routers.ts'

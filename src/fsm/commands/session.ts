@@ -8,10 +8,10 @@ import {
   SessionTouchSchema,
   type TokenProof,
 } from '../../../proto/gen/command_pb.ts'
-import { apiSession, type ApiSession } from '../../entities/api-session.ts'
-import type { Authenticator } from '../../entities/authenticator.ts'
-import type { Ca } from '../../entities/ca.ts'
-import type { Identity } from '../../entities/identity.ts'
+import { apiSession, type ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, takesLogIns } from '../authentication.ts'

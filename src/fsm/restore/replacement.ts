@@ -1,6 +1,6 @@
-import type { Mfa } from '../../entities/mfa.ts'
+import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
-import type { SharedSecret } from '../../entities/shared-secret.ts'
+import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { State } from '../state.ts'
 import { withSchemaOfToday } from '../superseded-schemas.ts'

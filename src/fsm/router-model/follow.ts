@@ -1,4 +1,4 @@
-import type { Identity } from '../../entities/identity.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
 import type { State } from '../state.ts'

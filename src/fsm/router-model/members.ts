@@ -1,5 +1,5 @@
 import { entityNamed } from '../../entities/registry.ts'
-import type { ServicePolicy } from '../../entities/service-policy.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'

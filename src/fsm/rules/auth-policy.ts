@@ -4,7 +4,7 @@ import {
   type PrimaryRules,
   type SecondaryRules,
 } from '../../entities/auth-policy-factors.ts'
-import type { AuthPolicy } from '../../entities/auth-policy.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'

@@ -1,4 +1,4 @@
-import type { Authenticator } from '../../entities/authenticator.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'

@@ -1,5 +1,5 @@
-import type { ConfigType } from '../../entities/config-type.ts'
-import type { Config } from '../../entities/config.ts'
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
+import type { Config } from '../../entities/kinds/config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
 import type { State } from '../state.ts'

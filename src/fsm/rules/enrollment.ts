@@ -1,5 +1,5 @@
-import { usernameSchema } from '../../entities/authenticator.ts'
-import type { Enrollment } from '../../entities/enrollment.ts'
+import { usernameSchema } from '../../entities/kinds/authenticator.ts'
+import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'

@@ -1,4 +1,4 @@
-import type { AuthPolicy } from '../../entities/auth-policy.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'

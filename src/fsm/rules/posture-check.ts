@@ -1,4 +1,4 @@
-import { postureFields, type PostureType } from '../../entities/posture-check.ts'
+import { postureFields, type PostureType } from '../../entities/kinds/posture-check.ts'
 import type { Json } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'

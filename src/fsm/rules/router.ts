@@ -1,5 +1,5 @@
-import { identity } from '../../entities/identity.ts'
-import type { Router } from '../../entities/router.ts'
+import { identity } from '../../entities/kinds/identity.ts'
+import type { Router } from '../../entities/kinds/router.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty, refused } from '../commands/outcome.ts'

@@ -7,7 +7,7 @@ import {
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { State } from '../../../src/fsm/state.ts'
-import type { Terminator } from '../../../src/entities/terminator.ts'
+import type { Terminator } from '../../../src/entities/kinds/terminator.ts'
 import { enrollmentActor } from '../../../src/ports/actor.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter, service } from './log.ts'

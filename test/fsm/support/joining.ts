@@ -10,9 +10,9 @@ import {
   TicketRevokeSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import type { AdmissionFields } from '../../../src/entities/admission.ts'
-import type { JoinTicket } from '../../../src/entities/join-ticket.ts'
-import type { SharedSecret } from '../../../src/entities/shared-secret.ts'
+import type { AdmissionFields } from '../../../src/entities/kinds/admission.ts'
+import type { JoinTicket } from '../../../src/entities/kinds/join-ticket.ts'
+import type { SharedSecret } from '../../../src/entities/kinds/shared-secret.ts'
 import type { State } from '../../../src/fsm/state.ts'
 import type {
   AdmissionRecord,

@@ -23,11 +23,11 @@ const changes: ReadonlyMap<string, Change> = new Map([
     (source: string) => replaced(source, /(export const FEATURE_LEVEL) = \d+/, `$1 = ${level}`),
   ],
   [
-    `${root}src/entities/service.ts`,
+    `${root}src/entities/kinds/service.ts`,
     (source: string) => {
       const owner = `$1    owner: nextText({ since: ${level} }),\n`
       const fields = replaced(source, /( {2}fields: \{\n)/, owner)
-      return `import { text as nextText } from './fields.ts'\n${fields}`
+      return `import { text as nextText } from '../fields.ts'\n${fields}`
     },
   ],
 ])

@@ -1,4 +1,4 @@
-import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
+import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
 
 /** What a client is told that has brought no good token of an identity provider. */
 export interface TokenChallenge {

@@ -1,4 +1,4 @@
-import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
+import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
 import { isObject } from '../../../entities/check.ts'
 import type { Json } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'

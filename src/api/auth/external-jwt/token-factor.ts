@@ -1,5 +1,5 @@
-import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
-import type { Identity } from '../../../entities/identity.ts'
+import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/external-tokens.ts'
 import type { RequestContext, Caller } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { errors, jwtVerify } from 'jose'
-import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
+import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { FairShare } from '../../../lib/fair-share.ts'

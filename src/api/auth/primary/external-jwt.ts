@@ -1,5 +1,5 @@
-import type { ExternalJwtSigner } from '../../../entities/external-jwt-signer.ts'
-import type { Identity } from '../../../entities/identity.ts'
+import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { takesTokensOf } from '../../../fsm/external-tokens.ts'

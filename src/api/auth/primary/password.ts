@@ -1,5 +1,5 @@
-import type { Authenticator } from '../../../entities/authenticator.ts'
-import type { Identity } from '../../../entities/identity.ts'
+import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../../fsm/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'

@@ -1,4 +1,4 @@
-import type { Mfa } from '../../../entities/mfa.ts'
+import type { Mfa } from '../../../entities/kinds/mfa.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import {

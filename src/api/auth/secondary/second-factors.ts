@@ -6,8 +6,8 @@ import {
   MfaProve_Purpose as Purpose,
   MfaProveSchema,
 } from '../../../../proto/gen/command_pb.ts'
-import type { MfaAttempts } from '../../../entities/mfa-attempts.ts'
-import type { Mfa } from '../../../entities/mfa.ts'
+import type { MfaAttempts } from '../../../entities/kinds/mfa-attempts.ts'
+import type { Mfa } from '../../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../../fsm/authentication.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/sealed-factor.ts'

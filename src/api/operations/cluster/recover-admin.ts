@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { AdminRecoverSchema, CommandKind } from '../../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../../entities/authenticator.ts'
-import type { Identity } from '../../../entities/identity.ts'
+import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../../entities/kinds/identity.ts'
 import { recoveryPolicyOf } from '../../../fsm/authentication.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CaVerifySchema, CommandKind } from '../../../../proto/gen/command_pb.ts'
-import type { Ca } from '../../../entities/ca.ts'
+import type { Ca } from '../../../entities/kinds/ca.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { CertificateError, checkChain, parseCertificate } from '../../../pki/certificate.ts'
 import { pemBlocks } from '../../../pki/pem.ts'

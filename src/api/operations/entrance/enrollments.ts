@@ -1,6 +1,6 @@
 import { CommandKind } from '../../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../../entities/authenticator.ts'
-import type { Enrollment } from '../../../entities/enrollment.ts'
+import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
+import type { Enrollment } from '../../../entities/kinds/enrollment.ts'
 import { createdSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'

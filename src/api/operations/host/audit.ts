@@ -1,4 +1,4 @@
-import { auditEntry } from '../../../entities/audit-entry.ts'
+import { auditEntry } from '../../../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { listAnswer, timeText } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'

@@ -3,7 +3,7 @@ import {
   controllerSetting,
   type ControllerSetting,
   globalSettingId,
-} from '../../../entities/controller-setting.ts'
+} from '../../../entities/kinds/controller-setting.ts'
 import { merged } from '../../../entities/nested.ts'
 import { membersAt } from '../../../entities/levels.ts'
 import { normalise } from '../../../entities/normalise.ts'

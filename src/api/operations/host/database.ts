@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityStartSchema } from '../../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../../entities/integrity-run.ts'
+import { type IntegrityRun, integrityRunId } from '../../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../../lib/random.ts'
 import { actorName } from '../../../ports/actor.ts'
 import type { RequestContext } from '../../call.ts'

@@ -1,5 +1,5 @@
 import { CommandKind } from '../../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../../entities/authenticator.ts'
+import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
 import { detailSchema } from '../../../entities/schema.ts'
 import { entityNamed } from '../../../entities/registry.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'

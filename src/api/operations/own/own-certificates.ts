@@ -6,7 +6,7 @@ import {
   SessionCertificateCreateSchema,
   SessionCertificateDeleteSchema,
 } from '../../../../proto/gen/command_pb.ts'
-import type { Authenticator } from '../../../entities/authenticator.ts'
+import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'

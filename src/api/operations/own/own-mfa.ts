@@ -1,4 +1,4 @@
-import type { Mfa } from '../../../entities/mfa.ts'
+import type { Mfa } from '../../../entities/kinds/mfa.ts'
 import { createdSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'

@@ -1,0 +1,77 @@
+import { defineEntity, type EntityOf } from '../define.ts'
+import {
+  boolean,
+  choice,
+  computed,
+  constant,
+  optionalText,
+  reference,
+  text,
+  texts,
+  timestamp,
+} from '../fields.ts'
+import { refOf } from '../refs.ts'
+import { authQueryList, dateTime, flag, text as textShape } from '../shapes.ts'
+
+const whenSet = { shown: 'whenSet' } as const
+const ofAuthenticator = (field: string) =>
+  ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
+
+/**
+ * A session of the client or management API. Its token is derived from its id and a key of the
+ * cluster, and stored nowhere; `token` of the detail is the id.
+ */
+export const apiSession = defineEntity({
+  name: 'apiSession',
+  plural: 'apiSessions',
+  operations: {},
+  fields: {
+    identityId: reference('identity', 'cascade', { required: true }),
+    authenticatorId: reference('authenticator', 'cascade'),
+    /** Another's CA that said at log-in who holds the certificate; its sessions end with it. */
+    caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
+    /** External JWT signer whose token it was opened by; its sessions end with it. */
+    signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
+    /**
+     * SHA-1 of the client certificate that it was opened by, hex; null: it was opened by something
+     * else.
+     */
+    certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
+    hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
+    ipAddress: text({ settable: 'never' }),
+    configTypes: texts({ settable: 'never' }),
+    /** That it was opened at, which says what it is good for; '': from before the field. */
+    api: choice(['client', 'management'], { since: 2, settable: 'never', shown: 'never' }),
+    /** Only moves forward. */
+    lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
+    identity: refOf('identity', 'identityId'),
+    token: computed({ from: 'field', field: 'id' }, textShape),
+    cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
+    /**
+     * What the policy of its identity asks for stands in no record of it: answers about sessions
+     * put it here.
+     */
+    authQueries: constant([], authQueryList),
+    isMfaRequired: constant(false, flag),
+    isMfaComplete: boolean({ settable: 'never' }),
+    /** Log time of the last code that was right; null: none was given in this session. */
+    mfaPassedAt: timestamp({ settable: 'never', shown: 'never' }),
+    isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
+    isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
+    isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
+    improperClientCertChain: computed({ from: 'field', field: 'hasImproperChain' }, flag, whenSet),
+  },
+  symbols: [
+    { name: 'identity', field: 'identityId' },
+    { name: 'authenticator', field: 'authenticatorId' },
+    'lastActivityAt',
+    'ipAddress',
+    { name: 'mfaComplete', field: 'isMfaComplete' },
+    { name: 'mfaRequired', path: ['isMfaRequired'], type: 'boolean' },
+    { name: 'improperClientCertChain', path: ['improperClientCertChain'], type: 'boolean' },
+  ],
+  links: ['sessions'],
+  digest: 'state',
+})
+
+export type ApiSession = EntityOf<typeof apiSession>

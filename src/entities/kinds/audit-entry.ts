@@ -1,0 +1,50 @@
+import { defineEntity } from '../define.ts'
+import { integer, text, texts, timestamp } from '../fields.ts'
+
+/** A write as it is remembered; no table holds them, only lists and filters know them as a kind. */
+export const auditEntry = defineEntity({
+  name: 'auditEntry',
+  plural: 'auditEntries',
+  operations: {},
+  fields: {
+    /** Log time, UTC ms. */
+    at: timestamp(),
+    /** Of the log. */
+    index: integer(),
+    /**
+     * Identity id; `controller:ID` for a controller itself, `uid:N (name)` for a user of its host.
+     */
+    actor: text(),
+    /** As it was called then. */
+    actorName: text(),
+    session: text(),
+    address: text(),
+    /**
+     * `create`, `replace`, `patch`, `delete`, or the name of another command: `identity-disable`.
+     */
+    action: text(),
+    entity: text(),
+    entityId: text(),
+    /** Names of the fields that an update changed, never their values. */
+    fields: texts(),
+    /** What else the same entry wrote: `create enrollment <id>`. */
+    also: texts(),
+    /**
+     * `done`, the code of the refusal, or `requested` for what is told before it is carried out.
+     */
+    outcome: text(),
+    reason: text(),
+  },
+  symbols: [
+    'at',
+    'index',
+    'actor',
+    'actorName',
+    'action',
+    'entity',
+    'entityId',
+    'outcome',
+    'session',
+    'address',
+  ],
+})

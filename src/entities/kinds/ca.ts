@@ -1,0 +1,56 @@
+import type { Json } from '../../lib/canonical-json.ts'
+import { inEveryBody } from '../body-members.ts'
+import { claimSchema, type ExternalIdClaim, noClaim } from '../ca-external-id-claim.ts'
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { attributes, boolean, nameText, object, text } from '../fields.ts'
+
+/**
+ * Somebody else's certificate authority whose certificates may enroll and log in, once it is
+ * verified.
+ */
+export const ca = defineEntity({
+  name: 'ca',
+  plural: 'cas',
+  operations: { management: crud('ca') },
+  fields: {
+    name: nameText(),
+    certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
+    fingerprint: text({
+      settable: 'proposer',
+      unique: 'the certificate is already used as a CA',
+      faultField: 'certPem',
+    }),
+    identityNameFormat: text({ otherwise: '[caName]-[commonName]' }),
+    identityRoles: attributes({ required: true }),
+    isAuthEnabled: boolean({ required: true }),
+    isAutoCaEnrollmentEnabled: boolean({ required: true }),
+    isOttCaEnrollmentEnabled: boolean({ required: true }),
+    isVerified: boolean({ settable: 'never' }),
+    /** The common name of the certificate that proves the CA to be at its owner's hand. */
+    verificationToken: text({ settable: 'proposer', shown: { field: 'isVerified', is: [false] } }),
+    externalIdClaim: object<Json & (ExternalIdClaim | null)>(claimSchema, null, {
+      shown: 'whenSet',
+      mergedOnto: noClaim,
+    }),
+  },
+  body: {
+    identityNameFormat: inEveryBody({ type: 'string', maxLength: 4096 }, 'replace'),
+  },
+  indexes: ['isVerified'],
+  symbols: [
+    'name',
+    'fingerprint',
+    'isVerified',
+    'verificationToken',
+    'isAutoCaEnrollmentEnabled',
+    'isOttCaEnrollmentEnabled',
+    'isAuthEnabled',
+  ],
+  links: [
+    { key: 'verify', when: { field: 'isVerified', is: [false] } },
+    { key: 'jwt', when: { field: 'isAutoCaEnrollmentEnabled', is: [true] } },
+  ],
+})
+
+export type Ca = EntityOf<typeof ca>

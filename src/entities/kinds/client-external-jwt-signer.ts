@@ -1,0 +1,48 @@
+import { defineEntity } from '../define.ts'
+import { boolean, choice, constant, nameText, text, texts } from '../fields.ts'
+import * as shapes from '../shapes.ts'
+
+export const urlCharactersMax = 2048
+
+/** Of a signer: what a client may know before it has logged in. */
+export const publicSignerFields = {
+  name: nameText(),
+  audience: text(),
+  clientId: text(),
+  externalAuthUrl: text({
+    charactersMax: urlCharactersMax,
+    shownAs: { from: 'fieldUnlessEmpty', field: 'externalAuthUrl' },
+  }),
+  scopes: texts(),
+  targetToken: choice(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
+  enrollToCertEnabled: boolean({ shown: 'whenSet' }),
+  enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
+} as const
+
+/**
+ * Those in force, as clients find them before they log in. Filters reach no further than what is
+ * shown.
+ */
+export const clientExternalJwtSigner = defineEntity({
+  name: 'clientExternalJwtSigner',
+  plural: 'clientExternalJwtSigners',
+  collection: 'external-jwt-signers',
+  table: 'externalJwtSigner',
+  scope: { field: 'enabled', value: true },
+  operations: {},
+  fields: {
+    ...publicSignerFields,
+    /** Not kept: clients find it below `externalAuthUrl`. */
+    openIdConfigurationUrl: constant('', shapes.text, { shown: 'whenSet' }),
+  },
+  symbols: [
+    'name',
+    'audience',
+    'clientId',
+    'externalAuthUrl',
+    'scopes',
+    'targetToken',
+    'enrollToCertEnabled',
+    'enrollToTokenEnabled',
+  ],
+})

@@ -1,0 +1,28 @@
+import { defineEntity } from '../define.ts'
+import { boolean, computed, reference, text } from '../fields.ts'
+import { refOf } from '../refs.ts'
+import { text as textShape } from '../shapes.ts'
+
+/** What a client may know of a terminator: neither where it leads nor what it costs. */
+export const clientTerminator = defineEntity({
+  name: 'clientTerminator',
+  plural: 'clientTerminators',
+  collection: 'terminators',
+  table: 'terminator',
+  scope: { field: 'isFabricOnly', value: false },
+  operations: {},
+  fields: {
+    serviceId: reference('service', 'cascade', { settable: 'never' }),
+    routerId: reference('transitRouter', 'cascade', { settable: 'never' }),
+    instanceId: text({ settable: 'never', shown: 'never' }),
+    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    service: refOf('service', 'serviceId'),
+    identity: computed({ from: 'field', field: 'instanceId' }, textShape),
+  },
+  symbols: [
+    'instanceId',
+    { name: 'identity', field: 'instanceId' },
+    { name: 'service', field: 'serviceId' },
+    { name: 'router', field: 'routerId' },
+  ],
+})

@@ -1,0 +1,36 @@
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { choice, nameText, object } from '../fields.ts'
+
+/**
+ * What a config may say: a JSON Schema (draft-07) that its data is held to, and what it may be
+ * given to.
+ */
+export const configType = defineEntity({
+  name: 'configType',
+  plural: 'configTypes',
+  operations: {
+    management: crud('config-type'),
+  },
+  fields: {
+    name: nameText(),
+    /** Judged before it is proposed; empty: anything goes. */
+    schema: object(
+      { type: 'object', additionalProperties: true },
+      {},
+      { shownAs: { from: 'fieldUnlessEmpty', field: 'schema' } },
+    ),
+    target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
+  },
+  symbols: ['name', 'schema', 'target'],
+  lists: {
+    configs: {
+      of: 'config',
+      through: 'naming',
+      by: 'configTypeId',
+      operationId: 'listConfigsForConfigType',
+    },
+  },
+})
+
+export type ConfigType = EntityOf<typeof configType>

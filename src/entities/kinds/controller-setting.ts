@@ -1,0 +1,42 @@
+import type { JsonObject } from '../../lib/canonical-json.ts'
+import { atCreate } from '../body-members.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { object } from '../fields.ts'
+
+/** The record whose settings apply to every controller, where its own record says nothing else. */
+export const globalSettingId = 'global'
+
+const uris = {
+  type: 'array',
+  maxItems: 64,
+  items: { type: 'string', maxLength: 2048 },
+} as const
+
+export const oidcSettings = {
+  type: 'object',
+  properties: { postLogoutUris: uris, redirectUris: uris },
+} as const
+
+/** Settings of one controller, by its id, or of all of them. */
+export const controllerSetting = defineEntity({
+  name: 'controllerSetting',
+  plural: 'controllerSettings',
+  operations: {
+    management: {
+      list: 'controller-setting.read',
+      create: 'controller-setting.create',
+      detail: 'controller-setting.read',
+    },
+  },
+  idFrom: 'controllerId',
+  fields: { oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) },
+  body: {
+    controllerId: atCreate(
+      { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
+      'required',
+    ),
+  },
+  symbols: [],
+})
+
+export type ControllerSetting = EntityOf<typeof controllerSetting>

@@ -1,0 +1,40 @@
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
+import { namedRoles } from '../shapes.ts'
+import { listOfKnown } from '../sub-lists.ts'
+
+/** Lets identities use edge routers; the semantic applies to each of its role lists by itself. */
+export const edgeRouterPolicy = defineEntity({
+  name: 'edgeRouterPolicy',
+  plural: 'edgeRouterPolicies',
+  operations: { management: crud('edge-router-policy') },
+  fields: {
+    name: nameText(),
+    semantic: choice(['AllOf', 'AnyOf'], { required: true }),
+    identityRoles: roleList('identity'),
+    edgeRouterRoles: roleList('edgeRouter'),
+    /** Made with a router that tunnels, for its identity; it goes with it. */
+    isSystem: boolean({ settable: 'never' }),
+    identityRolesDisplay: computed(
+      { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
+      namedRoles,
+    ),
+    edgeRouterRolesDisplay: computed(
+      { from: 'rolesDisplay', to: 'edgeRouter', by: 'edgeRouterRoles' },
+      namedRoles,
+    ),
+  },
+  symbols: ['name', 'semantic', 'identityRoles', 'edgeRouterRoles'],
+  links: ['edge-routers', 'identities'],
+  lists: {
+    'edge-routers': listOfKnown('edgeRouter', 'roles', 'edgeRouterRoles'),
+    identities: listOfKnown('identity', 'roles', 'identityRoles'),
+  },
+  refuse: {
+    update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' },
+    delete: { isSystem: 'ENTITY_CAN_NOT_BE_DELETED' },
+  },
+})
+
+export type EdgeRouterPolicy = EntityOf<typeof edgeRouterPolicy>

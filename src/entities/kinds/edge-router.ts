@@ -1,0 +1,70 @@
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { attributes, boolean, computed, map, optionalText } from '../fields.ts'
+import {
+  connectedSymbol,
+  enrolledFields,
+  outstandingEnrollment,
+  shownVersion,
+  routerFields,
+  routerSymbols,
+  uniqueFingerprint,
+  capabilities,
+  capabilitiesMask,
+  versionInfoOrEmpty,
+} from '../router-fields.ts'
+import { text } from '../shapes.ts'
+import { listOfKnown } from '../sub-lists.ts'
+
+/** A router that clients connect to, as policies let them. */
+export const edgeRouter = defineEntity({
+  name: 'edgeRouter',
+  plural: 'edgeRouters',
+  table: 'router',
+  scope: { field: 'isEdge', value: true },
+  operations: { management: crud('router') },
+  fields: {
+    ...routerFields,
+    ...enrolledFields,
+    ...outstandingEnrollment('edgeRouterId'),
+    isVerified: boolean({ settable: 'proposer' }),
+    fingerprint: optionalText({ ...uniqueFingerprint, shown: 'whenSet' }),
+    certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
+    /** It hosts and dials services as an identity of its own. */
+    isTunnelerEnabled: boolean(),
+    roleAttributes: attributes(),
+    appData: map(),
+    hostname: computed({ from: 'routerStatus', shows: 'hostname' }, text),
+    supportedProtocols: computed(
+      { from: 'routerStatus', shows: 'supportedProtocols' },
+      { type: 'object', additionalProperties: text },
+    ),
+    syncStatus: computed({ from: 'routerStatus', shows: 'syncStatus' }, text),
+    capabilities,
+    capabilitiesMask,
+    version: shownVersion,
+    versionInfo: versionInfoOrEmpty,
+  },
+  indexes: ['roleAttributes'],
+  symbols: [
+    ...routerSymbols,
+    connectedSymbol,
+    { ...connectedSymbol, name: 'online' },
+    'roleAttributes',
+    'isVerified',
+    'isTunnelerEnabled',
+  ],
+  links: ['edge-router-policies'],
+  lists: {
+    'edge-router-policies': listOfKnown('edgeRouterPolicy', 'policies', 'edgeRouterRoles'),
+    'service-edge-router-policies': {
+      ...listOfKnown('serviceEdgeRouterPolicy', 'policies', 'edgeRouterRoles'),
+      declaredAs: 'servicePolicy',
+    },
+    identities: listOfKnown('identity', 'policyLinks', 'edgeRouterPolicy'),
+    services: listOfKnown('service', 'policyLinks', 'serviceEdgeRouterPolicy'),
+  },
+  hasRoleFilter: true,
+})
+
+export type EdgeRouter = EntityOf<typeof edgeRouter>

@@ -1,0 +1,70 @@
+import { usernameSchema } from './authenticator.ts'
+import { atCreate } from '../body-members.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
+import { nullableRefOf, refOf, refWithUrlNameOf } from '../refs.ts'
+
+export const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
+export type EnrollmentMethod = (typeof enrollmentMethods)[number]
+
+/** RFC 3339, as bodies give times. */
+export const expirySchema = { type: 'string', format: 'date-time', maxLength: 64 } as const
+
+const idSchema = { type: 'string', maxLength: 128 } as const
+/** Made with its token; the rules judge what they name, in the order in which they tell of it. */
+const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true } as const
+const made = { settable: 'proposer' } as const
+const whenSet = { shown: 'whenSet' } as const
+
+/**
+ * A one-time token by which an identity or a router gets its credential; outstanding until it is
+ * used or deleted.
+ */
+export const enrollment = defineEntity({
+  name: 'enrollment',
+  plural: 'enrollments',
+  operations: {
+    management: {
+      list: 'enrollment.read',
+      create: 'enrollment.create',
+      detail: 'enrollment.read',
+      delete: 'enrollment.delete',
+    },
+  },
+  fields: {
+    method: choice(enrollmentMethods, made),
+    /** UUIDv4. */
+    token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
+    /** Says who is to enroll, where and until when, signed by the controller that made it. */
+    jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
+    expiresAt: timestamp(made),
+    identityId: reference('identity', 'cascade', subject),
+    edgeRouterId: reference('edgeRouter', 'cascade', subject),
+    transitRouterId: reference('transitRouter', 'cascade', subject),
+    /** Whose certificates an `ottca` enrollment takes. */
+    caId: reference('ca', 'cascade', subject),
+    /** That an `updb` enrollment is for. */
+    username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
+    identity: refWithUrlNameOf('identity', 'identityId', whenSet),
+    edgeRouter: refOf('edgeRouter', 'edgeRouterId', whenSet),
+    transitRouter: refOf('transitRouter', 'transitRouterId', whenSet),
+    ca: nullableRefOf('ca', 'caId'),
+  },
+  body: {
+    caId: atCreate(idSchema, 'optional'),
+    expiresAt: atCreate(expirySchema, 'required'),
+    identityId: atCreate(idSchema, 'required'),
+    method: atCreate({ type: 'string', enum: ['ott', 'ottca', 'updb'] }, 'required'),
+    username: atCreate(usernameSchema, 'optional'),
+  },
+  symbols: [
+    'token',
+    { name: 'identity', field: 'identityId' },
+    { name: 'edgeRouter', field: 'edgeRouterId' },
+    { name: 'transitRouter', field: 'transitRouterId' },
+    'caId',
+  ],
+  digest: 'state',
+})
+
+export type Enrollment = EntityOf<typeof enrollment>

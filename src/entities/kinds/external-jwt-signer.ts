@@ -1,0 +1,67 @@
+import { inEveryBody } from '../body-members.ts'
+import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { boolean, optionalText, reference, text, timestamp } from '../fields.ts'
+
+const derived = { settable: 'proposer' } as const
+const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
+
+/**
+ * Somebody else whose tokens are taken for a log-in: by one certificate, or by the keys that an
+ * address serves.
+ */
+export const externalJwtSigner = defineEntity({
+  name: 'externalJwtSigner',
+  plural: 'externalJwtSigners',
+  operations: { management: crud('external-jwt-signer') },
+  fields: {
+    ...publicSignerFields,
+    enabled: boolean({ required: true }),
+    issuer: text({ required: true, unique: 'issuer must be unique' }),
+    certPem: optionalText({ charactersMax: 65_536 }),
+    jwksEndpoint: optionalText({ charactersMax: urlCharactersMax }),
+    kid: text({ unique: 'kid must be unique' }),
+    claimsProperty: text({ otherwise: '/sub' }),
+    useExternalId: boolean(),
+    enrollAuthPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
+    enrollNameClaimsSelector: text({ otherwise: '/sub' }),
+    enrollAttributeClaimsSelector: text({ shown: 'whenSet' }),
+    commonName: text(derived),
+    fingerprint: text({
+      ...derived,
+      unique: 'fingerprint must be unique',
+      shownAs: { from: 'fieldUnlessEmpty', field: 'fingerprint' },
+    }),
+    notBefore: timestamp(derived),
+    notAfter: timestamp(derived),
+  },
+  body: {
+    audience: inEveryBody(audienceMember, 'create', 'replace'),
+  },
+  indexes: ['enabled'],
+  symbols: [
+    'name',
+    'fingerprint',
+    'kid',
+    'issuer',
+    'certPem',
+    'commonName',
+    'notAfter',
+    'notBefore',
+    'enabled',
+    'claimsProperty',
+    'useExternalId',
+    'audience',
+    'clientId',
+    'scopes',
+    'targetToken',
+    'enrollToCertEnabled',
+    'enrollToTokenEnabled',
+    'enrollAttributeClaimsSelector',
+    'enrollNameClaimsSelector',
+    'enrollAuthPolicyId',
+  ],
+})
+
+export type ExternalJwtSigner = EntityOf<typeof externalJwtSigner>

@@ -1,0 +1,61 @@
+import { atCreate, inEveryBody } from '../body-members.ts'
+import { crudOf } from '../crud.ts'
+import { defineEntity } from '../define.ts'
+import { boolean, computed, notBuiltYetField, integer, optionalText } from '../fields.ts'
+import {
+  connectedSymbol,
+  routerCostMax,
+  routerFields,
+  routerSymbols,
+  uniqueFingerprint,
+  versionInfo,
+} from '../router-fields.ts'
+import { flag } from '../shapes.ts'
+
+/**
+ * Any router, as the fabric API shows it. One that is made there has an id of its maker's choice
+ * and needs no enrollment.
+ */
+export const fabricRouter = defineEntity({
+  name: 'fabricRouter',
+  plural: 'fabricRouters',
+  collection: 'routers',
+  table: 'router',
+  operations: { fabric: crudOf('admin') },
+  operationIds: {
+    list: 'listRouters',
+    create: 'createRouter',
+    detail: 'detailRouter',
+    replace: 'updateRouter',
+    patch: 'patchRouter',
+    delete: 'deleteRouter',
+  },
+  fields: {
+    ...routerFields,
+    cost: integer({ required: true, maximum: routerCostMax }),
+    noTraversal: boolean({ required: true }),
+    fingerprint: optionalText(uniqueFingerprint),
+    connected: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
+    listenerAddresses: notBuiltYetField([], { type: 'array', items: { type: 'object' } }),
+    versionInfo,
+  },
+  body: {
+    // It stands in paths, filters and the common name of its certificate.
+    id: atCreate({ type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }, 'required'),
+    fingerprint: inEveryBody({
+      type: 'string',
+      pattern: '^([0-9a-fA-F]{2}:?){0,64}$',
+      maxLength: 191,
+    }),
+  },
+  symbols: [...routerSymbols, connectedSymbol],
+  links: ['terminators'],
+  lists: {
+    terminators: {
+      of: 'fabricTerminator',
+      through: 'naming',
+      by: 'routerId',
+      operationId: 'listRouterTerminators',
+    },
+  },
+})

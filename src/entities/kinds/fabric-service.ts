@@ -1,0 +1,37 @@
+import { crudOf } from '../crud.ts'
+import { defineEntity } from '../define.ts'
+import { boolean, choice, integer, nameText } from '../fields.ts'
+import { terminatorStrategies } from './service.ts'
+
+/** Any service, as the fabric API shows it. One that is made there exists for the fabric alone. */
+export const fabricService = defineEntity({
+  name: 'fabricService',
+  plural: 'fabricServices',
+  collection: 'services',
+  table: 'service',
+  operations: { fabric: crudOf('admin') },
+  operationIds: {
+    list: 'listServices',
+    create: 'createService',
+    detail: 'detailService',
+    replace: 'updateService',
+    patch: 'patchService',
+    delete: 'deleteService',
+  },
+  fields: {
+    name: nameText(),
+    terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
+    maxIdleTimeMillis: integer(),
+    isFabricOnly: boolean({ settable: 'proposer', shown: 'never' }),
+  },
+  symbols: ['name', 'terminatorStrategy'],
+  links: ['terminators'],
+  lists: {
+    terminators: {
+      of: 'fabricTerminator',
+      through: 'naming',
+      by: 'serviceId',
+      operationId: 'listServiceTerminators',
+    },
+  },
+})

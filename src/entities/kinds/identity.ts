@@ -1,0 +1,116 @@
+import { atCreate, inEveryBody } from '../body-members.ts'
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import {
+  attributes,
+  boolean,
+  choice,
+  computed,
+  notBuiltYetField,
+  integer,
+  map,
+  nameText,
+  object,
+  optionalText,
+  reference,
+  texts,
+  timestamp,
+} from '../fields.ts'
+import { ownCredentials, wantedEnrollments } from '../identity-credentials.ts'
+import { grantablePermissions } from '../../lib/permissions.ts'
+import { nullableRefOf, refOf } from '../refs.ts'
+import { applicationData, envInfo, flag, interfaceList, sdkInfo } from '../shapes.ts'
+import { listOfKnown } from '../sub-lists.ts'
+import { costMax, precedences } from '../terminator-fields.ts'
+
+const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
+const precedence = { type: 'string', enum: precedences } as const
+const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
+const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
+/** Made of `type` in bodies. Below level 2 there are `Default` and `Router` alone. */
+const typeRules = { settable: 'proposer', otherwise: 'Default', writableSince: 2 } as const
+/** A person, a device or a program that may hold a session. */
+export const identity = defineEntity({
+  name: 'identity',
+  plural: 'identities',
+  operations: { management: crud('identity') },
+  fields: {
+    name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
+    typeId: reference('identityType', 'refuse', typeRules),
+    isAdmin: boolean({ required: true }),
+    isDefaultAdmin: boolean({ settable: 'never' }),
+    authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
+    externalId: optionalText({ unique: 'externalId must be unique' }),
+    roleAttributes: attributes(),
+    appData: object(applicationData, {}),
+    defaultHostingCost: integer({ maximum: costMax }),
+    defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
+    serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),
+    serviceHostingPrecedences: map<string>({ values: precedence, keysOf: 'service' }),
+    permissions: texts({ values: grantablePermissions }),
+    disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
+    disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
+    envInfo: object(envInfo, {}, { settable: 'never' }),
+    sdkInfo: object(sdkInfo, {}, { settable: 'never' }),
+    type: refOf('identityType', 'typeId'),
+    authPolicy: nullableRefOf('authPolicy', 'authPolicyId'),
+    ...ownCredentials,
+    disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
+    hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
+    isMfaEnabled: computed(
+      { from: 'fieldOfNaming', of: 'mfa', by: 'identityId', field: 'isVerified', otherwise: false },
+      flag,
+    ),
+    hasEdgeRouterConnection: computed({ from: 'routerConnection', shows: 'flag' }, flag),
+    edgeRouterConnectionStatus: computed({ from: 'routerConnection', shows: 'word' }, connection),
+    interfaces: notBuiltYetField([], interfaceList),
+  },
+  body: {
+    type: inEveryBody(kind, 'create', 'replace'),
+    enrollment: atCreate(wantedEnrollments, 'optional'),
+  },
+  indexes: ['roleAttributes', 'isAdmin'],
+  symbols: [
+    'name',
+    'roleAttributes',
+    'externalId',
+    { name: 'type', field: 'typeId' },
+    'authPolicyId',
+    'isAdmin',
+    'isDefaultAdmin',
+  ],
+  links: [
+    'edge-router-policies',
+    'edge-routers',
+    'service-policies',
+    'services',
+    'posture-data',
+    'failed-service-requests',
+    'authenticators',
+    'enrollments',
+    'service-configs',
+    { key: 'auth-policies', field: 'authPolicyId', collection: 'auth-policies' },
+  ],
+  lists: {
+    authenticators: listOfKnown(
+      'authenticator',
+      'naming',
+      'identityId',
+      'getIdentityAuthenticators',
+    ),
+    enrollments: listOfKnown('enrollment', 'naming', 'identityId', 'getIdentityEnrollments'),
+    'edge-router-policies': listOfKnown(
+      'edgeRouterPolicy',
+      'policies',
+      'identityRoles',
+      'listIdentitysEdgeRouterPolicies',
+    ),
+    'edge-routers': listOfKnown('edgeRouter', 'policyLinks', 'edgeRouterPolicy'),
+    services: listOfKnown('service', 'access'),
+    'service-policies': listOfKnown('servicePolicy', 'policies', 'identityRoles'),
+  },
+  refuse: { delete: { isDefaultAdmin: 'ENTITY_CAN_NOT_BE_DELETED' } },
+  hasRoleFilter: true,
+})
+
+export type Identity = EntityOf<typeof identity>

@@ -1,0 +1,27 @@
+import { defineEntity, type EntityOf } from '../define.ts'
+import { boolean, text, timestamp } from '../fields.ts'
+
+const hidden = { settable: 'never', shown: 'never' } as const
+
+/**
+ * A single-use permission to join, by its digest; served by no API. `usedBy…` is '' until it is
+ * used.
+ */
+export const joinTicket = defineEntity({
+  name: 'joinTicket',
+  plural: 'joinTickets',
+  operations: {},
+  fields: {
+    /** Hex of the SHA-256 of the ticket's text. */
+    digest: text(hidden),
+    /** False: who joins by it stays a learner. */
+    isVoter: boolean(hidden),
+    /** UTC ms of log time. */
+    expiresAt: timestamp(hidden),
+    usedByNodeId: text(hidden),
+  },
+  symbols: [],
+  digest: 'state',
+})
+
+export type JoinTicket = EntityOf<typeof joinTicket>

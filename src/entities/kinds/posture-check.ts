@@ -1,0 +1,77 @@
+import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import { inEveryBody } from '../body-members.ts'
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import {
+  attributes,
+  boolean,
+  choice,
+  constant,
+  integer,
+  nameText,
+  object,
+  objects,
+  texts,
+} from '../fields.ts'
+import { oneOfProcesses, operatingSystem, runningProcess } from '../posture-check-subjects.ts'
+
+export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
+export type PostureType = (typeof postureTypes)[number]
+
+/** The fields that each type has, those it can not be without first. */
+export const postureFields: Readonly<
+  Record<
+    PostureType,
+    { readonly required: readonly string[]; readonly optional: readonly string[] }
+  >
+> = {
+  OS: { required: ['operatingSystems'], optional: [] },
+  DOMAIN: { required: ['domains'], optional: [] },
+  MAC: { required: ['macAddresses'], optional: [] },
+  PROCESS: { required: ['process'], optional: [] },
+  PROCESS_MULTI: { required: ['processes', 'semantic'], optional: [] },
+  MFA: {
+    required: [],
+    optional: ['ignoreLegacyEndpoints', 'promptOnUnlock', 'promptOnWake', 'timeoutSeconds'],
+  },
+}
+
+const of = (...types: readonly PostureType[]) => ({ shown: { field: 'typeId', is: types } })
+
+/** What a device must satisfy before a service policy grants anything; its type never changes. */
+export const postureCheck = defineEntity({
+  name: 'postureCheck',
+  plural: 'postureChecks',
+  operations: { management: crud('posture-check') },
+  refusals: { delete: [403] },
+  fields: {
+    name: nameText(),
+    typeId: choice(postureTypes, { required: true, settable: 'create' }),
+    roleAttributes: attributes(),
+    version: constant(1, { type: 'integer' }),
+    operatingSystems: objects(operatingSystem, { ...of('OS'), itemsMin: 1, itemsMax: 64 }),
+    domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
+    /** Lower-case hex, nothing between the digits. */
+    macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
+    process: object<Json & (JsonObject | null)>(runningProcess, null, {
+      ...of('PROCESS'),
+      mergedOnto: { hashes: [], signerFingerprint: '' },
+    }),
+    processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
+    semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
+    /** -1: a code that was given once does. */
+    timeoutSeconds: integer({ ...of('MFA'), minimum: -1 }),
+    promptOnWake: boolean(of('MFA')),
+    promptOnUnlock: boolean(of('MFA')),
+    ignoreLegacyEndpoints: boolean(of('MFA')),
+  },
+  body: {
+    typeId: inEveryBody({ type: 'string', enum: postureTypes }, 'create', 'patch'),
+    timeoutSeconds: inEveryBody({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
+  },
+  indexes: ['roleAttributes'],
+  symbols: ['name', 'typeId', 'roleAttributes', 'promptOnWake', 'promptOnUnlock'],
+  hasRoleFilter: true,
+})
+
+export type PostureCheck = EntityOf<typeof postureCheck>

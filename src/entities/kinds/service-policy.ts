@@ -1,0 +1,59 @@
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
+import { namedRoles } from '../shapes.ts'
+
+/**
+ * Lets identities dial or bind services; the semantic applies to each of its role lists by itself.
+ */
+export const servicePolicy = defineEntity({
+  name: 'servicePolicy',
+  plural: 'servicePolicies',
+  operations: {
+    management: crud('service-policy'),
+  },
+  fields: {
+    name: nameText(),
+    type: choice(['Dial', 'Bind'], { required: true }),
+    semantic: choice(['AllOf', 'AnyOf'], { required: true }),
+    identityRoles: roleList('identity'),
+    serviceRoles: roleList('service'),
+    postureCheckRoles: roleList('postureCheck'),
+    isSystem: boolean({ settable: 'never', shown: 'never' }),
+    identityRolesDisplay: computed(
+      { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
+      namedRoles,
+    ),
+    serviceRolesDisplay: computed(
+      { from: 'rolesDisplay', to: 'service', by: 'serviceRoles' },
+      namedRoles,
+    ),
+    postureCheckRolesDisplay: computed(
+      { from: 'rolesDisplay', to: 'postureCheck', by: 'postureCheckRoles' },
+      namedRoles,
+    ),
+  },
+  indexes: ['type'],
+  symbols: [
+    'name',
+    { name: 'type', field: 'type', numbered: ['Dial', 'Bind'] },
+    'semantic',
+    'identityRoles',
+    'serviceRoles',
+    'postureCheckRoles',
+    { name: 'identities', list: 'identities' },
+    { name: 'services', list: 'services' },
+  ],
+  links: ['services', 'identities', 'posture-checks'],
+  lists: {
+    services: { of: 'service', through: 'roles', by: 'serviceRoles' },
+    identities: { of: 'identity', through: 'roles', by: 'identityRoles' },
+    'posture-checks': { of: 'postureCheck', through: 'roles', by: 'postureCheckRoles' },
+  },
+  refuse: {
+    update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' },
+    delete: { isSystem: 'ENTITY_CAN_NOT_BE_DELETED' },
+  },
+})
+
+export type ServicePolicy = EntityOf<typeof servicePolicy>

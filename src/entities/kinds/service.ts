@@ -1,0 +1,64 @@
+import { crud } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define.ts'
+import { attributes, boolean, choice, computed, integer, nameText, references } from '../fields.ts'
+import { configsByType, dialBindList, policyQueryList } from '../shapes.ts'
+
+export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
+
+/** What clients dial and hosts bind. */
+export const service = defineEntity({
+  name: 'service',
+  plural: 'services',
+  scope: { field: 'isFabricOnly', value: false },
+  operations: {
+    client: {
+      list: 'session',
+      detail: 'session',
+      replace: 'admin',
+      patch: 'admin',
+      delete: 'admin',
+    },
+    management: crud('service'),
+  },
+  callerScope: { through: 'access' },
+  fields: {
+    name: nameText(),
+    encryptionRequired: boolean({ required: true, settable: 'create' }),
+    terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
+    maxIdleTimeMillis: integer(),
+    configs: references('config', 'strip'),
+    roleAttributes: attributes(),
+    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    config: computed({ from: 'configData', by: 'configs' }, configsByType),
+    permissions: computed({ from: 'permissions' }, dialBindList),
+    postureQueries: computed({ from: 'policyQueries' }, policyQueryList),
+  },
+  listParameters: { client: ['configTypes'], management: ['configTypes', 'asIdentity'] },
+  indexes: ['roleAttributes', 'isFabricOnly'],
+  symbols: ['name', 'terminatorStrategy', 'roleAttributes', 'configs', 'isFabricOnly'],
+  links: ['service-edge-router-policies', 'service-policies', 'terminators', 'configs'],
+  lists: {
+    configs: { of: 'config', through: 'named', by: 'configs', operationId: 'listServiceConfig' },
+    'service-edge-router-policies': {
+      of: 'serviceEdgeRouterPolicy',
+      through: 'policies',
+      by: 'serviceRoles',
+    },
+    'service-policies': { of: 'servicePolicy', through: 'policies', by: 'serviceRoles' },
+    'edge-routers': { of: 'edgeRouter', through: 'policyLinks', by: 'serviceEdgeRouterPolicy' },
+    identities: { of: 'identity', through: 'access' },
+    terminators: { of: 'terminator', through: 'naming', by: 'serviceId' },
+    clientTerminators: {
+      of: 'clientTerminator',
+      through: 'naming',
+      by: 'serviceId',
+      api: 'client',
+      path: 'terminators',
+      operationId: 'listServiceTerminators',
+      unknownParent: 'notFound',
+    },
+  },
+  hasRoleFilter: true,
+})
+
+export type Service = EntityOf<typeof service>

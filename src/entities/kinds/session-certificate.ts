@@ -1,0 +1,35 @@
+import { defineEntity, type EntityOf } from '../define.ts'
+import { optionalText, reference, text, timestamp } from '../fields.ts'
+
+const made = { settable: 'never' } as const
+
+/**
+ * A short-lived certificate of one API session, by which its client connects to routers; it ends
+ * with the session.
+ */
+export const sessionCertificate = defineEntity({
+  name: 'sessionCertificate',
+  plural: 'sessionCertificates',
+  operations: {},
+  fields: {
+    apiSessionId: reference('apiSession', 'cascade', { ...made, shown: 'never' }),
+    identityId: reference('identity', 'cascade', { ...made, shown: 'never' }),
+    /** PEM: leaf first, then the intermediates. */
+    certificate: text({ ...made, charactersMax: 65_536 }),
+    /** SHA-1 of the leaf in DER, lower-case hex. */
+    fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
+    subject: text({ ...made, charactersMax: 8192 }),
+    validFrom: timestamp(made),
+    validTo: timestamp(made),
+  },
+  symbols: [
+    { name: 'apiSession', field: 'apiSessionId' },
+    'fingerprint',
+    'subject',
+    'validFrom',
+    'validTo',
+  ],
+  digest: 'state',
+})
+
+export type SessionCertificate = EntityOf<typeof sessionCertificate>

@@ -1,0 +1,34 @@
+import { defineEntity, type EntityOf } from '../define.ts'
+import { choice, computed, reference } from '../fields.ts'
+import { refOf } from '../refs.ts'
+import { text } from '../shapes.ts'
+
+/**
+ * What an API session has been let to dial or host: one for each service and type. Its token for
+ * routers is signed anew each time it is created and stored nowhere; `token` of the detail is the
+ * id.
+ */
+export const session = defineEntity({
+  name: 'session',
+  plural: 'sessions',
+  operations: {},
+  fields: {
+    apiSessionId: reference('apiSession', 'cascade', { settable: 'never' }),
+    identityId: reference('identity', 'cascade', { settable: 'never' }),
+    serviceId: reference('service', 'cascade', { settable: 'never' }),
+    type: choice(['Dial', 'Bind'], { settable: 'never' }),
+    apiSession: refOf('apiSession', 'apiSessionId'),
+    service: refOf('service', 'serviceId'),
+    token: computed({ from: 'field', field: 'id' }, text),
+  },
+  symbols: [
+    { name: 'apiSession', field: 'apiSessionId' },
+    { name: 'service', field: 'serviceId' },
+    { name: 'type', field: 'type', numbered: ['Dial', 'Bind'] },
+  ],
+  weighed: { field: 'tags', by: 'identityId' },
+  links: ['route-path'],
+  digest: 'state',
+})
+
+export type Session = EntityOf<typeof session>

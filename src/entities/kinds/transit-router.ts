@@ -1,0 +1,15 @@
+import { crud } from '../crud.ts'
+import { defineEntity } from '../define.ts'
+import { connectedSymbol, routerSymbols, transitFields } from '../router-fields.ts'
+
+/**
+ * The other name of `router` on the management API, and the one that references to routers carry.
+ */
+export const transitRouter = defineEntity({
+  name: 'transitRouter',
+  plural: 'transitRouters',
+  table: 'router',
+  operations: { management: crud('router') },
+  fields: transitFields,
+  symbols: [...routerSymbols, connectedSymbol],
+})
