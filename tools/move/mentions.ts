@@ -16,8 +16,10 @@ export type Count = (kind: Kind) => void
 
 const WORD = /[\w@.$/-]+/g
 const EXTENSION = /\.[a-z]+$/
-/** What may stand before a path from the root: the folder of the project in a variable. */
+/** The folder of the project in a variable, which may come before a path from the root. */
 const ROOT = /^\$\w+\//
+/** The same in a file of that folder. */
+const ROOT_OF_ROOT_FILE = /^(?:\$\w+|\.)\//
 
 /** @returns the new form of a path that is written from the root, from `src` or from `test`. */
 function fromTheRoot(path: string, moved: MovedPaths): string | undefined {
@@ -53,9 +55,16 @@ function kindOf(file: string, rest: string): Kind {
   return file.endsWith('.ts') ? 'paths in programs and tests' : 'paths in other files'
 }
 
-function moveWord(word: string, before: string, isInProse: boolean, moved: MovedPaths): string {
+function moveWord(
+  file: string,
+  word: string,
+  before: string,
+  isInProse: boolean,
+  moved: MovedPaths,
+): string {
+  const root = file.includes('/') ? ROOT : ROOT_OF_ROOT_FILE
   const [, lead = '', rest = ''] =
-    /^(\/?)(.*)$/.exec(word.slice(ROOT.exec(word)?.[0].length ?? 0)) ?? []
+    /^(\/?)(.*)$/.exec(word.slice(root.exec(word)?.[0].length ?? 0)) ?? []
   if (lead === '/' && !/['"`}]/.test(before)) return word
   const path = rest.replace(/[/.$-]+$/, '')
   const after = fromTheRoot(path, moved) ?? (isInProse ? byItsEnding(path, moved) : undefined)
@@ -67,7 +76,7 @@ function moveWord(word: string, before: string, isInProse: boolean, moved: Moved
 export function moveMentions(file: string, line: string, moved: MovedPaths, count: Count): string {
   const isInProse = isProse(file, line)
   return line.replace(WORD, (word, at: number) => {
-    const after = moveWord(word, line[at - 1] ?? ' ', isInProse, moved)
+    const after = moveWord(file, word, line[at - 1] ?? ' ', isInProse, moved)
     if (after !== word) count(kindOf(file, line.slice(at + word.length)))
     return after
   })

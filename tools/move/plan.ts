@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { format } from 'oxfmt'
@@ -33,8 +34,10 @@ export interface Plan {
 
 const ROOM_TABLE = 'test/tidy.test.ts'
 const CHANGES = 'CHANGELOG.md'
-/** Files that are recorded or generated keep their text. */
-const leftAlone = /^(?:package-lock\.json|LICENSE|proto\/gen\/.*|test\/releases\/.*\.(?:json|tgz))$/
+/** Digests of the message definitions that the generated code belongs to. */
+const DIGESTS = 'proto/gen/SOURCES.sha256'
+/** Recorded files keep their text. */
+const leftAlone = /^(?:package-lock\.json|LICENSE|test\/releases\/.*\.(?:json|tgz))$/
 
 class Planner {
   readonly texts = new Map<string, string>()
@@ -60,6 +63,7 @@ class Planner {
     // Patches are held against the new text of their files, and so come last.
     for (const file of files) if (!file.endsWith('.patch')) await this.#planFile(file)
     for (const file of files) if (file.endsWith('.patch')) await this.#planPatch(file)
+    this.#planDigests()
   }
 
   async #planFile(file: string): Promise<void> {
@@ -69,10 +73,21 @@ class Planner {
     this.#write(file, old, text)
   }
 
+  /** Generated code has the comments of its definition: both are rewritten, and stay a pair. */
+  #planDigests(): void {
+    const old = this.#read(DIGESTS)
+    if (old === undefined) return
+    const text = old.replaceAll(/^\S+ {2}(\S+)$/gm, (line, name: string) => {
+      const definition = this.texts.get(`proto/${name}`)
+      return definition === undefined ? line : `${hash('sha256', definition)}  ${name}`
+    })
+    this.#write(DIGESTS, old, text)
+  }
+
   async #program(file: string, old: string): Promise<string> {
     const moved = this.#withNewPaths(file, old, this.#count)
     if (file === ROOM_TABLE) this.#lookAtAlternatives(file, moved)
-    if (moved === old) return old
+    if (moved === old || file.startsWith('proto/gen/')) return moved
     const text = await this.#formatted(file, moved)
     this.#lookAtLongComments(file, old, text)
     return text
@@ -125,25 +140,30 @@ class Planner {
     this.#write(file, old, fitting)
   }
 
-  /** Makes the hunks of a patch again if the formatter has laid the lines of its file differently. */
+  /** Makes the hunks for a file again if the formatter has laid its lines differently. */
   async #fit(name: string, old: string, text: string): Promise<string> {
-    const sections = sectionsOf(text)
+    const parts = text.split(/^(?=--- a\/)/m)
     const formerSections = sectionsOf(old)
-    const fits = sections.map(({ file, hunks }, k) => {
-      const former = formerSections[k]
-      const formerText = former === undefined ? undefined : this.#read(former.file)
-      if (former === undefined || formerText === undefined) return true
-      if (applyHunks(former.hunks, formerText) === undefined) return true
-      const now = this.texts.get(file) ?? formerText
-      const hasSameLines = now.split('\n').length === formerText.split('\n').length
-      return (hasSameLines || goesByItsLines(hunks, now)) && applyHunks(hunks, now) !== undefined
-    })
-    if (!fits.includes(false)) return text
-    const [former, ...others] = formerSections
-    const hunks =
-      former === undefined || others.length > 0 ? undefined : await this.#newHunks(former, text)
-    if (hunks === undefined) this.lostPatches.push(name)
-    return text.slice(0, text.indexOf('\n@@ ') + 1) + (hunks ?? '')
+    const firstSection = parts.length - formerSections.length
+    const fitting: string[] = []
+    for (const [at, part] of parts.entries()) {
+      const former = formerSections[at - firstSection]
+      const isFitting = former === undefined || this.#stillFits(former, part)
+      const hunks = isFitting ? '' : await this.#newHunks(former, part)
+      if (hunks === undefined) this.lostPatches.push(name)
+      fitting.push(isFitting ? part : part.slice(0, part.indexOf('\n@@ ') + 1) + (hunks ?? ''))
+    }
+    return fitting.join('')
+  }
+
+  /** @returns whether the part of a patch fits the new text; a broken one is left as it is. */
+  #stillFits(former: Section, part: string): boolean {
+    const old = this.#read(former.file)
+    if (old === undefined || applyHunks(former.hunks, old) === undefined) return true
+    const hunks = sectionsOf(part)[0]?.hunks ?? []
+    const now = this.texts.get(this.#moved.after(former.file) ?? former.file) ?? old
+    const hasSameLines = now.split('\n').length === old.split('\n').length
+    return (hasSameLines || goesByItsLines(hunks, now)) && applyHunks(hunks, now) !== undefined
   }
 
   async #newHunks({ file, hunks }: Section, patch: string): Promise<string | undefined> {
@@ -178,10 +198,12 @@ class Planner {
 
   #lookAtLongComments(file: string, old: string, text: string): void {
     const isLong = (line: string): boolean => line.length > 100 && /^\s*(?:\/\/|\/?\*)/.test(line)
-    const before = new Set(old.split('\n').filter(isLong))
     const path = this.#moved.after(file) ?? file
+    const known = new Set(old.split('\n'))
+    const longIn = (lines: string): number => lines.split('\n').filter(isLong).length
+    if (longIn(text) <= longIn(old)) return
     text.split('\n').forEach((line, at) => {
-      if (isLong(line) && !before.has(line)) {
+      if (isLong(line) && !known.has(line)) {
         this.toLookAt.push(`${path}:${at + 1}: the comment is over 100 columns`)
       }
     })
