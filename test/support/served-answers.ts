@@ -27,7 +27,9 @@ export interface DescribedOperation {
     readonly required: boolean
     readonly content: Readonly<Record<string, { readonly schema: Item }>>
   }
-  readonly responses: Readonly<Record<string, { readonly content?: Item }>>
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Item }>> }>
+  >
 }
 /** As a controller serves it at `/openapi.json`. */
 export interface ApiDocument {
@@ -107,9 +109,11 @@ export class ServedAnswers {
       return answer.text === '' ? [] : [`${where} declares no body; it said ${answer.text}`]
     }
     const type = answer.contentType.split(';')[0] ?? ''
-    if (content[type] === undefined) return [`${where} does not declare ${type}`]
+    const declared = content[type]
+    if (declared === undefined) return [`${where} does not declare ${type}`]
     if (type !== 'application/json') return []
-    const check = this.#checkOf([template, verb, 'responses', `${answer.status}`, 'content', type])
+    const steps = [template, verb, 'responses', `${answer.status}`, 'content', type]
+    const check = this.#checkOf(steps, declared.schema)
     if (check(JSON.parse(answer.text))) return []
     const said = answer.text.slice(0, 500)
     return (check.errors ?? []).map(
@@ -118,11 +122,14 @@ export class ServedAnswers {
     )
   }
 
-  #checkOf(steps: readonly string[]): ValidateFunction {
+  /** All answers that name one schema of the components share its check: refusals are most of them, and all alike. */
+  #checkOf(steps: readonly string[], schema: Item): ValidateFunction {
     const pointer = ['paths', ...steps, 'schema'].map((step) =>
       encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')),
     )
-    const ref = `${DOCUMENT}#/${pointer.join('/')}`
+    const { $ref: named, ...beside } = schema
+    const isNamed = typeof named === 'string' && Object.keys(beside).length === 0
+    const ref = DOCUMENT + (isNamed ? named : `#/${pointer.join('/')}`)
     let check = this.#checks.get(ref)
     if (check === undefined) {
       check = this.#ajv.compile({ $ref: ref })
