@@ -50,11 +50,12 @@ test-tools:
 	@missing=$$(echo $$($(MAKE) --silent --no-print-directory missing-tools)); [ -z "$$missing" ] || { \
 		echo "make test needs on PATH what is not there: $$missing (on Debian: apt-get install $$missing)" >&2; exit 1; }
 
-# Unit and simulation first, then real controllers, two files at a time. What failed is told again at the end.
+# Unit and simulation first, then real controllers. What Node compiles is kept for all of it, as each process and thread would
+# compile the same sources. What failed is told again at the end.
 test: test-tools $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
 	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts FLOTILLA_TEST_FAILURES=$(CURDIR)/.test/failures \
-		FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla; \
+		FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla NODE_COMPILE_CACHE=$(CURDIR)/.test/compiled; \
 	node tools/build-program.ts .test/program --self-contained || exit 1; \
 	vitest run --project unit --project mocked; unit=$$?; \
 	vitest run --project process; processes=$$?; \
