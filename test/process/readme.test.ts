@@ -17,7 +17,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isRunning, until } from './support/client.ts'
 import { freePortBlock } from '../support/ports.ts'
 
-// Goal: whoever follows the README word for word gets what it says, line by line.
+// Goal: whoever follows the README, and docs/api.md beside it, word for word gets what they say, line by line.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const SECTION = '## A cluster in a minute'
@@ -43,6 +43,7 @@ class Terminal {
         ...process.env,
         // Only where it listens is not the README's own: other tests run beside this one.
         PORT: `${port}`,
+        XDG_CONFIG_HOME: join(folder, 'config'),
         FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '2000',
         FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '4000',
       },
@@ -92,7 +93,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-readme-'))
   port = await freePortBlock(4)
   const parts = ['src', 'bin', 'proto', 'Makefile', 'package.json', 'package-lock.json']
-  for (const name of [...parts, 'README.md']) {
+  for (const name of [...parts, 'README.md', 'docs/api.md']) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
   // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer than package.json, so
@@ -122,12 +123,16 @@ function steps(): { lines: string; isElsewhere: boolean }[] {
   const readme = readFileSync(join(folder, 'README.md'), 'utf8')
   const from = readme.indexOf(SECTION)
   const section = readme.slice(from, readme.indexOf('\n## ', from + 1))
-  return [...section.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
+  return blocksOf(section).flatMap((block) =>
     block.split(OTHER_TERMINAL).flatMap((lines, at) => {
       const isElsewhere = at > 0
       return lines.trim() === '' ? [] : { lines: shifted(lines.trim()), isElsewhere }
     }),
   )
+}
+
+function blocksOf(text: string): string[] {
+  return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
 /** The README's ports as those of this test, in the same order. */
@@ -145,6 +150,16 @@ test('each line of the README works when it is typed as it stands there, from to
   first.type('make quickstart')
   await first.shows(/^ready$/m)
 
+  const integrator = new Terminal()
+  for (const block of blocksOf(readFileSync(join(folder, 'docs/api.md'), 'utf8'))) {
+    integrator.type(shifted(block.trim()))
+  }
+  await integrator.finish()
+  expect(integrator.output).toMatch(/^enrolled: \.flotilla\/phone\.pem$/m)
+  // What the phone, enrolled with the first controller, was shown by the third.
+  expect(integrator.output).toMatch(/"name":"notes"[^\n]*"permissions":\["Dial"\]/)
+  await integrator.interrupt('SIGHUP')
+
   const second = new Terminal()
   for (const { lines, isElsewhere } of others) {
     if (!isElsewhere) {
@@ -161,17 +176,12 @@ test('each line of the README works when it is typed as it stands there, from to
     await third.interrupt('SIGHUP')
   }
   await second.finish()
-  expect(second.output).toMatch(/"name":"wiki"/)
-  // What the laptop, enrolled with the first controller, was shown by the third.
-  expect(second.output).toMatch(/^enrolled: \.flotilla\/laptop\.pem$/m)
-  expect(second.output).toMatch(/"name":"wiki"[^\n]*"permissions":\["Dial"\]/)
+  expect(second.output).toMatch(/^wiki /m)
+  expect(second.output).toMatch(/^enrolled: \.flotilla\/laptop\.json$/m)
   await first.shows(/^ctrl[123] .*To start it again:$/m)
-
   // The write after the kill was taken by the two that are left.
-  second.type(`curl -s -H "net-session: $session" "$two/$api/services?filter=name%3D%22mail%22" ||
-    curl -s -H "net-session: $session" "$one/$api/services?filter=name%3D%22mail%22"`)
-  await second.finish()
-  expect(second.output).toMatch(/"name":"mail"/)
+  expect(second.output).toMatch(/^created service mail, id /m)
+  expect(second.output).toMatch(/^mail /m)
 
   await first.interrupt()
   expect(first.output).toMatch(/^stopped$/m)
