@@ -1,7 +1,7 @@
 import { CommandKind } from '../proto/gen/command_pb.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { Reader } from '../src/fsm/reader.ts'
-import { State } from '../src/fsm/state.ts'
+import { State } from '../src/fsm/records/state.ts'
 import { LogWriter, identity, policy, service } from '../test/fsm/support/log.ts'
 
 export interface AccessSize {

@@ -1,5 +1,5 @@
 import { Reader } from '../src/fsm/reader.ts'
-import { State } from '../src/fsm/state.ts'
+import { State } from '../src/fsm/records/state.ts'
 import { newShortId } from '../src/lib/random.ts'
 import type { ListQuery } from '../src/ports/state-view.ts'
 import { heading, percentile } from './support/report.ts'

@@ -45,7 +45,7 @@ import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
 import { casMax } from '../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
-import { auditLimits } from '../src/fsm/audit-log.ts'
+import { auditLimits } from '../src/fsm/records/audit-log.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { clientChainLimits } from '../src/pki/client-chain.ts'
 import { batchLimits } from '../src/fsm/commands/entity.ts'
@@ -63,10 +63,10 @@ import {
   requestsMax,
   requestsPerCallerMax,
   requestWindowMs,
-} from '../src/fsm/dedupe.ts'
+} from '../src/fsm/records/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
-import { writeBehindDefaults } from '../src/fsm/write-behind.ts'
+import { writeBehindDefaults } from '../src/fsm/records/write-behind.ts'
 import { eventLimits } from '../src/events/limits.ts'
 import { descriptorLimits } from '../src/lib/descriptors.ts'
 import { patternCharactersMax } from '../src/lib/text-pattern.ts'
@@ -98,7 +98,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/operations/network/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
-  'src/fsm/dedupe.ts': {
+  'src/fsm/records/dedupe.ts': {
     requestWindowMs,
     requestAheadMsMax,
     requestsMax,
@@ -121,9 +121,9 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/commands/secret.ts': secretLimits,
   'src/fsm/commands/entity.ts': batchLimits,
   'src/fsm/commands/integrity.ts': integrityLimits,
-  'src/fsm/audit-log.ts': auditLimits,
+  'src/fsm/records/audit-log.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
-  'src/fsm/write-behind.ts': writeBehindDefaults,
+  'src/fsm/records/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineLimits,
   'src/cli/session/context-file.ts': contextLimits,
   'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },

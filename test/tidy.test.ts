@@ -151,9 +151,9 @@ const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([
   'src/raft/node.ts',
   'src/fsm/machine.ts',
-  'src/fsm/load.ts',
+  'src/fsm/records/load.ts',
   'src/fsm/waiters.ts',
-  'src/fsm/write-behind.ts',
+  'src/fsm/records/write-behind.ts',
   // A query of the audit log runs on one controller, in slices; apply never calls it.
   'src/fsm/audit-query.ts',
 ])
@@ -168,7 +168,7 @@ const pureNodeImports = new Set([
 ])
 
 /** The seed of a hash table, against keys that are chosen to collide; no result depends on it. */
-const seeded = { file: 'src/fsm/request-records.ts', name: 'randomInt' }
+const seeded = { file: 'src/fsm/records/request-records.ts', name: 'randomInt' }
 
 const NODE_IMPORT = /import\s+([^'"]+?)\s+from\s+'(node:[^']+)'/g
 

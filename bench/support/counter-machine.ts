@@ -4,7 +4,7 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { OriginWindows } from '../../src/fsm/dedupe.ts'
+import { OriginWindows } from '../../src/fsm/records/dedupe.ts'
 import type { AppliedEntry, Digests, Machine } from '../../src/ports/machine.ts'
 import type {
   ApplyProgress,

@@ -1,7 +1,7 @@
-import { withoutSessions } from '../fsm/restored-state.ts'
+import { withoutSessions } from '../fsm/records/restored-state.ts'
 import type { ShapedRecord } from '../fsm/restore/record-blocks.ts'
 import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
-import type { State } from '../fsm/state.ts'
+import type { State } from '../fsm/records/state.ts'
 
 /** What of one kind a restore would change. */
 export interface KindChanges {

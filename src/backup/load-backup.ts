@@ -1,6 +1,6 @@
-import { loadState, StateDamaged } from '../fsm/load.ts'
+import { loadState, StateDamaged } from '../fsm/records/load.ts'
 import { StateScan } from '../fsm/integrity-scan.ts'
-import type { State } from '../fsm/state.ts'
+import type { State } from '../fsm/records/state.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import type { Finding } from '../ports/integrity.ts'
 import type { StateStore, StoreReceiver } from '../ports/state-store.ts'

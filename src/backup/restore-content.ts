@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { blocksOf, lineOf } from '../fsm/restore/record-blocks.ts'
 import { restoredKinds } from '../fsm/restore/replacement.ts'
 import { restoreLimits } from '../fsm/restore/restore-limits.ts'
-import type { State } from '../fsm/state.ts'
+import type { State } from '../fsm/records/state.ts'
 import { BackupFault } from './fault.ts'
 
 /** A piece of what is staged: one log entry. */

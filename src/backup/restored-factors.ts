@@ -1,5 +1,5 @@
 import type { Mfa } from '../entities/kinds/mfa.ts'
-import type { State } from '../fsm/state.ts'
+import type { State } from '../fsm/records/state.ts'
 import { type Factor, openFactor, sealFactor } from '../pki/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 

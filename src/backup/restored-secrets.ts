@@ -1,4 +1,4 @@
-import type { State } from '../fsm/state.ts'
+import type { State } from '../fsm/records/state.ts'
 import {
   type SecretVersion,
   type SharedSecretName,

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../lib/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { isOfPrivileged, isPrivileged } from './commands/authority.ts'
-import { type IdScope, SetScope } from './sorted-ids.ts'
-import type { State } from './state.ts'
-import type { Table } from './table.ts'
+import { type IdScope, SetScope } from './records/sorted-ids.ts'
+import type { State } from './records/state.ts'
+import type { Table } from './records/table.ts'
 
 /** Kinds whose details hold what an identity is enrolled by. */
 const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])

@@ -66,7 +66,7 @@ import { createServiceSession, endServiceSessions } from './commands/service-ses
 import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
 import { enrollByToken } from './commands/token-enrollment.ts'
 import { requestExtend, verifyCa } from './commands/trust.ts'
-import type { State } from './state.ts'
+import type { State } from './records/state.ts'
 
 /** Where an entry stands and when. */
 type Place = Pick<CommandContext, 'index' | 'logTimeMs'>

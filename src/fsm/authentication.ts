@@ -1,4 +1,4 @@
-import type { State } from './state.ts'
+import type { State } from './records/state.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Authenticator } from '../entities/kinds/authenticator.ts'
 import type { Ca } from '../entities/kinds/ca.ts'

@@ -15,7 +15,7 @@ import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
 import { checksOf } from './access/checked-policies.ts'
 import { BIND, DIAL, linkingPolicies, rolesDisplay } from './roles.ts'
 import { routerFact } from './router-facts.ts'
-import type { State } from './state.ts'
+import type { State } from './records/state.ts'
 
 /** What the detail of a record is shown with. */
 export interface DetailContext {

@@ -4,10 +4,10 @@ import { entities, entitiesByName } from '../entities/registry.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Finding, IntegrityScan, Repair } from '../ports/integrity.ts'
 import { integrityLimits } from './commands/integrity.ts'
-import { lanesOf } from './digest.ts'
-import { elementsOf } from './indexes.ts'
-import { recordKey, type Table } from './table.ts'
-import type { State } from './state.ts'
+import { lanesOf } from './records/digest.ts'
+import { elementsOf } from './records/indexes.ts'
+import { recordKey, type Table } from './records/table.ts'
+import type { State } from './records/state.ts'
 
 /** Records, or entries of indexes, looked at in one step. */
 const STEP_ITEMS = 64

@@ -36,12 +36,12 @@ import { apply } from './apply.ts'
 import { listAudit } from './audit-query.ts'
 import { StateScan } from './integrity-scan.ts'
 import { Followers } from './followers.ts'
-import { loadState } from './load.ts'
+import { loadState } from './records/load.ts'
 import { Reader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
-import type { State } from './state.ts'
+import type { State } from './records/state.ts'
 import { IndexWaiters, type Schedule, systemSchedule } from './waiters.ts'
-import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './write-behind.ts'
+import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 
 export interface MachineParts {
   readonly store: StateStore

@@ -46,9 +46,9 @@ import {
   roleMembers,
   scopeOf,
 } from './roles.ts'
-import { type IdScope, noIds, SetScope } from './sorted-ids.ts'
-import type { State } from './state.ts'
-import type { Records, Table } from './table.ts'
+import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
+import type { State } from './records/state.ts'
+import type { Records, Table } from './records/table.ts'
 
 function listRule(entity: Entity, key: string): SubList {
   const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined

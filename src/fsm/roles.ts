@@ -2,9 +2,9 @@ import type { Entity } from '../entities/define.ts'
 import { entityNamed } from '../entities/registry.ts'
 import type { ServicePolicy } from '../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { type IdScope, noIds, SetScope, SortedIds } from './sorted-ids.ts'
-import type { State } from './state.ts'
-import type { Records, Table } from './table.ts'
+import { type IdScope, noIds, SetScope, SortedIds } from './records/sorted-ids.ts'
+import type { State } from './records/state.ts'
+import type { Records, Table } from './records/table.ts'
 
 const ALL = '#all'
 

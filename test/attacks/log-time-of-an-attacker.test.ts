@@ -7,7 +7,7 @@ import {
   RequestIdSchema,
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
-import { requestAheadMsMax } from '../../src/fsm/dedupe.ts'
+import { requestAheadMsMax } from '../../src/fsm/records/dedupe.ts'
 import { newUuidv7 } from '../../src/lib/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'

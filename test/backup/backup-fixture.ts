@@ -20,7 +20,7 @@ import {
 } from '../../src/controller/backups/take-backup.ts'
 import { normalise } from '../../src/entities/normalise.ts'
 import { entityNamed } from '../../src/entities/registry.ts'
-import { formingRecords } from '../../src/fsm/seed.ts'
+import { formingRecords } from '../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../src/lib/canonical-json.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'

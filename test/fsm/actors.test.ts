@@ -3,7 +3,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import { describe, expect, test } from 'vitest'
 import { CommandKind, CommandKindSchema, CommandSchema } from '../../proto/gen/command_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'
-import { State } from '../../src/fsm/state.ts'
+import { State } from '../../src/fsm/records/state.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { formedState } from './support/log.ts'
 

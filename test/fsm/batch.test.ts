@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { Service } from '../../src/entities/kinds/service.ts'
-import type { State } from '../../src/fsm/state.ts'
+import type { State } from '../../src/fsm/records/state.ts'
 import { formedState, policy, service } from './support/log.ts'
 
 const { ENTITY_CREATE, ENTITY_DELETE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind

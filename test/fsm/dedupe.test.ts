@@ -13,8 +13,8 @@ import {
   requestAheadMsMax,
   RequestTable,
   requestWindowMs,
-} from '../../src/fsm/dedupe.ts'
-import { lanesOf, SetDigest } from '../../src/fsm/digest.ts'
+} from '../../src/fsm/records/dedupe.ts'
+import { lanesOf, SetDigest } from '../../src/fsm/records/digest.ts'
 import { newUuidv7 } from '../../src/lib/uuid.ts'
 import { LogWriter, formedState, service, startMs } from './support/log.ts'
 

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { apply } from '../../src/fsm/apply.ts'
-import { loadState } from '../../src/fsm/load.ts'
-import { State } from '../../src/fsm/state.ts'
-import { markOf } from '../../src/fsm/write-behind.ts'
+import { loadState } from '../../src/fsm/records/load.ts'
+import { State } from '../../src/fsm/records/state.ts'
+import { markOf } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown, levelOfKind } from '../../src/ports/feature-level.ts'
 import type { Entry } from '../../src/raft/types.ts'
@@ -40,9 +40,9 @@ async function nextGeneration(): Promise<Generation> {
   })
   const next = {
     ...(await import('../../src/fsm/apply.ts')),
-    ...(await import('../../src/fsm/load.ts')),
-    ...(await import('../../src/fsm/state.ts')),
-    ...(await import('../../src/fsm/write-behind.ts')),
+    ...(await import('../../src/fsm/records/load.ts')),
+    ...(await import('../../src/fsm/records/state.ts')),
+    ...(await import('../../src/fsm/records/write-behind.ts')),
   }
   return {
     apply: next.apply,

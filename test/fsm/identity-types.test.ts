@@ -2,8 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { apply } from '../../src/fsm/apply.ts'
-import { formingRecords } from '../../src/fsm/seed.ts'
-import { State } from '../../src/fsm/state.ts'
+import { formingRecords } from '../../src/fsm/seed/seed.ts'
+import { State } from '../../src/fsm/records/state.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 
 // Goal: the type of an identity is kept as it is given from feature level 2 on, also in a cluster that an earlier release

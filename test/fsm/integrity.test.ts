@@ -12,7 +12,7 @@ import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
 import { integrityLimits } from '../../src/fsm/commands/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
 import { StateScan } from '../../src/fsm/integrity-scan.ts'
-import type { State } from '../../src/fsm/state.ts'
+import type { State } from '../../src/fsm/records/state.ts'
 import type { Repair } from '../../src/ports/integrity.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 

@@ -4,7 +4,7 @@ import {
   packedTextBytes,
   readPackedText,
   writePackedText,
-} from '../../src/fsm/packed-text.ts'
+} from '../../src/fsm/records/packed-text.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 const letters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_'

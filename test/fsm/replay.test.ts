@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { apply } from '../../src/fsm/apply.ts'
-import { State } from '../../src/fsm/state.ts'
+import { State } from '../../src/fsm/records/state.ts'
 import { appliedLogs } from '../support/applied-logs.ts'
 import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'

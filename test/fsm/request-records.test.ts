@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type RequestRecord, RequestRecords } from '../../src/fsm/request-records.ts'
+import { type RequestRecord, RequestRecords } from '../../src/fsm/records/request-records.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 function idOf(n: number): Uint8Array {

@@ -3,7 +3,7 @@ import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { matches, roleMembers } from '../../src/fsm/roles.ts'
-import type { State } from '../../src/fsm/state.ts'
+import type { State } from '../../src/fsm/records/state.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { modelChanges, followedKinds, wholeModel } from '../../src/fsm/router-model/model.ts'
-import type { State } from '../../src/fsm/state.ts'
+import type { State } from '../../src/fsm/records/state.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { RandomNetwork } from './support/access-network.ts'
 import { FollowedModel } from './support/model-twin.ts'

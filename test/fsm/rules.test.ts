@@ -4,7 +4,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
-import type { State } from '../../src/fsm/state.ts'
+import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
 

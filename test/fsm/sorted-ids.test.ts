@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SortedIds } from '../../src/fsm/sorted-ids.ts'
+import { SortedIds } from '../../src/fsm/records/sorted-ids.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 test('a sorted set holds what a plain set holds, in order, through splits and gaps', () => {

@@ -5,7 +5,7 @@ import {
   EntityWriteSchema,
   FormSchema,
 } from '../../proto/gen/command_pb.ts'
-import { formingRecords } from '../../src/fsm/seed.ts'
+import { formingRecords } from '../../src/fsm/seed/seed.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'

@@ -10,7 +10,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { blocksOf, lineOf } from '../../src/fsm/restore/record-blocks.ts'
 import { restoredKinds } from '../../src/fsm/restore/replacement.ts'
-import type { State } from '../../src/fsm/state.ts'
+import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'

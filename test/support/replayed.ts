@@ -1,6 +1,6 @@
 import { apply } from '../../src/fsm/apply.ts'
-import { loadState } from '../../src/fsm/load.ts'
-import { State } from '../../src/fsm/state.ts'
+import { loadState } from '../../src/fsm/records/load.ts'
+import { State } from '../../src/fsm/records/state.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
 

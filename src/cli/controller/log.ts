@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 
 import type { ControllerConfig } from '../../config/options.ts'
-import { auditLimits } from '../../fsm/audit-log.ts'
+import { auditLimits } from '../../fsm/records/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'

@@ -12,7 +12,7 @@ import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/g
 import { hashPassword } from '../../api/auth/password.ts'
 import { type FormingAdmission, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/options.ts'
-import { formingRecords } from '../../fsm/seed.ts'
+import { formingRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/uuid.ts'
 import {

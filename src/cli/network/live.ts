@@ -1,5 +1,5 @@
 import { entitiesByName } from '../../entities/registry.ts'
-import { seededConfigTypes } from '../../fsm/seed-config-types.ts'
+import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'
 import { filterText, type Row } from '../records/names.ts'

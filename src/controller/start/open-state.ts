@@ -1,5 +1,5 @@
 import { systemClock } from '../../lib/clock.ts'
-import { StateDamaged } from '../../fsm/load.ts'
+import { StateDamaged } from '../../fsm/records/load.ts'
 import { StateMachine } from '../../fsm/machine.ts'
 import { setStateAside } from '../../store/damaged-state.ts'
 import { isCorrupt } from '../../store/errors.ts'

@@ -3,7 +3,7 @@ import type { ServiceConfig } from '../../entities/kinds/service-config.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isSameJson } from '../../lib/canonical-json.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { sameTexts } from './changes.ts'
 import {
   type AccessClass,

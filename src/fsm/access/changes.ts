@@ -2,8 +2,8 @@ import { type Entity, isInScope } from '../../entities/define.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import { RecordChanges } from '../record-changes.ts'
-import type { State } from '../state.ts'
+import { RecordChanges } from '../records/record-changes.ts'
+import type { State } from '../records/state.ts'
 
 export type Change = RecordChange
 

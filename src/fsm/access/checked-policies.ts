@@ -3,7 +3,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { CheckedPolicy } from '../../ports/state-view.ts'
 import { roleMembers, policiesMatching } from '../roles.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 
 /** The posture checks that a policy asks for, in id order. */
 export function checksOf(state: State, policy: ServicePolicy): PostureCheck[] {

@@ -1,7 +1,7 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { BIND, DIAL, type Grants, meant, type RoleList } from '../roles.ts'
-import { SortedIds } from '../sorted-ids.ts'
-import type { State } from '../state.ts'
+import { SortedIds } from '../records/sorted-ids.ts'
+import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'
 
 /** Views kept at once, and the ids in all of them together. */

@@ -3,7 +3,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
 import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../roles.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { type Change, type EntryChanges, sameTexts } from './changes.ts'
 
 /** The active identities that the same service policies mean: they may use the same services. */

@@ -1,7 +1,7 @@
 import type { AccessMark } from '../../entities/kinds/access-mark.ts'
 import { assert } from '../../lib/assert.ts'
 import type { CommandContext } from '../commands/context.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Judgement } from './access-index.ts'
 import type { AccessClass, Move } from './classes.ts'
 import type { Group } from './access-delta.ts'

@@ -2,13 +2,13 @@ import { defineEntity, type Entity } from '../../entities/define.ts'
 import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ListQuery, RoleAttributeUsage, RoleAttributes } from '../../ports/state-view.ts'
-import { lanesOf } from '../digest.ts'
+import { lanesOf } from '../records/digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
 import { scopeOf } from '../roles.ts'
-import type { IdScope } from '../sorted-ids.ts'
-import { Table } from '../table.ts'
-import type { State } from '../state.ts'
+import type { IdScope } from '../records/sorted-ids.ts'
+import { Table } from '../records/table.ts'
+import type { State } from '../records/state.ts'
 
 /**
  * What the lists are filtered and sorted by: the attribute is the `id` of its row, and its `name`,

@@ -3,8 +3,8 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { present } from '../../lib/assert.ts'
 import { policiesMatching, type RoleList, roleMembers } from '../roles.ts'
-import { type IdScope, SetScope } from '../sorted-ids.ts'
-import type { State } from '../state.ts'
+import { type IdScope, SetScope } from '../records/sorted-ids.ts'
+import type { State } from '../records/state.ts'
 
 /** The role list of a policy kind that speaks of records of that kind. */
 function roleFieldOf(policyKind: string, kind: string): string {

@@ -3,7 +3,7 @@ import { type Session, session as sessionKind } from '../../entities/kinds/sessi
 import type { CommandContext } from '../commands/context.ts'
 import { removeWithReferences } from '../commands/references.ts'
 import { BIND, DIAL } from '../roles.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { bitsBetween, type Judgement } from './access-index.ts'
 import { Marker } from './marks.ts'
 

@@ -5,7 +5,7 @@ import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { BIND, DIAL, matches, meant, policiesMatching } from '../roles.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Change, EntryChanges, WatchedKind } from './changes.ts'
 
 export type Side = 'before' | 'after'

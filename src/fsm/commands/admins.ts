@@ -4,7 +4,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { allowsPassword, authPolicyOf, type RecordSource } from '../authentication.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 
 /** What a write makes of one record; `after` is undefined where it is deleted. */
 export interface AdminChange {

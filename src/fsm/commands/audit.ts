@@ -11,7 +11,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { actorName } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 
 /** One record that an entry writes, or would have written. */
 export interface Touched {

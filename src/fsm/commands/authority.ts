@@ -13,7 +13,7 @@ import {
 } from '../../ports/actor.ts'
 import { isCertificateHonoured, pendingFactors } from '../authentication.ts'
 import { isSignerHonoured, pendingBeside } from '../external-tokens.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { CommandContext } from './context.ts'
 import { type Refusal, refused } from './outcome.ts'
 

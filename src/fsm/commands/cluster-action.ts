@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { ClusterActionSchema } from '../../../proto/gen/command_pb.ts'
 import { isControllerId } from '../../lib/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { done, faulty } from './outcome.ts'
 
 /** Words of the program's own, which the audit writes down as they are. */

@@ -3,7 +3,7 @@ import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/
 import { apiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { adminLossReason } from './admins.ts'
 import { identityGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'

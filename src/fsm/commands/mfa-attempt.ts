@@ -4,7 +4,7 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { mfaLimits, mfaPausedUntilMs } from '../authentication.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
 

@@ -13,7 +13,7 @@ import type { Shape } from '../restore/record-blocks.ts'
 import { replace, replacementOf, restoredKinds, unreadableFactor } from '../restore/replacement.ts'
 import { restoreLimits } from '../restore/restore-limits.ts'
 import type { StagedHead } from '../restore/staged-restore.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, refused } from './outcome.ts'
 

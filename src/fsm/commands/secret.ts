@@ -15,7 +15,7 @@ import {
   sharedSecretNames,
 } from '../../lib/cluster-records.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, refused } from './outcome.ts'
 

@@ -3,7 +3,7 @@ import { AuthenticatorRequestExtendSchema, CaVerifySchema } from '../../../proto
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { CommandContext } from './context.ts'
 import { done, notFound, refused } from './outcome.ts'
 

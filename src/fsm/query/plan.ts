@@ -1,6 +1,6 @@
 import type { FilterSymbol } from '../../entities/define.ts'
-import { SetScope, type SortedIds } from '../sorted-ids.ts'
-import type { Records } from '../table.ts'
+import { SetScope, type SortedIds } from '../records/sorted-ids.ts'
+import type { Records } from '../records/table.ts'
 import type { Expression, Literal } from './ast.ts'
 import {
   isUniqueField,

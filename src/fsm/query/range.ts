@@ -1,5 +1,5 @@
-import type { SortedIds } from '../sorted-ids.ts'
-import type { Records } from '../table.ts'
+import type { SortedIds } from '../records/sorted-ids.ts'
+import type { Records } from '../records/table.ts'
 
 /** A stretch of the values of a field in their order: positions start to end - 1. */
 export interface Stretch {

@@ -6,7 +6,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 import type { Json } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Lanes } from '../digest.ts'
+import type { Lanes } from '../records/digest.ts'
 import { restoreLimits } from './restore-limits.ts'
 
 /** A record as a table holds it, with the text that is stored and the digest over that. */

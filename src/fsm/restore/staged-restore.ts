@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { type Lanes, lanesOf, type SetDigest } from '../digest.ts'
+import { type Lanes, lanesOf, type SetDigest } from '../records/digest.ts'
 import { decodeBlock, type Shape, type ShapedRecord } from './record-blocks.ts'
 import { restoreLimits } from './restore-limits.ts'
 

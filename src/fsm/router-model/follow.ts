@@ -1,7 +1,7 @@
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { followedKinds, modelChanges, modelIdentity, wholeModel } from './model.ts'
 
 /** @param state in force, asked at each use. */

@@ -16,7 +16,7 @@ import type {
   ModelIdentity,
   ModelProcess,
 } from '../../ports/router-model.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 
 /** Kinds whose records are part of the model, what others name before the others. */
 export const modelKinds = [

@@ -11,7 +11,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../commands/admins.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { faulty, refused } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
 export const authPolicyRules: KindRules = {

@@ -6,7 +6,7 @@ import { adminLossReason } from '../commands/admins.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { endSessions } from '../commands/identity.ts'
 import { faulty, refused } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
 export const authenticatorRules: KindRules = {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { KindRules, Write } from './kind-rules.ts'
 
 /** Each of them may have to be looked at for one certificate. */

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { KindRules, Write } from './kind-rules.ts'
 
 export const configTypeRules: KindRules = { judgeWrite: judgeConfigType }

@@ -2,7 +2,7 @@ import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Config } from '../../entities/kinds/config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Write } from './kind-rules.ts'
 
 /** The configs that a record names: of types for its kind, at most one of each. */

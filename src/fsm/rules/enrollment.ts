@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { faulty, notFound } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
 export const enrollmentRules: KindRules = {

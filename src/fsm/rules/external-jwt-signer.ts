@@ -2,7 +2,7 @@ import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { JsonObject } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { KindRules, Write } from './kind-rules.ts'
 
 export const externalJwtSignerRules: KindRules = { judgeWrite: judgeSigner }

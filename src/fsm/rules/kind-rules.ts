@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../lib/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 
 /** A write that its fields and references allow. */
 export interface Write {

@@ -2,7 +2,7 @@ import { postureFields, type PostureType } from '../../entities/kinds/posture-ch
 import type { Json } from '../../lib/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { KindRules, Write } from './kind-rules.ts'
 
 export const postureCheckRules: KindRules = { judgeWrite: judgePostureCheck }

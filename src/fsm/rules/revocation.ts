@@ -5,7 +5,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { identityGuard } from '../commands/authority.ts'
 import { refused } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
 export const revocationLimits = {

@@ -3,7 +3,7 @@ import type { Router } from '../../entities/kinds/router.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty, refused } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import { judgeConfigs } from './configs.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 

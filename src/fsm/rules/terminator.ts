@@ -1,6 +1,6 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { notFound } from '../commands/outcome.ts'
-import type { State } from '../state.ts'
+import type { State } from '../records/state.ts'
 import type { Consequences, KindRules, Write, Written } from './kind-rules.ts'
 
 export const terminatorRules: KindRules = {

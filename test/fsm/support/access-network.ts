@@ -6,8 +6,8 @@ import {
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { apply } from '../../../src/fsm/apply.ts'
-import { formingRecords } from '../../../src/fsm/seed.ts'
-import { State } from '../../../src/fsm/state.ts'
+import { formingRecords } from '../../../src/fsm/seed/seed.ts'
+import { State } from '../../../src/fsm/records/state.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'

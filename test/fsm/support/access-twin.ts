@@ -1,4 +1,4 @@
-import type { State } from '../../../src/fsm/state.ts'
+import type { State } from '../../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../../src/lib/entity-record.ts'
 
 // What policies say, recomputed from all records each time: every policy against every record, by the words of the rules and

@@ -6,7 +6,7 @@ import {
   HostedTerminatorUpdateSchema,
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import type { State } from '../../../src/fsm/state.ts'
+import type { State } from '../../../src/fsm/records/state.ts'
 import type { Terminator } from '../../../src/entities/kinds/terminator.ts'
 import { enrollmentActor } from '../../../src/ports/actor.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'

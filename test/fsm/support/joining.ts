@@ -13,7 +13,7 @@ import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionFields } from '../../../src/entities/kinds/admission.ts'
 import type { JoinTicket } from '../../../src/entities/kinds/join-ticket.ts'
 import type { SharedSecret } from '../../../src/entities/kinds/shared-secret.ts'
-import type { State } from '../../../src/fsm/state.ts'
+import type { State } from '../../../src/fsm/records/state.ts'
 import type {
   AdmissionRecord,
   JoinTicketRecord,

@@ -10,8 +10,8 @@ import {
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { type RestoreContent, restoreContentOf } from '../../../src/backup/restore-content.ts'
-import { withoutSessions } from '../../../src/fsm/restored-state.ts'
-import type { State } from '../../../src/fsm/state.ts'
+import { withoutSessions } from '../../../src/fsm/records/restored-state.ts'
+import type { State } from '../../../src/fsm/records/state.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
 

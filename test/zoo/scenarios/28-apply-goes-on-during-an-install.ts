@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { apply } from '../../../src/fsm/apply.ts'
 import { StateMachine } from '../../../src/fsm/machine.ts'
-import { State } from '../../../src/fsm/state.ts'
+import { State } from '../../../src/fsm/records/state.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { encodeEntries } from '../../../src/raft/entry-codec.ts'

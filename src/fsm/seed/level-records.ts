@@ -1,6 +1,6 @@
-import type { CommandContext } from './commands/context.ts'
+import type { CommandContext } from '../commands/context.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
-import type { State } from './state.ts'
+import type { State } from '../records/state.ts'
 
 /**
  * Records that a feature level brings. A cluster that is formed at the level begins with them;

@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto'
-import { type Entity, isInScope } from '../entities/define.ts'
-import { type LogTimeReset, logTimeResetId } from '../entities/kinds/log-time-reset.ts'
-import { entities, entitiesByName, entityNamed } from '../entities/registry.ts'
-import { assert } from '../lib/assert.ts'
-import type { Json } from '../lib/canonical-json.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
-import type { Outcome } from '../ports/proposer.ts'
-import type { Position } from '../raft/types.ts'
-import { AccessIndex } from './access/access-index.ts'
+import { type Entity, isInScope } from '../../entities/define.ts'
+import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import { entities, entitiesByName, entityNamed } from '../../entities/registry.ts'
+import { assert } from '../../lib/assert.ts'
+import type { Json } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { Position } from '../../raft/types.ts'
+import { AccessIndex } from '../access/access-index.ts'
 import { AuditLog } from './audit-log.ts'
-import type { AuditRecord } from '../ports/audit.ts'
+import type { AuditRecord } from '../../ports/audit.ts'
 import {
   OriginWindows,
   type RequestJudgement,
@@ -19,8 +19,8 @@ import {
 } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
-import type { ShapedRecord, Values } from './restore/record-blocks.ts'
-import { isStagedKey, StagedRestore } from './restore/staged-restore.ts'
+import type { ShapedRecord, Values } from '../restore/record-blocks.ts'
+import { isStagedKey, StagedRestore } from '../restore/staged-restore.ts'
 import { recordKey, type Records, recordsAs, type Row, Table } from './table.ts'
 
 function originKey(storeId: string): string {

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
-import type { ConfigType } from '../entities/kinds/config-type.ts'
-import { canonicalJson } from '../lib/canonical-json.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
-import type { State } from './state.ts'
+import type { State } from '../records/state.ts'
 
 /** Where the schemas of today came with. */
 const SCHEMAS_LEVEL = 2

@@ -1,7 +1,7 @@
-import { bytesOfMap } from '../entities/check.ts'
-import type { Entity } from '../entities/define.ts'
-import type { Json } from '../lib/canonical-json.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
+import { bytesOfMap } from '../../entities/check.ts'
+import type { Entity } from '../../entities/define.ts'
+import type { Json } from '../../lib/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
 import { SortedIds, noIds } from './sorted-ids.ts'
 
 /** What an index holds for a field: elements of a list, keys of a map, else the value as text. */

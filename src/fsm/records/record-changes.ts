@@ -1,5 +1,5 @@
-import type { EntityRecord } from '../lib/entity-record.ts'
-import type { RecordChange } from '../ports/change-feed.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
 
 type Get = (kind: string, id: string) => EntityRecord | undefined
 

@@ -1,5 +1,5 @@
-import type { StateStore } from '../ports/state-store.ts'
-import { FEATURE_LEVEL, FeatureLevelUnknown } from '../ports/feature-level.ts'
+import type { StateStore } from '../../ports/state-store.ts'
+import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
 import { State } from './state.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { assert } from '../lib/assert.ts'
+import { assert } from '../../lib/assert.ts'
 import type { Lanes } from './digest.ts'
 import { packedTextAt, packedTextBytes, readPackedText, writePackedText } from './packed-text.ts'
 

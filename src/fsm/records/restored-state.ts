@@ -1,15 +1,15 @@
-import { apiSession } from '../entities/kinds/api-session.ts'
-import type { JsonObject } from '../lib/canonical-json.ts'
+import { apiSession } from '../../entities/kinds/api-session.ts'
+import type { JsonObject } from '../../lib/canonical-json.ts'
 import {
   type AdmissionRecord,
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../lib/cluster-records.ts'
-import type { Position } from '../raft/types.ts'
-import { settleAccess } from './access/settle.ts'
-import type { CommandContext } from './commands/context.ts'
-import { removeWithReferences } from './commands/references.ts'
+} from '../../lib/cluster-records.ts'
+import type { Position } from '../../raft/types.ts'
+import { settleAccess } from '../access/settle.ts'
+import type { CommandContext } from '../commands/context.ts'
+import { removeWithReferences } from '../commands/references.ts'
 import type { State } from './state.ts'
 
 /**

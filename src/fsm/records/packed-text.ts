@@ -1,4 +1,4 @@
-import { assert } from '../lib/assert.ts'
+import { assert } from '../../lib/assert.ts'
 
 // Texts of which there are a million: those of the letters that ids are drawn from take six bits a
 // letter, others are UTF-8. Each begins with its length: one byte, or four where it is long.
