@@ -10,6 +10,8 @@ import { applyPatch, attackTestOf, type GuardPatch, readPatches } from './patch.
 
 const root = resolve(import.meta.dirname, '../..')
 const runTimeoutMs = 300_000
+/** Of all tests together, with every guard in place. */
+const wholeRunTimeoutMs = 6 * runTimeoutMs
 
 /** What is run, one after another, until something fails. A deletion is to be noticed by the first of them. */
 const quickTests: Readonly<Record<string, readonly string[]>> = {
@@ -71,22 +73,24 @@ class Copy {
     }
   }
 
-  async run(tests: readonly string[]): Promise<Outcome> {
+  async run(tests: readonly string[], timeoutMs = runTimeoutMs): Promise<Outcome> {
     const begunMs = Date.now()
     const reportPath = join(this.#dir, 'report.json')
     rmSync(reportPath, { force: true })
-    const hasEnded = await this.#vitest(['--reporter=json', `--outputFile=${reportPath}`, ...tests])
+    const words = ['--reporter=json', `--outputFile=${reportPath}`, ...tests]
+    const hasEnded = await this.#vitest(words, timeoutMs)
     const seconds = (Date.now() - begunMs) / 1000
     if (!hasEnded) return { ran: 0, failed: [], seconds, trouble: 'it does not end' }
     return { ...this.#judge(reportPath), seconds }
   }
 
   /** @returns false when it had to be ended. */
-  async #vitest(words: readonly string[]): Promise<boolean> {
+  async #vitest(words: readonly string[], timeoutMs: number): Promise<boolean> {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+    // One test that notices is enough: the others may each wait out their patience where the guard is gone.
     const child = spawn(
       process.execPath,
-      [vitest, 'run', '--project', 'unit', '--project', 'mocked', ...words],
+      [vitest, 'run', '--bail=1', '--project', 'unit', '--project', 'mocked', ...words],
       {
         cwd: this.#dir,
         stdio: 'ignore',
@@ -99,7 +103,7 @@ class Copy {
     const timer = setTimeout(() => {
       this.#endTests()
       settle(false)
-    }, runTimeoutMs)
+    }, timeoutMs)
     child.once('error', reject)
     child.once('exit', () => settle(true))
     try {
@@ -184,7 +188,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
   try {
     const first = isAttacks ? patches.flatMap(testsOf).flat() : Object.values(quickTests).flat()
-    const whole = await copy.run([...new Set(first)])
+    const whole = await copy.run([...new Set(first)], wholeRunTimeoutMs)
     if (whole.trouble !== null || whole.failed.length > 0) {
       throw new Error(`with every guard in place: ${whole.trouble ?? whole.failed.join(', ')}`)
     }
