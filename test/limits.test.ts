@@ -19,23 +19,23 @@ import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
 import { contextLimits } from '../src/cli/session/context-file.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
-import { admissionLimits } from '../src/cluster/entrance/join-tickets.ts'
-import { SEED_LIMITS } from '../src/cluster/transport/addresses-seeds.ts'
-import { CLAIM_LIMITS } from '../src/cluster/transport/addresses.ts'
+import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
+import { SEED_LIMITS } from '../src/cluster/mesh/addresses-seeds.ts'
+import { CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
 import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
-import { HELLO_LIMITS } from '../src/cluster/handshake/handshake.ts'
+import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
 import { failedRequestLimits } from '../src/posture/failed-requests.ts'
-import { meshLimits } from '../src/cluster/transport/limits.ts'
-import { FRAME_BYTES_MAX } from '../src/cluster/transport/mesh-service.ts'
+import { meshLimits } from '../src/cluster/mesh/limits.ts'
+import { FRAME_BYTES_MAX } from '../src/cluster/mesh/mesh-service.ts'
 import { postureLimits } from '../src/posture/posture-reports.ts'
-import { quarantineLimits } from '../src/cluster/divergence/quarantine.ts'
-import { ROSTER_LIMITS } from '../src/cluster/handshake/membership-cache.ts'
+import { quarantineLimits } from '../src/cluster/state-transfer/quarantine.ts'
+import { ROSTER_LIMITS } from '../src/cluster/mesh/membership-cache.ts'
 import { backupLimits } from '../src/backup/limits.ts'
 import { restoreLimits } from '../src/fsm/restore/restore-limits.ts'
-import { defaultSnapshotReceiverOptions } from '../src/cluster/snapshots/snapshot-receiver.ts'
-import { defaultSnapshotSenderOptions } from '../src/cluster/snapshots/snapshot-sender.ts'
+import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
+import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
 import { mfaLimits } from '../src/fsm/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/commands/mfa.ts'
@@ -54,7 +54,7 @@ import { hostedTerminatorLimits } from '../src/fsm/commands/hosted-terminator.ts
 import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
 import { joiningLimits } from '../src/fsm/commands/cluster.ts'
 import { secretLimits } from '../src/fsm/commands/secret.ts'
-import { stateDeskLimits } from '../src/cluster/divergence/state-desk.ts'
+import { stateDeskLimits } from '../src/cluster/state-transfer/state-desk.ts'
 import { softTopics } from '../src/ports/soft-topics.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
 import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/commands/session.ts'
@@ -135,18 +135,18 @@ const tables: Readonly<Record<string, object>> = {
     catchUpBytes: retention.catchUpBytes,
   },
   'src/controller/admin/socket.ts': adminSocketLimits,
-  'src/cluster/entrance/join-tickets.ts': admissionLimits,
-  'src/cluster/handshake/handshake.ts': HELLO_LIMITS,
+  'src/cluster/membership/join-tickets.ts': admissionLimits,
+  'src/cluster/mesh/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
-  'src/cluster/handshake/membership-cache.ts': ROSTER_LIMITS,
-  'src/cluster/transport/addresses.ts': CLAIM_LIMITS,
-  'src/cluster/transport/addresses-seeds.ts': SEED_LIMITS,
-  'src/cluster/transport/limits.ts': meshLimits,
-  'src/cluster/transport/mesh-service.ts': { FRAME_BYTES_MAX },
-  'src/cluster/snapshots/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
-  'src/cluster/snapshots/snapshot-sender.ts': defaultSnapshotSenderOptions,
-  'src/cluster/divergence/quarantine.ts': quarantineLimits,
-  'src/cluster/divergence/state-desk.ts': stateDeskLimits,
+  'src/cluster/mesh/membership-cache.ts': ROSTER_LIMITS,
+  'src/cluster/mesh/addresses.ts': CLAIM_LIMITS,
+  'src/cluster/mesh/addresses-seeds.ts': SEED_LIMITS,
+  'src/cluster/mesh/limits.ts': meshLimits,
+  'src/cluster/mesh/mesh-service.ts': { FRAME_BYTES_MAX },
+  'src/cluster/state-transfer/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
+  'src/cluster/state-transfer/snapshot-sender.ts': defaultSnapshotSenderOptions,
+  'src/cluster/state-transfer/quarantine.ts': quarantineLimits,
+  'src/cluster/state-transfer/state-desk.ts': stateDeskLimits,
   'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
   'src/ports/soft-topics.ts': softTopicLimits(),
   'src/posture/posture-reports.ts': postureLimits,
@@ -210,7 +210,7 @@ const configured: Readonly<Record<string, string>> = {
   'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
   'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
   'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
-  'src/cluster/snapshots/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
+  'src/cluster/state-transfer/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',
   'src/raft/options.ts electionTimeoutTicks': 'raft.electionTimeoutMs',

@@ -15,14 +15,14 @@ import type {
 import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
-import { ConsensusRequests } from './consensus/consensus-requests.ts'
+import { ConsensusRequests } from './replication/consensus-requests.ts'
 import { type HostEvent, type HostStatus, isOut, type PeerReport } from './link.ts'
-import { Proposals } from './proposals/proposals.ts'
-import { ReadRounds } from './proposals/read-rounds.ts'
+import { Proposals } from './replication/proposals.ts'
+import { ReadRounds } from './replication/read-rounds.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateFollower } from './state-follower.ts'
-import type { MeshIdentity } from './transport/mesh-service.ts'
-import { PeerRpc } from './transport/peer-rpc.ts'
+import type { MeshIdentity } from './mesh/mesh-service.ts'
+import { PeerRpc } from './peer/peer-rpc.ts'
 
 const SWEEP_MS = 100
 

@@ -6,9 +6,9 @@ import type { DiskVitals } from '../ports/stats.ts'
 import type { CoreOptions } from '../raft/options.ts'
 import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
 import type { HostLink } from './link.ts'
-import type { SnapshotSenderOptions } from './snapshots/snapshot-sender.ts'
-import type { MeshIdentity } from './transport/mesh-service.ts'
-import type { HostMesh, MeshEvents, MeshOptions, MeshParts } from './transport/mesh-parts.ts'
+import type { SnapshotSenderOptions } from './state-transfer/snapshot-sender.ts'
+import type { MeshIdentity } from './mesh/mesh-service.ts'
+import type { HostMesh, MeshEvents, MeshOptions, MeshParts } from './mesh/mesh-parts.ts'
 
 /** All that a consensus thread must be told; plain values, so that it can cross to a worker. */
 export interface ConsensusOptions {

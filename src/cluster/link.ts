@@ -2,7 +2,7 @@ import type { PeerCaller } from '../ports/peer-channel.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Logger, LogLevel } from './logger.ts'
-import type { MeshIdentity } from './transport/mesh-service.ts'
+import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { type HostStats, NO_VITALS } from '../ports/stats.ts'
 
 /**

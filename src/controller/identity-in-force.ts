@@ -1,4 +1,4 @@
-import type { MeshIdentity } from '../cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import type { Credentials } from './start/check-certificates.ts'
 

@@ -1,7 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { type MessagePort, workerData } from 'node:worker_threads'
 
-import { ConsensusThread } from '../cluster/consensus/consensus-thread.ts'
+import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import type { HostCommand, HostEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'

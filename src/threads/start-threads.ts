@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { MessageChannel, Worker } from 'node:worker_threads'
 
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
-import { ConsensusThread } from '../cluster/consensus/consensus-thread.ts'
+import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import { type HostCommand, type HostEvent, inlineLink, type MainLink } from '../cluster/link.ts'
 import type { DiskVitals } from '../ports/stats.ts'
 import { systemClock } from '../lib/clock.ts'

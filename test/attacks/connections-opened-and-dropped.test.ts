@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 
-import { meshLimits } from '../../src/cluster/transport/limits.ts'
+import { meshLimits } from '../../src/cluster/mesh/limits.ts'
 import { attackedMesh } from './support/mesh-port.ts'
 
 // An attacker opens a connection, drops it and opens the next, so that it never holds many: each costs the thread behind the port

@@ -3,8 +3,8 @@ import { type ClientHttp2Stream, connect, constants } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 
-import { meshLimits } from '../../src/cluster/transport/limits.ts'
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import { meshLimits } from '../../src/cluster/mesh/limits.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { controllerIdentity, issueIdentity, TRUST_DOMAIN } from '../cluster/mesh-fixture.ts'
 import {
   answerPings,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { meshLimits } from '../../src/cluster/transport/limits.ts'
+import { meshLimits } from '../../src/cluster/mesh/limits.ts'
 import { attackMesh } from '../cluster/mesh-attacker.ts'
 import { helloOf } from '../cluster/mesh-fixture.ts'
 import { encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'

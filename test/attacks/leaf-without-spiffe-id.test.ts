@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { judgeCaller, judgePeer, type PeerTrust } from '../../src/cluster/handshake/handshake.ts'
+import { judgeCaller, judgePeer, type PeerTrust } from '../../src/cluster/mesh/handshake.ts'
 import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
-import { ApplyQueue } from '../../src/cluster/proposals/apply-queue.ts'
+import { ApplyQueue } from '../../src/cluster/replication/apply-queue.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'
 import { encodeEntries } from '../../src/raft/entry-codec.ts'

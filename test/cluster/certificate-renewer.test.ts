@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { alarmTable } from '../../src/ports/alarms.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import {
   type CertifiedKey,
   createIssuingAuthority,

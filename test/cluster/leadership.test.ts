@@ -5,8 +5,8 @@ import {
   chooseLeader,
   defaultLeadershipTiming,
   type LeadershipView,
-} from '../../src/cluster/leadership/leadership.ts'
-import { LeadershipBalancer } from '../../src/cluster/leadership/balancer.ts'
+} from '../../src/cluster/membership/leadership.ts'
+import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberVitals } from '../../src/ports/cluster-view.ts'
 import { type OpenTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'

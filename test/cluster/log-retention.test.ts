@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotCatchUp } from '../../src/cluster/snapshots/catch-up.ts'
+import { SnapshotCatchUp } from '../../src/cluster/state-transfer/catch-up.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import {
@@ -13,7 +13,7 @@ import {
   inlineLink,
   type PeerReport,
 } from '../../src/cluster/link.ts'
-import { LogRetention } from '../../src/cluster/snapshots/log-retention.ts'
+import { LogRetention } from '../../src/cluster/state-transfer/log-retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
 import { ENTRY_HEADER_BYTES, encodeEntries } from '../../src/raft/entry-codec.ts'

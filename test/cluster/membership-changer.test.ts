@@ -9,8 +9,8 @@ import {
 import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb.ts'
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import type { Consensus } from '../../src/cluster/membership/consensus.ts'
-import { AdmissionServer } from '../../src/cluster/entrance/admission-server.ts'
-import { entryRequestMessage } from '../../src/cluster/entrance/judge-admission.ts'
+import { AdmissionServer } from '../../src/cluster/membership/admission-server.ts'
+import { entryRequestMessage } from '../../src/cluster/membership/judge-admission.ts'
 import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
 import {
   decodeLeaderCall,

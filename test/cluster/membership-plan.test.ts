@@ -12,7 +12,7 @@ import {
   type EntryContext,
   type EntryRequest,
   judgeEntry,
-} from '../../src/cluster/entrance/judge-admission.ts'
+} from '../../src/cluster/membership/judge-admission.ts'
 import { type MembersNow, planChange } from '../../src/cluster/membership/plan.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'

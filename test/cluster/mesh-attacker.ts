@@ -2,8 +2,8 @@ import { createSecureContext } from 'node:tls'
 
 import { Client, credentials, type ServiceError, type status as Status } from '@grpc/grpc-js'
 
-import { type MeshRefusal, meshRefusalIn } from '../../src/cluster/handshake/mesh-refusal.ts'
-import { type MeshIdentity, meshService } from '../../src/cluster/transport/mesh-service.ts'
+import { type MeshRefusal, meshRefusalIn } from '../../src/cluster/mesh/mesh-refusal.ts'
+import { type MeshIdentity, meshService } from '../../src/cluster/mesh/mesh-service.ts'
 
 export interface End {
   readonly code: Status

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { type Hello, PositionSchema } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { attackMesh, type End } from './mesh-attacker.ts'
 import {
   type Authority,

@@ -9,12 +9,12 @@ import {
 } from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { AddressBook } from '../../src/cluster/transport/addresses.ts'
+import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
 import type { Logger } from '../../src/cluster/logger.ts'
-import type { MeshRefusal } from '../../src/cluster/handshake/mesh-refusal.ts'
-import { Mesh } from '../../src/cluster/transport/mesh.ts'
-import type { MeshEvents } from '../../src/cluster/transport/mesh-parts.ts'
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import type { MeshRefusal } from '../../src/cluster/mesh/mesh-refusal.ts'
+import { Mesh } from '../../src/cluster/mesh/mesh.ts'
+import type { MeshEvents } from '../../src/cluster/mesh/mesh-parts.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import type { RaftContent } from '../../src/cluster/message-codec.ts'
 import {
   type CertifiedKey,

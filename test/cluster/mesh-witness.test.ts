@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { type Hello, HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
+import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
 import { storeIdOf } from './mesh-fixture.ts'
 
 interface Said {

@@ -14,7 +14,7 @@ import {
   RosterSchema,
 } from '../../proto/gen/mesh_pb.ts'
 import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import { FRAME_BYTES_MAX, type MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import { FRAME_BYTES_MAX, type MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { attackMesh, type End } from './mesh-attacker.ts'
 import {

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
 
 import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
-import { DigestRing } from '../../src/cluster/divergence/digest-ring.ts'
-import { Forwarding } from '../../src/cluster/proposals/forwarding.ts'
+import { DigestRing } from '../../src/cluster/state-transfer/digest-ring.ts'
+import { Forwarding } from '../../src/cluster/replication/forwarding.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import {
   type OutstandingProposal,
   OutstandingProposals,
-} from '../../src/cluster/proposals/pending-proposals.ts'
-import { packProposals, unpackProposals } from '../../src/cluster/proposals/proposal-codec.ts'
-import { ReadRounds } from '../../src/cluster/proposals/read-rounds.ts'
+} from '../../src/cluster/replication/pending-proposals.ts'
+import { packProposals, unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
+import { ReadRounds } from '../../src/cluster/replication/read-rounds.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { callPeerOnce } from '../../src/cluster/transport/peer-call.ts'
+import { callPeerOnce } from '../../src/cluster/mesh/peer-call.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { formCluster, type TestCluster } from './cluster-fixture.ts'
 import {

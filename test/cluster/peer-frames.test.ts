@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { HostEvent } from '../../src/cluster/link.ts'
-import { PeerFrames } from '../../src/cluster/transport/peer-rpc-transport.ts'
+import { PeerFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
 test('calls that a peer never answers and main has given up are forgotten, oldest first', () => {
   const events: HostEvent[] = []

@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
-import type { QuarantineMark } from '../../src/cluster/divergence/quarantine.ts'
+import type { QuarantineMark } from '../../src/cluster/state-transfer/quarantine.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import {

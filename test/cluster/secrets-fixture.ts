@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, FormSchema, type SeedRecord } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { JoinTickets } from '../../src/cluster/entrance/join-tickets.ts'
+import { JoinTickets } from '../../src/cluster/membership/join-tickets.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import type { RotationParts } from '../../src/cluster/secrets/secret-rotation.ts'
 import { formingSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'

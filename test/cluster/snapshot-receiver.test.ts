@@ -6,7 +6,7 @@ import type { HostEvent } from '../../src/cluster/link.ts'
 import {
   type ReceivedSnapshot,
   SnapshotReceiver,
-} from '../../src/cluster/snapshots/snapshot-receiver.ts'
+} from '../../src/cluster/state-transfer/snapshot-receiver.ts'
 import {
   bytes,
   chunk,

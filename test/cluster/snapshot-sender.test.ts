@@ -2,8 +2,8 @@ import { expect, test, vi } from 'vitest'
 
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { HostEvent } from '../../src/cluster/link.ts'
-import { SnapshotSender } from '../../src/cluster/snapshots/snapshot-sender.ts'
-import { TransferPacer } from '../../src/cluster/snapshots/transfer-pacer.ts'
+import { SnapshotSender } from '../../src/cluster/state-transfer/snapshot-sender.ts'
+import { TransferPacer } from '../../src/cluster/state-transfer/transfer-pacer.ts'
 import { configuration, first, ManualClock, second } from './snapshot-fixture.ts'
 
 const position = { term: 2, index: 50 }

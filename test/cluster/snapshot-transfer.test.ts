@@ -4,20 +4,20 @@ import { afterEach, expect, test } from 'vitest'
 
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotCatchUp } from '../../src/cluster/snapshots/catch-up.ts'
+import { SnapshotCatchUp } from '../../src/cluster/state-transfer/catch-up.ts'
 import {
   type HostCommand,
   type HostLink,
   inlineLink,
   type MainLink,
 } from '../../src/cluster/link.ts'
-import { SnapshotSource } from '../../src/cluster/snapshots/snapshot-source.ts'
+import { SnapshotSource } from '../../src/cluster/state-transfer/snapshot-source.ts'
 import {
   defaultSnapshotReceiverOptions,
   type ReceivedSnapshot,
   SnapshotReceiver,
-} from '../../src/cluster/snapshots/snapshot-receiver.ts'
-import { SnapshotSender } from '../../src/cluster/snapshots/snapshot-sender.ts'
+} from '../../src/cluster/state-transfer/snapshot-receiver.ts'
+import { SnapshotSender } from '../../src/cluster/state-transfer/snapshot-sender.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { StorePosition } from '../../src/ports/state-store.ts'
 import { nodeFileSystem } from '../../src/store/file-system.ts'

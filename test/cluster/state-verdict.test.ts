@@ -5,8 +5,8 @@ import {
   Quarantine,
   quarantineLimits,
   type QuarantineMark,
-} from '../../src/cluster/divergence/quarantine.ts'
-import { judgeState } from '../../src/cluster/divergence/state-verdict.ts'
+} from '../../src/cluster/state-transfer/quarantine.ts'
+import { judgeState } from '../../src/cluster/state-transfer/state-verdict.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
-import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
+import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Index, Message, NodeId } from '../../src/raft/types.ts'
 import type { Core } from '../../src/raft/core.ts'

@@ -7,7 +7,7 @@ import {
   SnapshotChunkSchema,
 } from '../../proto/gen/mesh_pb.ts'
 import type { SelfRefusal } from '../../src/cluster/link.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
+import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'

@@ -5,7 +5,7 @@ import {
 } from '../../proto/gen/membership_pb.ts'
 import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
 import { candidates } from '../../src/cluster/membership/reconcile.ts'
-import { judgeEntry, type EntryVerdict } from '../../src/cluster/entrance/judge-admission.ts'
+import { judgeEntry, type EntryVerdict } from '../../src/cluster/membership/judge-admission.ts'
 import {
   isReadyToVote,
   makeVoter,

@@ -1,5 +1,5 @@
-import type { RetentionOptions } from '../../src/cluster/snapshots/log-retention.ts'
-import type { SnapshotSenderOptions } from '../../src/cluster/snapshots/snapshot-sender.ts'
+import type { RetentionOptions } from '../../src/cluster/state-transfer/log-retention.ts'
+import type { SnapshotSenderOptions } from '../../src/cluster/state-transfer/snapshot-sender.ts'
 import type { WriteBehindLimits } from '../../src/fsm/records/write-behind.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'

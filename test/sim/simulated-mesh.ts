@@ -6,15 +6,15 @@ import {
   judgePeer,
   type PeerTrust,
   type Verdict,
-} from '../../src/cluster/handshake/handshake.ts'
+} from '../../src/cluster/mesh/handshake.ts'
 import type {
   HostMesh,
   MeshEvents,
   MeshOptions,
   MeshParts,
   MeshPeer,
-} from '../../src/cluster/transport/mesh-parts.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/transport/mesh-service.ts'
+} from '../../src/cluster/mesh/mesh-parts.ts'
+import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import {
   decodeForward,
   decodeRaft,
@@ -24,7 +24,7 @@ import {
   MessageEncoder,
   type RaftContent,
 } from '../../src/cluster/message-codec.ts'
-import { RollbackDetector } from '../../src/cluster/handshake/rollback-detector.ts'
+import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
 import type { PeerCaller } from '../../src/ports/peer-channel.ts'
 import { entryBytes } from '../../src/raft/log.ts'
 import type { Index, Message, NodeId, Term } from '../../src/raft/types.ts'

@@ -1,4 +1,4 @@
-import type { MeshIdentity } from '../../src/cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 import { controllerIdentity, createAuthority } from '../cluster/mesh-fixture.ts'

@@ -4,7 +4,7 @@ import type { Logger } from '../logger.ts'
 import { MemberChanger } from './changer.ts'
 import type { AdmissionState, Consensus } from './consensus.ts'
 import { MembershipService } from './service.ts'
-import { AdmissionServer } from '../entrance/admission-server.ts'
+import { AdmissionServer } from './admission-server.ts'
 import { LeaderCalls } from './leader-calls.ts'
 import { MembershipReconciler, type StewardParts } from './reconciler.ts'
 

@@ -26,7 +26,7 @@ import {
 } from '../../pki/renewal.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
-import type { MeshIdentity } from '../transport/mesh-service.ts'
+import type { MeshIdentity } from '../mesh/mesh-service.ts'
 import { RefusedFiles } from './refused-files.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 
 import { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
-import type { MeshIdentity } from '../../cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../../cluster/mesh/mesh-service.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'

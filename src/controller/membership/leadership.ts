@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
-import { defaultLeadershipTiming } from '../../cluster/leadership/leadership.ts'
-import { LeadershipBalancer } from '../../cluster/leadership/balancer.ts'
+import { defaultLeadershipTiming } from '../../cluster/membership/leadership.ts'
+import { LeadershipBalancer } from '../../cluster/membership/balancer.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:tls'
 
-import { resolveAddress } from '../../cluster/transport/addresses-names.ts'
+import { resolveAddress } from '../../cluster/mesh/addresses-names.ts'
 import { parseHostPort } from '../../lib/names.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { Credentials } from '../start/check-certificates.ts'

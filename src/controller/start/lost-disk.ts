@@ -1,5 +1,5 @@
-import { enterCluster } from '../../cluster/entrance/admission-client.ts'
-import type { EntryAnswer } from '../../cluster/entrance/judge-admission.ts'
+import { enterCluster } from '../../cluster/membership/admission-client.ts'
+import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { Problem } from '../../lib/problems.ts'

@@ -1,5 +1,5 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
-import type { EntryAnswer } from '../../cluster/entrance/judge-admission.ts'
+import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
 import type { Fence } from '../../store/fence-file.ts'
 
 /** What a controller does when its cluster no longer takes it as it is. */

@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterAll } from 'vitest'
 
-import type { MeshIdentity } from '../../../src/cluster/transport/mesh-service.ts'
+import type { MeshIdentity } from '../../../src/cluster/mesh/mesh-service.ts'
 import {
   type Authority,
   controllerIdentity,

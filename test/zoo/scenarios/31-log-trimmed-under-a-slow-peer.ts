@@ -1,4 +1,4 @@
-import { LogRetention } from '../../../src/cluster/snapshots/log-retention.ts'
+import { LogRetention } from '../../../src/cluster/state-transfer/log-retention.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import type { Index } from '../../../src/raft/types.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'

@@ -2,15 +2,15 @@ import type { AdmissionAnswer } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
 import { decodePeerMessage, encodePeerMessage, inEitherForm } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { resolveAddress } from '../transport/addresses-names.ts'
-import type { MeshIdentity } from '../transport/mesh-service.ts'
-import { callPeerOnce } from '../transport/peer-call.ts'
+import { resolveAddress } from '../mesh/addresses-names.ts'
+import type { MeshIdentity } from '../mesh/mesh-service.ts'
+import { callPeerOnce } from '../mesh/peer-call.ts'
 import {
   type EntryAnswer,
   type EntryRefusalReason,
   entryRequestMessage,
 } from './judge-admission.ts'
-import { boundedText, countOf } from '../membership/messages.ts'
+import { boundedText, countOf } from './messages.ts'
 
 export interface EnterOptions {
   /** host:port of members' meshes, tried in turn. */

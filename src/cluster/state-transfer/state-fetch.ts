@@ -13,8 +13,8 @@ import {
   type PeerForm,
 } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { ChunkCheck } from '../transfer/state-chunks.ts'
-import { decodePiece } from '../transfer/state-piece.ts'
+import { ChunkCheck } from './state-chunks.ts'
+import { decodePiece } from './state-piece.ts'
 
 const DIGEST_MS_MAX = 2000
 const OPEN_MS_MAX = 10_000

@@ -23,7 +23,7 @@ import {
   type PeerClaim,
   type PeerTrust,
   type Verdict,
-} from '../handshake/handshake.ts'
+} from './handshake.ts'
 import { MeshReports } from './mesh-reports.ts'
 import {
   encodeForward,
@@ -35,7 +35,7 @@ import { MeshServer } from './mesh-server.ts'
 import { FRAME_BYTES_MAX, type MeshIdentity, meshSecureContext } from './mesh-service.ts'
 import type { CallerStanding } from './mesh-sessions.ts'
 import { PeerLink } from './peer-link.ts'
-import { RollbackDetector } from '../handshake/rollback-detector.ts'
+import { RollbackDetector } from './rollback-detector.ts'
 import {
   type MeshEvents,
   type MeshOptions,

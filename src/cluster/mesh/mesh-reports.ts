@@ -1,7 +1,7 @@
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Verdict } from '../handshake/handshake.ts'
+import type { Verdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const TOLD_MAX = 1000

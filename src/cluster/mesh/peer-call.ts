@@ -7,7 +7,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from './mesh-service.ts'
 import { plainReason } from './mesh-reports.ts'
-import { problemOf } from './peer-rpc.ts'
+import { problemOf } from '../peer/peer-rpc.ts'
 
 export interface PeerAnswer {
   /** Who answered, as its certificate says. */

@@ -2,9 +2,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
-import type { Consensus } from '../membership/consensus.ts'
+import type { Consensus } from './consensus.ts'
 import type { EntryAnswer } from './judge-admission.ts'
-import { sameBytes } from '../membership/record.ts'
+import { sameBytes } from './record.ts'
 
 export interface EntranceParts {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>

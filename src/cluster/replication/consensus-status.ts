@@ -4,7 +4,7 @@ import { type DiskVitals, type HostStats, NO_DISK_VITALS } from '../../ports/sta
 import type { FullStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
 import type { HostStatus, PeerReport } from '../link.ts'
-import type { HostMesh, MeshPeer } from '../transport/mesh-parts.ts'
+import type { HostMesh, MeshPeer } from '../mesh/mesh-parts.ts'
 
 interface ConsensusStatusParts {
   readonly tickMs: number

@@ -7,9 +7,9 @@ import {
 } from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import { membershipLimits } from '../membership/limits.ts'
-import { boundedText, bytesOf, countOf } from '../membership/messages.ts'
-import { isOfKey, sameBytes } from '../membership/record.ts'
+import { membershipLimits } from './limits.ts'
+import { boundedText, bytesOf, countOf } from './messages.ts'
+import { isOfKey, sameBytes } from './record.ts'
 
 /** What a controller says of itself when it asks to be let in; who it is, TLS has proven. */
 export interface EntryRequest {

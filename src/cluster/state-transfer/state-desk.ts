@@ -7,13 +7,8 @@ import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import {
-  type AnnouncedState,
-  ChunkMaker,
-  type StatePiece,
-  statePieces,
-} from '../transfer/state-chunks.ts'
-import { encodePiece } from '../transfer/state-piece.ts'
+import { type AnnouncedState, ChunkMaker, type StatePiece, statePieces } from './state-chunks.ts'
+import { encodePiece } from './state-piece.ts'
 
 export const stateDeskLimits = {
   /** Snapshots held open for members that rebuild their state; one a member. */

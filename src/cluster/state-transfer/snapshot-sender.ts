@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostEvent } from '../link.ts'
-import { ChunkMaker } from '../transfer/state-chunks.ts'
+import { ChunkMaker } from './state-chunks.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 
 const MIB = 1024 * 1024

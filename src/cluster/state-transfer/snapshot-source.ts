@@ -1,10 +1,10 @@
 import { Problem } from '../../lib/problems.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { StoreReceiver, StoreSnapshot } from '../../ports/state-store.ts'
-import { statePieces } from '../transfer/state-chunks.ts'
+import { statePieces } from './state-chunks.ts'
 import type { SnapshotCatchUp } from './catch-up.ts'
 import type { HostEvent, MainLink } from '../link.ts'
-import type { StateGuard } from '../divergence/state-guard.ts'
+import type { StateGuard } from './state-guard.ts'
 
 /** What the consensus thread says of snapshots. */
 export type SnapshotEvent = Extract<

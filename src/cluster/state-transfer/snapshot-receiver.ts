@@ -10,7 +10,7 @@ import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
 import type { HostEvent } from '../link.ts'
 import { position as positionOf } from '../message-codec.ts'
-import { ChunkCheck } from '../transfer/state-chunks.ts'
+import { ChunkCheck } from './state-chunks.ts'
 
 export interface SnapshotReceiverOptions {
   readonly chunkBytesMax: number

@@ -18,7 +18,7 @@ import {
 import { present } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { Verdict } from '../handshake/handshake.ts'
+import type { Verdict } from './handshake.ts'
 import {
   decodeForward,
   decodeRaft,
@@ -26,7 +26,7 @@ import {
   encodeRaftHello,
   type RaftContent,
 } from '../message-codec.ts'
-import { refusalMetadata } from '../handshake/mesh-refusal.ts'
+import { refusalMetadata } from './mesh-refusal.ts'
 import { GrpcServer } from './grpc-server.ts'
 import { MeshListener } from './mesh-listener.ts'
 import { type MeshIdentity, meshService } from './mesh-service.ts'

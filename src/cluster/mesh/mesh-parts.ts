@@ -7,10 +7,10 @@ import type { PeerCaller } from '../../ports/peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'
-import type { PeerTrust } from '../handshake/handshake.ts'
-import type { MeshRefusal } from '../handshake/mesh-refusal.ts'
+import type { PeerTrust } from './handshake.ts'
+import type { MeshRefusal } from './mesh-refusal.ts'
 import type { MeshIdentity } from './mesh-service.ts'
-import type { RollbackDetector } from '../handshake/rollback-detector.ts'
+import type { RollbackDetector } from './rollback-detector.ts'
 import type { Mesh } from './mesh.ts'
 
 export interface MeshOptions {

@@ -7,7 +7,7 @@ import { Core } from '../../raft/core.ts'
 import { defaultCoreOptions } from '../../raft/options.ts'
 import type { RestoredLog } from '../../raft/types.ts'
 import type { ConsensusOptions, ConsensusParts } from '../consensus-options.ts'
-import { AddressBook } from '../transport/addresses.ts'
+import { AddressBook } from '../mesh/addresses.ts'
 
 /** The core as the log and the state left it. */
 export function restoreCore(options: ConsensusOptions, parts: ConsensusParts): Core {

@@ -15,8 +15,8 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from '../membership/changer.ts'
-import { admissionOf, type AdmissionState, type Consensus } from '../membership/consensus.ts'
+import type { MemberChanger } from './changer.ts'
+import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
 import {
   type EntryCaller,
   type EntryContext,
@@ -26,11 +26,11 @@ import {
   type EntryVerdict,
   judgeEntry,
 } from './judge-admission.ts'
-import type { LeaderCalls } from '../membership/leader-calls.ts'
-import { membershipLimits } from '../membership/limits.ts'
-import { bytesOf, controllerId } from '../membership/messages.ts'
-import { isAtRest, keySha256Of } from '../membership/record.ts'
-import { waitUntil } from '../membership/wait.ts'
+import type { LeaderCalls } from './leader-calls.ts'
+import { membershipLimits } from './limits.ts'
+import { bytesOf, controllerId } from './messages.ts'
+import { isAtRest, keySha256Of } from './record.ts'
+import { waitUntil } from './wait.ts'
 
 export interface EntryDeskParts {
   readonly consensus: Consensus
