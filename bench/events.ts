@@ -12,7 +12,7 @@ import { canonicalJson } from '../src/lib/canonical-json.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { systemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
-import { MemoryStateStore } from '../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../src/store/state/memory-state-store.ts'
 
 // Processor time of apply with events: the same entries without events, with a follower of the
 // change feed that does nothing, without readers of events, and with a reader of every event.

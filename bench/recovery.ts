@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import type { Entry } from '../src/raft/types.ts'
-import { formDataFolder } from '../src/store/form-data-folder.ts'
-import { openLog } from '../src/store/open-log.ts'
-import { recordBytes } from '../src/store/wal-format.ts'
+import { formDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { openLog } from '../src/store/log/open-log.ts'
+import { recordBytes } from '../src/store/log/wal-format.ts'
 import { heading } from './support/report.ts'
 
 const MIB = 1024 * 1024

@@ -6,9 +6,9 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Entry } from '../src/raft/types.ts'
-import { formDataFolder } from '../src/store/form-data-folder.ts'
-import { openLog } from '../src/store/open-log.ts'
-import { recordBytes } from '../src/store/wal-format.ts'
+import { formDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { openLog } from '../src/store/log/open-log.ts'
+import { recordBytes } from '../src/store/log/wal-format.ts'
 
 export interface WalBenchOptions {
   readonly folder: string

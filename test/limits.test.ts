@@ -77,8 +77,8 @@ import { defaultCoreOptions } from '../src/raft/options.ts'
 import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
-import { DAMAGED_BYTES_MAX } from '../src/store/repair-log.ts'
-import { snapshotFileLimits } from '../src/store/snapshot-files.ts'
+import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
+import { snapshotFileLimits } from '../src/store/state/snapshot-files.ts'
 
 // docs/limits.md says what each limit is for; this holds its figures to those of the code.
 
@@ -165,8 +165,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/config/yaml-tree.ts': yamlTreeLimits,
   'src/pki/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
-  'src/store/repair-log.ts': { DAMAGED_BYTES_MAX },
-  'src/store/snapshot-files.ts': snapshotFileLimits,
+  'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
+  'src/store/state/snapshot-files.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }

@@ -30,8 +30,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
 const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
 
 /**
- * What a subject of `src/cluster`, `src/controller` or `src/cli` may import of its own room, beside itself. A subject that is
- * the room's name alone stands for the files that put its parts together.
+ * What a subject of these rooms may import of its own room, beside itself. A subject that is the room's name alone stands for
+ * the files that put its parts together, or that all of them meet at.
  */
 const innerArrows: Readonly<Record<string, readonly string[]>> = {
   cluster: [
@@ -51,6 +51,10 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/secrets': ['cluster', 'cluster/mesh'],
   'cluster/soft-state': ['cluster'],
   'cluster/state-transfer': ['cluster', 'cluster/peer', 'cluster/soft-state'],
+  store: [],
+  'store/folder': ['store', 'store/log', 'store/state'],
+  'store/log': ['store'],
+  'store/state': ['store'],
   controller: [
     'controller/admin',
     'controller/backups',

@@ -10,7 +10,7 @@ import { apply } from '../../src/fsm/apply.ts'
 import { markOf } from '../../src/fsm/records/write-behind.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { LogWriter } from '../../test/fsm/support/log.ts'
 import { commandData } from '../../test/support/commands.ts'
 

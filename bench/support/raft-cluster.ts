@@ -14,7 +14,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import type { MemberAnswer, MemberCommand } from './raft-member.ts'
 import { freePort } from '../../test/support/ports.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The content of a backup: u32 bytes of the secrets (0: there are none) · secrets (JSON) · the
- * state as snapshots travel (src/store/snapshot-stream.ts).
+ * state as snapshots travel (src/store/state/snapshot-stream.ts).
  */
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'

@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 
 import type { HardState, Index, Position } from '../raft/types.ts'
-import type { LogOptions } from '../store/open-log.ts'
-import type { LogRepair } from '../store/repair-log.ts'
+import type { LogOptions } from '../store/log/open-log.ts'
+import type { LogRepair } from '../store/log/repair-log.ts'
 import type { DiskVitals } from '../ports/stats.ts'
 
 /** What the log's thread is started with. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { checkWholeBackup, loadBackup } from '../../src/backup/load-backup.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { BackedUp, factorSeed, newKeyPair, pieces } from './backup-fixture.ts'
 
 // Goal: a backup of format 1, once written, is read for ever.

@@ -13,9 +13,9 @@ import {
   issueControllerCertificate,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import { formFilledFolder } from '../../src/store/form-data-folder.ts'
-import { LevelStateStore } from '../../src/store/level-state-store.ts'
-import { openLog } from '../../src/store/open-log.ts'
+import { formFilledFolder } from '../../src/store/folder/form-data-folder.ts'
+import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
+import { openLog } from '../../src/store/log/open-log.ts'
 import { startMs, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { smallLog, temporaryFolder } from '../store/support/folders.ts'
 import { BackedUp, factorSeed, faultOf, newKeyPair, pieces } from './backup-fixture.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { asOwnerOf } from '../../src/controller/as-owner.ts'
-import { lockDataFolder } from '../../src/store/folder-lock.ts'
+import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 
 // Some user that owns nothing here.
 const NOBODY = 65_534

@@ -24,7 +24,7 @@ import {
   type LeafOptions,
   validityFrom,
 } from '../../src/pki/authority.ts'
-import { lockDataFolder } from '../../src/store/folder-lock.ts'
+import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 import { issuingAuthorityOf, layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 

@@ -27,7 +27,7 @@ import {
   issueControllerCertificate,
 } from '../../src/pki/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
-import { readIdentity } from '../../src/store/identity.ts'
+import { readIdentity } from '../../src/store/log/identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla, run } from './support.ts'

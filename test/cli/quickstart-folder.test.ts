@@ -23,7 +23,7 @@ import {
 import { loadControllerConfig } from '../../src/config/load.ts'
 import { present } from '../../src/lib/assert.ts'
 import { leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
-import { openLog } from '../../src/store/open-log.ts'
+import { openLog } from '../../src/store/log/open-log.ts'
 import { layOut } from '../support/lay-out.ts'
 
 let folder = ''

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { defaultLeadershipTiming } from '../../src/cluster/membership/leadership.ts'
 import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { KnownMembersFile } from '../../src/store/known-members-file.ts'
+import { KnownMembersFile } from '../../src/store/folder/known-members-file.ts'
 import { command, formCluster, type TestCluster, type TestNode } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 

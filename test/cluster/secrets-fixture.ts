@@ -20,7 +20,7 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../src/ports/proposer.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 import { anySystem, commandData } from '../support/commands.ts'
 

@@ -21,7 +21,7 @@ import { SnapshotSender } from '../../src/cluster/state-transfer/snapshot-sender
 import { systemClock } from '../../src/lib/clock.ts'
 import type { StorePosition } from '../../src/ports/state-store.ts'
 import { nodeFileSystem } from '../../src/store/file-system.ts'
-import { LevelStateStore } from '../../src/store/level-state-store.ts'
+import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
 import { RecordedLog, until } from './mesh-fixture.ts'
 import { configuration } from './snapshot-fixture.ts'

@@ -11,7 +11,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { formDataFolder } from '../../src/store/form-data-folder.ts'
+import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import {
   type HostStart,
   type StartedHost,

@@ -9,7 +9,7 @@ import { markOf } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/canonical-json.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknown, levelOfKind } from '../../src/ports/feature-level.ts'
 import type { Entry } from '../../src/raft/types.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { NEXT_LEVEL, nextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
 

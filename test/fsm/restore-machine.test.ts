@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { StateMachine } from '../../src/fsm/machine.ts'
 import type { Entry } from '../../src/raft/types.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
 

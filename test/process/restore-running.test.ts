@@ -9,7 +9,7 @@ import { withoutSessions } from '../../src/fsm/records/restored-state.ts'
 import { askController } from '../../src/cli/cluster/admin-client.ts'
 import { requestOf } from '../../src/cli/cluster/connection.ts'
 import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { allServices, type Client, createService, pause, until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 

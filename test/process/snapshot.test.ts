@@ -1,7 +1,7 @@
 import { createReadStream, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
+import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { allServices, createService, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 

@@ -11,8 +11,8 @@ import type { StateMachine } from '../../src/fsm/machine.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import type { Json } from '../../src/lib/canonical-json.ts'
 import { present } from '../../src/lib/assert.ts'
-import { LevelStateStore } from '../../src/store/level-state-store.ts'
-import { openLog } from '../../src/store/open-log.ts'
+import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
+import { openLog } from '../../src/store/log/open-log.ts'
 
 // Goal: the data folders that release 0.1.0 left behind hold the same for this program as they did for that one.
 // Method: three folders of killed controllers, recorded by that release with a listing of its own (README.md beside this

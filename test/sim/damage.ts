@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
 import type { Random } from '../../src/lib/random.ts'
-import { openLog } from '../../src/store/open-log.ts'
+import { openLog } from '../../src/store/log/open-log.ts'
 import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
-import { decodeSegmentHeader, findRecord, recordSeed } from '../../src/store/wal-format.ts'
+import { decodeSegmentHeader, findRecord, recordSeed } from '../../src/store/log/wal-format.ts'
 import { type Controller, DATA, FREE_BYTES_MIN, storeIdOf } from './controller.ts'
 import type { Damage } from './plan.ts'
 

@@ -1,5 +1,5 @@
 import type { Disk, DiskWrite, Position } from '../../src/raft/types.ts'
-import type { FileDisk } from '../../src/store/file-disk.ts'
+import type { FileDisk } from '../../src/store/log/file-disk.ts'
 import type { Platter } from './platter.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 

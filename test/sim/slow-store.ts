@@ -5,7 +5,7 @@ import type {
   StoreRecord,
   StoreSnapshot,
 } from '../../src/ports/state-store.ts'
-import { type MemoryState, MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { type MemoryState, MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 
 export interface StoreTiming {
   /** How long the next write takes, ms. */

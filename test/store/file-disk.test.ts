@@ -1,5 +1,5 @@
 import { cpSync } from 'node:fs'
-import { openLog } from '../../src/store/open-log.ts'
+import { openLog } from '../../src/store/log/open-log.ts'
 import { diskSuite, type OpenedDisk } from './disk-suite.ts'
 import { formedFolder, smallLog, temporaryFolder } from './support/folders.ts'
 

@@ -11,9 +11,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { LevelStateStore } from '../../src/store/level-state-store.ts'
-import { type StateStoreOptions } from '../../src/store/level-records.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
+import { type StateStoreOptions } from '../../src/store/state/level-records.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import {
   chunksOf,
   markAt,

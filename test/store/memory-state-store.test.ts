@@ -2,7 +2,7 @@ import {
   emptyMemoryState,
   MemoryStateStore,
   type MemoryState,
-} from '../../src/store/memory-state-store.ts'
+} from '../../src/store/state/memory-state-store.ts'
 import { stateStoreSuite, type OpenedStore } from './state-store-suite.ts'
 
 const chunkBytes = 4096

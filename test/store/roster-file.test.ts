@@ -8,7 +8,7 @@ import {
   ROSTER_NAME,
   RosterWriter,
   writeRosterFile,
-} from '../../src/store/roster-file.ts'
+} from '../../src/store/folder/roster-file.ts'
 
 let dir = ''
 beforeEach(() => (dir = mkdtempSync(join(tmpdir(), 'flotilla-roster-'))))

@@ -12,14 +12,14 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem, type ProblemCode } from '../../src/lib/problems.ts'
 import type { StoreSnapshot } from '../../src/ports/state-store.ts'
-import { LevelStateStore } from '../../src/store/level-state-store.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import {
   snapshotFileLimits,
   SnapshotFiles,
   type SnapshotFilesParts,
-} from '../../src/store/snapshot-files.ts'
-import { SnapshotDecoder } from '../../src/store/snapshot-stream.ts'
+} from '../../src/store/state/snapshot-files.ts'
+import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { markAt } from './state-store-suite.ts'
 import { temporaryFolder } from './support/folders.ts'
 

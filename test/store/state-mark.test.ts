@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { newerFormat } from '../../src/store/errors.ts'
-import { STATE_FORMAT, decodeMark, encodeMark } from '../../src/store/state-mark.ts'
+import { STATE_FORMAT, decodeMark, encodeMark } from '../../src/store/state/state-mark.ts'
 
 const mark = {
   position: { term: 2, index: 9 },

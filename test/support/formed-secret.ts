@@ -8,7 +8,7 @@ import { present } from '../../src/lib/assert.ts'
 import type { SecretVersion, SharedSecretName } from '../../src/lib/cluster-records.ts'
 import { openSecret } from '../../src/pki/wrapped-secret.ts'
 import type { Entry } from '../../src/raft/types.ts'
-import { openLog } from '../../src/store/open-log.ts'
+import { openLog } from '../../src/store/log/open-log.ts'
 
 export interface FormedSecret {
   readonly version: number

@@ -2,7 +2,7 @@ import { apply } from '../../src/fsm/apply.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { State } from '../../src/fsm/records/state.ts'
 import type { Entry } from '../../src/raft/types.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 
 export interface StateDigests {
   readonly state: string

@@ -15,7 +15,7 @@ import { StateMachine } from '../../src/fsm/machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
-import { MemoryStateStore } from '../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { anySystem } from '../support/commands.ts'
 
 const TURNS = 50

@@ -19,7 +19,7 @@ import {
 } from '../../controller/recover/survivor.ts'
 import { survivorOf } from '../../controller/recover/survivor-file.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
-import { lockDataFolder } from '../../store/folder-lock.ts'
+import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
 import { loadConfigOrFail } from './connection.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { IDENTITY_NAME } from '../../store/identity.ts'
+import { IDENTITY_NAME } from '../../store/log/identity.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

@@ -8,7 +8,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-import { lockHolderOf, pidIn } from '../../store/folder-lock.ts'
+import { lockHolderOf, pidIn } from '../../store/folder/folder-lock.ts'
 
 /** The pid file stands beside the configuration. */
 export function pidFileOf(configPath: string): string {

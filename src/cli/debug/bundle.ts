@@ -8,7 +8,7 @@ import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failur
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
-import { lockDataFolder } from '../../store/folder-lock.ts'
+import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { AdminError, askController } from '../cluster/admin-client.ts'
 import { type ClusterVerb, loadConfigOrFail, requestOf } from '../cluster/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'

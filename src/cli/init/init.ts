@@ -7,7 +7,7 @@ import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
-import { readIdentity } from '../../store/identity.ts'
+import { readIdentity } from '../../store/log/identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { type ConfigFlags, planConfig, type PlannedConfig } from '../config-from-flags.ts'
 import {

@@ -11,7 +11,7 @@ import {
 import { checkControllerUsage } from '../../pki/controller-leaf.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
 import { parseTicket, type Ticket, TicketError } from '../../pki/ticket.ts'
-import { readIdentity } from '../../store/identity.ts'
+import { readIdentity } from '../../store/log/identity.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-import { IDENTITY_NAME } from '../../store/identity.ts'
+import { IDENTITY_NAME } from '../../store/log/identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 

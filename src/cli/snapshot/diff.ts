@@ -4,7 +4,7 @@ import { changesOf, type KindChanges, replacementBetween } from '../../backup/co
 import { bytesOfFile } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { MemoryStateStore } from '../../store/memory-state-store.ts'
+import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, askForStream } from '../cluster/admin-client.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'

@@ -6,7 +6,7 @@ import { type RestoreContent, restoreContentOf } from '../../backup/restore-cont
 import type { RestoredIndex } from '../../ports/restore-control.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { newShortId } from '../../lib/random.ts'
-import { MemoryStateStore } from '../../store/memory-state-store.ts'
+import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, askController } from '../cluster/admin-client.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'

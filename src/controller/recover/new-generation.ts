@@ -6,9 +6,9 @@ import {
   DepartureSchema,
 } from '../../../proto/gen/membership_pb.ts'
 import { present } from '../../lib/assert.ts'
-import { readIdentity, writeIdentity } from '../../store/identity.ts'
-import { openLog } from '../../store/open-log.ts'
-import { writeRosterFile } from '../../store/roster-file.ts'
+import { readIdentity, writeIdentity } from '../../store/log/identity.ts'
+import { openLog } from '../../store/log/open-log.ts'
+import { writeRosterFile } from '../../store/folder/roster-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
 
 /**

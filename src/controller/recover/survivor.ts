@@ -2,10 +2,10 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Index, Position } from '../../raft/types.ts'
-import { readFence } from '../../store/fence-file.ts'
-import { type InspectedLog, inspectLog } from '../../store/inspect-log.ts'
-import { LevelStateStore } from '../../store/level-state-store.ts'
-import { readRosterFile } from '../../store/roster-file.ts'
+import { readFence } from '../../store/folder/fence-file.ts'
+import { type InspectedLog, inspectLog } from '../../store/log/inspect-log.ts'
+import { LevelStateStore } from '../../store/state/level-state-store.ts'
+import { readRosterFile } from '../../store/folder/roster-file.ts'
 import { membersOfRoster } from '../start/known-voters.ts'
 
 /**

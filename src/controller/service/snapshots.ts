@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { ControllerConfig } from '../../config/options.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { SnapshotFiles, type SnapshotFilesParts } from '../../store/snapshot-files.ts'
+import { SnapshotFiles, type SnapshotFilesParts } from '../../store/state/snapshot-files.ts'
 
 /**
  * The snapshots in the data folder, whose lock the caller holds; what a killed process has left of

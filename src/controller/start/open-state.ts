@@ -1,9 +1,9 @@
 import { systemClock } from '../../lib/clock.ts'
 import { StateDamaged } from '../../fsm/records/load.ts'
 import { StateMachine } from '../../fsm/machine.ts'
-import { setStateAside } from '../../store/damaged-state.ts'
+import { setStateAside } from '../../store/state/damaged-state.ts'
 import { isCorrupt } from '../../store/errors.ts'
-import { LevelStateStore } from '../../store/level-state-store.ts'
+import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
 export interface OpenedState {
   readonly machine: StateMachine

@@ -1,6 +1,6 @@
 import type { SelfRefusal } from '../../cluster/link.ts'
 import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
-import type { Fence } from '../../store/fence-file.ts'
+import type { Fence } from '../../store/folder/fence-file.ts'
 
 /** What a controller does when its cluster no longer takes it as it is. */
 export type RemovalAction =

@@ -61,8 +61,8 @@ import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { noRouterInspections } from '../../../src/ports/router-inspections.ts'
-import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
-import { SnapshotFiles } from '../../../src/store/snapshot-files.ts'
+import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
+import { SnapshotFiles } from '../../../src/store/state/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }

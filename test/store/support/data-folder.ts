@@ -1,10 +1,10 @@
 import type { RestoredLog } from '../../../src/raft/types.ts'
-import type { FileDisk } from '../../../src/store/file-disk.ts'
-import { lockDataFolder } from '../../../src/store/folder-lock.ts'
-import { readIdentity, type DataIdentity } from '../../../src/store/identity.ts'
-import { LevelStateStore } from '../../../src/store/level-state-store.ts'
-import { type StateStoreOptions } from '../../../src/store/level-records.ts'
-import { openLog, type LogOptions } from '../../../src/store/open-log.ts'
+import type { FileDisk } from '../../../src/store/log/file-disk.ts'
+import { lockDataFolder } from '../../../src/store/folder/folder-lock.ts'
+import { readIdentity, type DataIdentity } from '../../../src/store/log/identity.ts'
+import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
+import { type StateStoreOptions } from '../../../src/store/state/level-records.ts'
+import { openLog, type LogOptions } from '../../../src/store/log/open-log.ts'
 
 export interface DataFolderOptions {
   readonly log?: Omit<LogOptions, 'statePosition' | 'stateCameBySnapshot'>

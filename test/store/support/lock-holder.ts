@@ -1,5 +1,5 @@
 // Run as a process of its own: holds a data folder until it is killed.
-import { lockDataFolder } from '../../../src/store/folder-lock.ts'
+import { lockDataFolder } from '../../../src/store/folder/folder-lock.ts'
 
 await lockDataFolder(process.argv[2] ?? '')
 process.stdout.write('held\n')

@@ -1,6 +1,6 @@
 // Run as a worker: opens the log from plain values, appends one entry and tells what it found.
 import { parentPort, workerData } from 'node:worker_threads'
-import { openLog, type LogOptions } from '../../../src/store/open-log.ts'
+import { openLog, type LogOptions } from '../../../src/store/log/open-log.ts'
 import { entry } from './entries.ts'
 
 const { dir, options } = workerData as { dir: string; options: LogOptions }

@@ -1,6 +1,6 @@
 // Run as a process of its own, to be killed: writes batch after batch, each of ten records that hold its number, and
 // prints the number once the batch is said to be durable.
-import { LevelStateStore } from '../../../src/store/level-state-store.ts'
+import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
 
 const store = await LevelStateStore.open(process.argv[2] ?? '', { freeBytesMin: 0 })
 for (let number = (store.mark()?.position.index ?? 0) + 1; ; number += 1) {

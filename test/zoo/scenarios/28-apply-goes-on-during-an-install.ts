@@ -5,7 +5,7 @@ import { State } from '../../../src/fsm/records/state.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { encodeEntries } from '../../../src/raft/entry-codec.ts'
-import { MemoryStateStore } from '../../../src/store/memory-state-store.ts'
+import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { LogWriter, service } from '../../fsm/support/log.ts'
 import { ClusterNodeStage } from '../cluster-node-stage.ts'
 

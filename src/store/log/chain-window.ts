@@ -1,5 +1,5 @@
-import { assert } from '../lib/assert.ts'
-import type { Index, Position, Term } from '../raft/types.ts'
+import { assert } from '../../lib/assert.ts'
+import type { Index, Position, Term } from '../../raft/types.ts'
 import { CHAIN_BYTES } from './wal-format.ts'
 
 const SLOT_BYTES = CHAIN_BYTES + 8

@@ -1,14 +1,14 @@
-import { assert } from '../lib/assert.ts'
+import { assert } from '../../lib/assert.ts'
 import type {
   StateStore,
   StorePosition,
   StoreReceiver,
   StoreRecord,
   StoreSnapshot,
-} from '../ports/state-store.ts'
-import type { Index } from '../raft/types.ts'
-import { asStoreError, corrupt, StoreError } from './errors.ts'
-import { type FileSystem, replaceFile } from './file-system.ts'
+} from '../../ports/state-store.ts'
+import type { Index } from '../../raft/types.ts'
+import { asStoreError, corrupt, StoreError } from '../errors.ts'
+import { type FileSystem, replaceFile } from '../file-system.ts'
 import { asLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
 import { assertRecord, encodeSnapshot, type FullRecord } from './snapshot-stream.ts'
 import {

@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib'
-import { assert } from '../lib/assert.ts'
-import { getUint53, setUint53 } from '../raft/entry-codec.ts'
-import type { HardState, Index, Position } from '../raft/types.ts'
-import { newerFormat, StoreError, voteLost } from './errors.ts'
-import type { FileSystem } from './file-system.ts'
+import { assert } from '../../lib/assert.ts'
+import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
+import type { HardState, Index, Position } from '../../raft/types.ts'
+import { newerFormat, StoreError, voteLost } from '../errors.ts'
+import type { FileSystem } from '../file-system.ts'
 import { WAL_FORMAT } from './wal-format.ts'
 
 /**

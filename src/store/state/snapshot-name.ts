@@ -1,5 +1,5 @@
-import { fieldProblem } from '../lib/problems.ts'
-import type { Index } from '../raft/types.ts'
+import { fieldProblem } from '../../lib/problems.ts'
+import type { Index } from '../../raft/types.ts'
 import { STATE_NAME } from './level-state-store.ts'
 
 /** Inside a data folder. */

@@ -37,15 +37,15 @@
  */
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { assert } from '../lib/assert.ts'
+import { assert } from '../../lib/assert.ts'
 import {
   ENTRY_HEADER_BYTES,
   getUint53,
   readEntryHeader,
   setUint53,
   type EntryHeader,
-} from '../raft/entry-codec.ts'
-import type { Position } from '../raft/types.ts'
+} from '../../raft/entry-codec.ts'
+import type { Position } from '../../raft/types.ts'
 
 export const WAL_FORMAT = 1
 export const SEGMENT_HEADER_BYTES = 4096

@@ -1,10 +1,10 @@
 import { type FileHandle, link, lstat, mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Clock } from '../lib/clock.ts'
-import { fieldProblem, Problem, type ProblemCode } from '../lib/problems.ts'
-import type { DatabaseSnapshots } from '../ports/database-snapshots.ts'
-import type { StoreSnapshot } from '../ports/state-store.ts'
-import { asStoreError, StoreError } from './errors.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
+import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
+import type { StoreSnapshot } from '../../ports/state-store.ts'
+import { asStoreError, StoreError } from '../errors.ts'
 import { STATE_NAME } from './level-state-store.ts'
 import {
   DEFAULT_PATH,
@@ -15,7 +15,7 @@ import {
   partialNameOf,
   SNAPSHOTS_NAME,
 } from './snapshot-name.ts'
-import { errorCode } from '../lib/error-code.ts'
+import { errorCode } from '../../lib/error-code.ts'
 
 export const snapshotFileLimits = {
   /** Between the end of one and the begin of the next. */

@@ -1,5 +1,5 @@
-import { StoreError } from './errors.ts'
-import type { FileSystem } from './file-system.ts'
+import { StoreError } from '../errors.ts'
+import type { FileSystem } from '../file-system.ts'
 
 export const PREPARED_NAME = 'next.tmp'
 const SLICE_BYTES = 1024 * 1024

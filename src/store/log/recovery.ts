@@ -1,8 +1,8 @@
-import { assert } from '../lib/assert.ts'
-import type { Entry, Index, Position } from '../raft/types.ts'
+import { assert } from '../../lib/assert.ts'
+import type { Entry, Index, Position } from '../../raft/types.ts'
 import { ChainWindow } from './chain-window.ts'
-import { corrupt, isCorrupt, newerFormat, StoreError } from './errors.ts'
-import type { FileSystem } from './file-system.ts'
+import { corrupt, isCorrupt, newerFormat, StoreError } from '../errors.ts'
+import type { FileSystem } from '../file-system.ts'
 import type { Meta } from './meta-slots.ts'
 import {
   CHAIN_AT,

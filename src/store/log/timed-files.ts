@@ -1,9 +1,9 @@
-import { LatencyHistogram } from '../lib/latency-histogram.ts'
-import { threadMemory } from '../lib/thread-memory.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { DiskVitals } from '../ports/stats.ts'
+import { LatencyHistogram } from '../../lib/latency-histogram.ts'
+import { threadMemory } from '../../lib/thread-memory.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { DiskVitals } from '../../ports/stats.ts'
 import { logFolder } from './open-log.ts'
-import type { FileSystem } from './file-system.ts'
+import type { FileSystem } from '../file-system.ts'
 
 /** The same files, with the time taken. */
 export class TimedFiles {

@@ -1,4 +1,4 @@
-import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
+import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 
 const FILE_NAME = 'QUARANTINE'
 

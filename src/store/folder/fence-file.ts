@@ -1,4 +1,4 @@
-import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
+import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 
 export const FENCE_NAME = 'FENCE'
 const FILE_BYTES_MAX = 4096

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { StoreError } from './errors.ts'
-import { openDatabase } from './level-database.ts'
+import { StoreError } from '../errors.ts'
+import { openDatabase } from '../state/level-database.ts'
 
 export interface FolderLock {
   release(): Promise<void>

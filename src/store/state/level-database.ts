@@ -1,6 +1,6 @@
 import { ClassicLevel } from 'classic-level'
-import { asStoreError, corrupt, StoreError } from './errors.ts'
-import { errorCode } from '../lib/error-code.ts'
+import { asStoreError, corrupt, StoreError } from '../errors.ts'
+import { errorCode } from '../../lib/error-code.ts'
 
 export type LevelDatabase = ClassicLevel<string, string>
 

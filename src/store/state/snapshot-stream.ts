@@ -8,10 +8,10 @@
  *     u32 0 · u32 0 · u64 count of records · SHA-256 of all bytes before it
  */
 import { createHash } from 'node:crypto'
-import type { StorePosition, StoreRecord } from '../ports/state-store.ts'
-import { assert } from '../lib/assert.ts'
-import { getUint53, setUint53 } from '../raft/entry-codec.ts'
-import { StoreError } from './errors.ts'
+import type { StorePosition, StoreRecord } from '../../ports/state-store.ts'
+import { assert } from '../../lib/assert.ts'
+import { getUint53, setUint53 } from '../../raft/entry-codec.ts'
+import { StoreError } from '../errors.ts'
 import { decodeMark, encodeMark } from './state-mark.ts'
 
 export type FullRecord = StoreRecord & { readonly value: string }

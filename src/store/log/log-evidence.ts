@@ -1,6 +1,6 @@
-import type { Index, Position } from '../raft/types.ts'
-import { newerFormat, StoreError } from './errors.ts'
-import type { FileSystem } from './file-system.ts'
+import type { Index, Position } from '../../raft/types.ts'
+import { newerFormat, StoreError } from '../errors.ts'
+import type { FileSystem } from '../file-system.ts'
 import type { Meta } from './meta-slots.ts'
 import { lastNonZero, requireOwn, type LogPlace } from './recovery.ts'
 import {

@@ -1,11 +1,11 @@
 import { open, rename } from 'node:fs/promises'
 
-import { assert } from '../lib/assert.ts'
-import { canonicalJson } from '../lib/canonical-json.ts'
-import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../ports/membership-cache.ts'
-import { corrupt, newerFormat } from './errors.ts'
-import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
-import { checkOf, parseObject } from './json-file.ts'
+import { assert } from '../../lib/assert.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
+import { corrupt, newerFormat } from '../errors.ts'
+import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
+import { checkOf, parseObject } from '../json-file.ts'
 
 export const ROSTER_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { nodeFileSystem, type FileSystem } from './file-system.ts'
+import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { STATE_NAME } from './level-state-store.ts'
 
 /** Beside the state: what was taken for damaged last. */

@@ -1,9 +1,9 @@
-import { canonicalJson } from '../lib/canonical-json.ts'
-import { corrupt, newerFormat, StoreError } from './errors.ts'
-import { nodeFileSystem, replaceFile, type FileSystem } from './file-system.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import { corrupt, newerFormat, StoreError } from '../errors.ts'
+import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { NODE_ID_BYTES_MAX } from './meta-slots.ts'
 import { STORE_ID_BYTES } from './wal-format.ts'
-import { checkOf, parseObject } from './json-file.ts'
+import { checkOf, parseObject } from '../json-file.ts'
 
 /**
  * Whose data folder it is. `storeId` is 16 random bytes, new for each folder that is ever formed.

@@ -1,5 +1,5 @@
-import type { Position } from '../raft/types.ts'
-import type { FileSystem } from './file-system.ts'
+import type { Position } from '../../raft/types.ts'
+import type { FileSystem } from '../file-system.ts'
 import type { SegmentPreparer } from './segment-preparer.ts'
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from './wal-format.ts'
 

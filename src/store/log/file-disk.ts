@@ -1,9 +1,13 @@
-import { assert } from '../lib/assert.ts'
-import { ENTRY_BODY_BYTES_MAX, ENTRY_HEADER_BYTES, writeEntryHeader } from '../raft/entry-codec.ts'
-import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../raft/types.ts'
+import { assert } from '../../lib/assert.ts'
+import {
+  ENTRY_BODY_BYTES_MAX,
+  ENTRY_HEADER_BYTES,
+  writeEntryHeader,
+} from '../../raft/entry-codec.ts'
+import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../../raft/types.ts'
 import type { ChainWindow } from './chain-window.ts'
-import { asStoreError } from './errors.ts'
-import type { FileSystem } from './file-system.ts'
+import { asStoreError } from '../errors.ts'
+import type { FileSystem } from '../file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
 import { makeSegment } from './new-segment.ts'
 import type { Segment } from './recovery.ts'

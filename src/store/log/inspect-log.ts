@@ -1,6 +1,6 @@
-import type { Entry, HardState, Index, Position } from '../raft/types.ts'
+import type { Entry, HardState, Index, Position } from '../../raft/types.ts'
 import { laterOf } from './log-evidence.ts'
-import { nodeFileSystem, type FileSystem } from './file-system.ts'
+import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { readIdentity, type DataIdentity } from './identity.ts'
 import { readMeta } from './meta-slots.ts'
 import { logFolder } from './open-log.ts'

@@ -1,13 +1,13 @@
-import { assert } from '../lib/assert.ts'
+import { assert } from '../../lib/assert.ts'
 import type {
   StateStore,
   StorePosition,
   StoreReceiver,
   StoreRecord,
   StoreSnapshot,
-} from '../ports/state-store.ts'
-import type { Index } from '../raft/types.ts'
-import { StoreError } from './errors.ts'
+} from '../../ports/state-store.ts'
+import type { Index } from '../../raft/types.ts'
+import { StoreError } from '../errors.ts'
 import {
   assertRecord,
   CHUNK_BYTES_DEFAULT,

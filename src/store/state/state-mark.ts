@@ -1,4 +1,4 @@
-import type { StorePosition } from '../ports/state-store.ts'
+import type { StorePosition } from '../../ports/state-store.ts'
 
 export const STATE_FORMAT = 2
 

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
-import { assert } from '../lib/assert.ts'
-import type { StorePosition, StoreReceiver } from '../ports/state-store.ts'
-import { asStoreError, StoreError } from './errors.ts'
+import { assert } from '../../lib/assert.ts'
+import type { StorePosition, StoreReceiver } from '../../ports/state-store.ts'
+import { asStoreError, StoreError } from '../errors.ts'
 import { asLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
 import { type FullRecord, SnapshotDecoder } from './snapshot-stream.ts'
 import {
