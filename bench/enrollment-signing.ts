@@ -2,10 +2,14 @@ import { createPublicKey, sign, verify } from 'node:crypto'
 import { parseArgs } from 'node:util'
 
 import { systemClock } from '../src/lib/clock.ts'
-import { createIssuingAuthority, createRootAuthority, validityFrom } from '../src/pki/authority.ts'
-import { issueCertificates } from '../src/pki/certificate-order.ts'
+import {
+  createIssuingAuthority,
+  createRootAuthority,
+  validityFrom,
+} from '../src/pki/authority/authority.ts'
+import { issueCertificates } from '../src/pki/authority/certificate-order.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
-import { loadIssuer } from '../src/pki/enrolled-certificate.ts'
+import { loadIssuer } from '../src/pki/authority/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'
 import { DerReader, derTag, onlyValue, wholeBytes } from '../src/pki/asn1/der.ts'
 import {

@@ -6,7 +6,10 @@ import { dirname, join, resolve } from 'node:path'
 import tls from 'node:tls'
 import { parseArgs } from 'node:util'
 import { parse } from 'yaml'
-import { createCertificateRequest, generatePrivateKeyPem } from '../src/pki/certificate-request.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../src/pki/authority/certificate-request.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { processorMs } from './support/processor-time.ts'

@@ -47,7 +47,7 @@ import { revocationLimits } from '../src/fsm/rules/revocation.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
 import { auditLimits } from '../src/fsm/records/audit-log.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
-import { clientChainLimits } from '../src/pki/client-chain.ts'
+import { clientChainLimits } from '../src/pki/verify/client-chain.ts'
 import { batchLimits } from '../src/fsm/commands/entity.ts'
 import { integrityLimits } from '../src/fsm/commands/integrity.ts'
 import { hostedTerminatorLimits } from '../src/fsm/commands/hosted-terminator.ts'
@@ -163,7 +163,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/router/limits.ts': routerProgramLimits,
   'src/router/config/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/yaml-tree.ts': yamlTreeLimits,
-  'src/pki/client-chain.ts': clientChainLimits,
+  'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
   'src/store/state/snapshot-files.ts': snapshotFileLimits,

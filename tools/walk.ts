@@ -122,7 +122,7 @@ registerHooks({
 // Loaded when the hooks are in place, and so not by `import`.
 const { startController, user } = await import('../test/api/support/controller.ts')
 const { createCertificateRequest, generatePrivateKeyPem } =
-  await import('../src/pki/certificate-request.ts')
+  await import('../src/pki/authority/certificate-request.ts')
 
 /** What is sent to the controller, and answered with success. */
 interface Sent {

@@ -12,7 +12,7 @@ import {
   createRootAuthority,
   issueControllerCertificate,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
 import type { MemberAnswer, MemberCommand } from './raft-member.ts'

@@ -4,7 +4,7 @@
  */
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'
-import { SECRET_BYTES_MAX } from '../pki/wrapped-secret.ts'
+import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
 import { damaged } from './fault.ts'
 import { backupLimits } from './limits.ts'
 

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createPublicKey, randomBytes } from '
 
 import { CertificateError } from '../pki/certificate.ts'
 import { parsePublicKey, spkiSha256 } from '../pki/public-key.ts'
-import { openSecret, wrapSecret, WrappedSecretError } from '../pki/wrapped-secret.ts'
+import { openSecret, wrapSecret, WrappedSecretError } from '../pki/secrets/wrapped-secret.ts'
 import { BackupFault, damaged } from './fault.ts'
 import { backupLimits } from './limits.ts'
 import type { BackupEncryption, BackupManifest } from './manifest.ts'

@@ -5,7 +5,7 @@ import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb
 import { becomeCluster } from '../fsm/records/restored-state.ts'
 import type { State } from '../fsm/records/state.ts'
 import { markOf } from '../fsm/records/write-behind.ts'
-import type { CertifiedKey } from '../pki/authority.ts'
+import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { systemActor } from '../ports/actor.ts'
 import { levelOfKind } from '../ports/feature-level.ts'

@@ -1,6 +1,6 @@
 import type { Mfa } from '../entities/kinds/mfa.ts'
 import type { State } from '../fsm/records/state.ts'
-import { type Factor, openFactor, sealFactor } from '../pki/sealed-factor.ts'
+import { type Factor, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
 import type { BackupSecret } from './content.ts'
 
 /** What of a backup its second factors are decrypted by. */

@@ -5,9 +5,9 @@ import {
   sharedSecretNames,
   type SharedSecretRecord,
 } from '../lib/cluster-records.ts'
-import type { CertifiedKey } from '../pki/authority.ts'
-import { newClusterKey } from '../pki/cluster-key.ts'
-import { wrapSecret } from '../pki/wrapped-secret.ts'
+import type { CertifiedKey } from '../pki/authority/authority.ts'
+import { newClusterKey } from '../pki/secrets/cluster-key.ts'
+import { wrapSecret } from '../pki/secrets/wrapped-secret.ts'
 import type { BackupSecret } from './content.ts'
 import { BackupFault } from './fault.ts'
 

@@ -3,8 +3,8 @@ import {
   type CertificateOrder,
   issueCertificates,
   type IssuingSettings,
-} from '../pki/certificate-order.ts'
-import type { CertificateSigner } from '../pki/enrolled-certificate.ts'
+} from '../pki/authority/certificate-order.ts'
+import type { CertificateSigner } from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
 /**

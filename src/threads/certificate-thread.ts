@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { present } from '../lib/assert.ts'
-import type { IssuingSettings } from '../pki/certificate-order.ts'
-import { type CertificateSigner, loadIssuer } from '../pki/enrolled-certificate.ts'
+import type { IssuingSettings } from '../pki/authority/certificate-order.ts'
+import { type CertificateSigner, loadIssuer } from '../pki/authority/enrolled-certificate.ts'
 import {
   carryOut,
   type CertificateCommand,

@@ -4,7 +4,7 @@ import { present } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import { Problem } from '../lib/problems.ts'
-import type { CertificateOrder, IssuingSettings } from '../pki/certificate-order.ts'
+import type { CertificateOrder, IssuingSettings } from '../pki/authority/certificate-order.ts'
 import type {
   CertificateIssuer,
   ExtensionOrder,

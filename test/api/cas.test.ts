@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { describe, expect, test } from 'vitest'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { formatUuid, newUuidv7, parseUuid } from '../../src/lib/uuid.ts'
 import { clientCertificate, newCa } from '../support/authorities.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { LEAF_LIFETIME_MS } from '../../src/pki/authority.ts'
+import { LEAF_LIFETIME_MS } from '../../src/pki/authority/authority.ts'
 import { clientCertificate, newCa } from '../support/authorities.ts'
 import { management, type Reply } from './support/caller.ts'
 import { sessionCommand } from './support/controller.ts'

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import type { TokenKey } from '../../src/ports/token-keys.ts'
 import { CallerOf, management } from './support/caller.ts'
 import {

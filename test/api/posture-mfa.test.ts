@@ -5,7 +5,7 @@ import { newShortId } from '../../src/lib/random.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
+} from '../../src/pki/authority/certificate-request.ts'
 import type { ClientClaim } from '../../src/ports/router-clients.ts'
 import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
 import { type CallerOf, client, management, type Reply } from './support/caller.ts'

@@ -7,7 +7,7 @@ import {
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 
 const validity = validityFrom(Date.now(), 2 * LEAF_LIFETIME_MS)

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { TokenSigner } from '../../src/api/auth/token.ts'
 import { present } from '../../src/lib/assert.ts'
-import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
 
 const sessionId = 'Ab3-_kdjeiwo'

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { CommandKind, EnrollSchema } from '../../proto/gen/command_pb.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { client, management } from '../api/support/caller.ts'
 import { newIdentity } from '../api/support/network.ts'

@@ -5,7 +5,7 @@ import { createServices } from '../../src/api/records/services.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
+} from '../../src/pki/authority/certificate-request.ts'
 import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
 import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'

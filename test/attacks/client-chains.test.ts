@@ -1,14 +1,14 @@
 import { webcrypto } from 'node:crypto'
 import { expect, test } from 'vitest'
 
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import {
   BasicConstraintsExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
   X509Certificate,
   X509CertificateGenerator,
-} from '../../src/pki/x509.ts'
+} from '../../src/pki/authority/x509.ts'
 import { Extension } from '@peculiar/x509'
 import { newIdentity } from '../api/support/network.ts'
 import { clientKey } from '../api/support/tls.ts'

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
-import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { newIdentity, shown } from '../api/support/network.ts'
 import { commandData } from '../support/commands.ts'

@@ -2,7 +2,7 @@ import { createPrivateKey, randomUUID } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
 
-import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { type Detail, shown } from '../api/support/network.ts'
 import type { TlsReply } from '../api/support/tls.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { judgeCaller, judgePeer, type PeerTrust } from '../../src/cluster/mesh/handshake.ts'
-import { issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import { issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'
 

@@ -8,7 +8,7 @@ import {
   issueControllerCertificate,
   issueLeaf,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'

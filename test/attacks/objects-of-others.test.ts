@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'

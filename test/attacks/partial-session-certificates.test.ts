@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certificates.ts'
 

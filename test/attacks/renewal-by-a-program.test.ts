@@ -10,7 +10,7 @@ import {
   issueLeaf,
   issueLeafFor,
   type LeafOptions,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { newCa } from '../support/authorities.ts'

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { type Certificate, parseCertificates } from '../../src/pki/certificate.ts'
-import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
-import { createRouterRequest } from '../../src/pki/router-request.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
+import { createRouterRequest } from '../../src/pki/authority/router-request.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { client, management } from '../api/support/caller.ts'
 import { testTrustDomain } from '../api/support/inline-issuer.ts'

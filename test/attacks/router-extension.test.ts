@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { generatePrivateKeyPem } from '../../src/pki/certificate-request.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client } from '../api/support/caller.ts'
 import { clientKey } from '../api/support/tls.ts'
 import {

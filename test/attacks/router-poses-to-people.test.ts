@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { askBounded } from '../../src/cli/enroll/bounded-https.ts'
 import { askJson } from '../../src/cli/terminal/https-json.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
 

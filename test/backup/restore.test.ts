@@ -12,7 +12,7 @@ import {
   type CertifiedKey,
   issueControllerCertificate,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { formFilledFolder } from '../../src/store/folder/form-data-folder.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'

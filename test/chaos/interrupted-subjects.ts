@@ -1,5 +1,5 @@
 import { present } from '../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import type { Answer } from '../process/support/client.ts'
 import {
   certifiedBy,

@@ -10,7 +10,7 @@ import { parseCertificates } from '../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
+} from '../../src/pki/authority/certificate-request.ts'
 import { parseRouterConfig } from '../../src/router/config/load.ts'
 import type { RouterConfig } from '../../src/router/config/table.ts'
 import { Controllers } from '../../src/router/controllers/controllers.ts'

@@ -23,7 +23,7 @@ import {
   issueLeaf,
   type LeafOptions,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 import { issuingAuthorityOf, layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'

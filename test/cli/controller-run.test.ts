@@ -23,7 +23,10 @@ import { requestOf } from '../../src/cli/cluster/connection.ts'
 import type { ClusterStatus } from '../../src/ports/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
-import { issueControllerCertificateFor, renewIssuingAuthority } from '../../src/pki/authority.ts'
+import {
+  issueControllerCertificateFor,
+  renewIssuingAuthority,
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readCertsOnly } from '../support/read-certs-only.ts'
 import { flotilla, layOut, run } from './support.ts'

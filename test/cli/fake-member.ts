@@ -11,9 +11,9 @@ import {
   issueControllerCertificate,
   issueControllerCertificateFor,
   validityFrom,
-} from '../../src/pki/authority.ts'
-import { parseCertificateRequest } from '../../src/pki/certificate-request.ts'
-import { formatTicket, newTicketSecret, type Ticket } from '../../src/pki/ticket.ts'
+} from '../../src/pki/authority/authority.ts'
+import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
+import { formatTicket, newTicketSecret, type Ticket } from '../../src/pki/secrets/ticket.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 

@@ -25,7 +25,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/log/identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'

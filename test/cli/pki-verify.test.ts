@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { parseCertificateRequest } from '../../src/pki/certificate-request.ts'
-import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
+import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import {
   alternativeNames,

@@ -18,7 +18,7 @@ import {
   issueLeaf,
   type Validity,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
@@ -274,7 +274,7 @@ describe('pki renew and reload', () => {
   })
 
   async function forgedFor(member: CertifiedKey, issuer: CertifiedKey): Promise<string> {
-    const { issueControllerCertificateFor } = await import('../../src/pki/authority.ts')
+    const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
     const [certificate] = parseCertificates(member.certificatePem)
     return await issueControllerCertificateFor({
       issuer,

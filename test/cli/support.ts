@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 export { layOut } from '../support/lay-out.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 import { flotilla } from '../support/program.ts'
 

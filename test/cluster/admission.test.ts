@@ -16,8 +16,8 @@ import {
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
-import { formatTicket, newTicketSecret, parseTicket } from '../../src/pki/ticket.ts'
+} from '../../src/pki/authority/certificate-request.ts'
+import { formatTicket, newTicketSecret, parseTicket } from '../../src/pki/secrets/ticket.ts'
 import type { JoinRequest } from '../../src/ports/membership.ts'
 import { anOperator } from '../support/recorded-actions.ts'
 import { CLUSTER_ID, SecretsCluster, startMs, TRUST_DOMAIN } from './secrets-fixture.ts'

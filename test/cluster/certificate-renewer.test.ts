@@ -24,7 +24,7 @@ import {
   issueLeafFor,
   renewIssuingAuthority,
   type Validity,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 
@@ -371,7 +371,7 @@ describe('A leaf from elsewhere', () => {
   const sameKey = (validity: Validity): Promise<string> => issuedFor(foreignIssuing, validity)
 
   async function issuedFor(issuer: CertifiedKey, validity: Validity): Promise<string> {
-    const { issueControllerCertificateFor } = await import('../../src/pki/authority.ts')
+    const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
     const [own] = parseCertificates(leaf.certificatePem)
     return await issueControllerCertificateFor({
       issuer,

@@ -7,7 +7,7 @@ import type { Member } from '../../proto/gen/membership_pb.ts'
 import { type AddressClaim, AddressClaimSchema } from '../../proto/gen/mesh_pb.ts'
 import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
-import { X509CertificateGenerator } from '../../src/pki/x509.ts'
+import { X509CertificateGenerator } from '../../src/pki/authority/x509.ts'
 import {
   CLUSTER_ID,
   controllerIdentity,

@@ -22,7 +22,7 @@ import {
   createRootAuthority,
   issueLeaf,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import type { NodeId } from '../../src/raft/types.ts'

@@ -16,7 +16,7 @@ import {
   createRootAuthority,
   issueControllerCertificate,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import type { Applied, ProposalInput, Proposer } from '../../src/ports/proposer.ts'

@@ -10,7 +10,11 @@ import { loadControllerConfig, parseControllerConfig } from '../../src/config/lo
 import type { ControllerConfig } from '../../src/config/options.ts'
 import { ServerCertificates } from '../../src/controller/certificates/server-certificates.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
-import { type CertifiedKey, issueLeaf, type LeafOptions } from '../../src/pki/authority.ts'
+import {
+  type CertifiedKey,
+  issueLeaf,
+  type LeafOptions,
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
 import { alarmTable } from '../../src/ports/alarms.ts'

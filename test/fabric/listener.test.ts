@@ -9,11 +9,11 @@ import { defaultLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { FairShare } from '../../src/lib/fair-share.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
+} from '../../src/pki/authority/certificate-request.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import { RouterChannels } from '../../src/fabric/router-channels.ts'
 import { RouterListener } from '../../src/fabric/listener.ts'

@@ -12,7 +12,7 @@ import {
   issueLeaf,
   type LeafOptions,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import {
   CertificateError,
   checkChain,

@@ -7,7 +7,7 @@ import {
   createRootAuthority,
   issueControllerCertificateFor,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import {
   checkChain,
   checkKeyMatches,
@@ -18,7 +18,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
   parseCertificateRequest,
-} from '../../src/pki/certificate-request.ts'
+} from '../../src/pki/authority/certificate-request.ts'
 
 const nowMs = Date.now()
 const validity = validityFrom(nowMs, 3_600_000)

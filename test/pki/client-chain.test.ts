@@ -9,7 +9,7 @@ import {
   clientChainLimits,
   type ClientChainQuestion,
   verifyClientChain,
-} from '../../src/pki/client-chain.ts'
+} from '../../src/pki/verify/client-chain.ts'
 import {
   alternativeNames,
   basicConstraints,

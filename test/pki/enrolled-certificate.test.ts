@@ -9,7 +9,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { type Certificate, parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
 import {
   type CertificateSigner,
@@ -20,10 +20,10 @@ import {
   type EnrolledSubject,
   extendIdentity,
   loadIssuer,
-} from '../../src/pki/enrolled-certificate.ts'
-import type { RouterNaming } from '../../src/pki/router-names.ts'
-import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
-import { X509Certificate as OtherReader } from '../../src/pki/x509.ts'
+} from '../../src/pki/authority/enrolled-certificate.ts'
+import type { RouterNaming } from '../../src/pki/authority/router-names.ts'
+import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
+import { X509Certificate as OtherReader } from '../../src/pki/authority/x509.ts'
 import {
   alternativeNames,
   DAY_MS,

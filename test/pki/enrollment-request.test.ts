@@ -5,8 +5,8 @@ import { encodeCommonName, formatName } from '../../src/pki/asn1/distinguished-n
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
-import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+} from '../../src/pki/authority/certificate-request.ts'
+import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { pemText } from '../../src/pki/pem.ts'
 import {
   alternativeNames,

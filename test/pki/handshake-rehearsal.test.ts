@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
 
-import { createIssuingAuthority, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import {
+  createIssuingAuthority,
+  issueLeaf,
+  validityFrom,
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { type Rehearsed, rehearseHandshake } from '../../src/pki/handshake-rehearsal.ts'
+import { type Rehearsed, rehearseHandshake } from '../../src/pki/verify/handshake-rehearsal.ts'
 import { newCa } from '../support/authorities.ts'
 
 // Goal: what TLS would refuse on the network is refused in memory before, in each of the two directions.

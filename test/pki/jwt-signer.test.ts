@@ -7,7 +7,7 @@ import {
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { JWT_CHARACTERS_MAX, jwtAlgorithmOf } from '../../src/pki/jwt-signer.ts'
 import { memberLeaf, signerOf } from '../support/member-leaf.ts'

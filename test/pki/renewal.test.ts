@@ -10,7 +10,7 @@ import {
   LEAF_LIFETIME_MS,
   renewIssuingAuthority,
   type Validity,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import {
   type Certificate,
   checkChain,
@@ -25,7 +25,7 @@ import {
   missingHosts,
   renewalReason,
   validityWithin,
-} from '../../src/pki/renewal.ts'
+} from '../../src/pki/authority/renewal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const SECOND_MS = 1000

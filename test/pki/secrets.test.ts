@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { CLUSTER_KEY_BYTES, newClusterKey } from '../../src/pki/cluster-key.ts'
+import { CLUSTER_KEY_BYTES, newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../src/pki/key-file.ts'
 
 let folder = ''

@@ -9,7 +9,7 @@ import {
   TICKET_CHARACTERS_MAX,
   ticketDigest,
   TicketError,
-} from '../../src/pki/ticket.ts'
+} from '../../src/pki/secrets/ticket.ts'
 
 const ticket: Ticket = {
   id: 'Ab3-_kdjeiwo',

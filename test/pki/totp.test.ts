@@ -1,7 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { newFactor, openFactor, sealFactor } from '../../src/pki/sealed-factor.ts'
-import { base32, isSameCode, recoveryCode, stepAt, stepOf, totpCode } from '../../src/pki/totp.ts'
+import { newFactor, openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
+import {
+  base32,
+  isSameCode,
+  recoveryCode,
+  stepAt,
+  stepOf,
+  totpCode,
+} from '../../src/pki/secrets/totp.ts'
 import { codeOf, secretOf } from '../support/totp.ts'
 
 /** RFC 6238, appendix B, SHA-1: the secret and, by Unix seconds, the last six of the eight digits. */

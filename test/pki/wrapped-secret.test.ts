@@ -7,7 +7,7 @@ import {
   WRAPPED_CHARACTERS_MAX,
   wrapSecret,
   WrappedSecretError,
-} from '../../src/pki/wrapped-secret.ts'
+} from '../../src/pki/secrets/wrapped-secret.ts'
 
 const context = { clusterId: 'c', name: 'clusterKey', version: 3, nodeId: 'ctrl1' }
 const secret = Uint8Array.from(Buffer.from('a secret of thirty-two bytes ...'))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { RestoreResult } from '../../src/cli/snapshot/restore.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { allServices, type Client, until } from './support/client.ts'
 import { certifiedKey, dataOf, newRequest } from './support/enrolling.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'

@@ -7,8 +7,8 @@ import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../src/pki/certificate-request.ts'
-import { parseTicket } from '../../src/pki/ticket.ts'
+} from '../../src/pki/authority/certificate-request.ts'
+import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { until, isRunning } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'

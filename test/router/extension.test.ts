@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { issueLeafFor, validityFrom } from '../../src/pki/authority.ts'
+import { issueLeafFor, validityFrom } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { readEnrollmentRequest } from '../../src/pki/enrollment-request.ts'
+import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
 import { eventually, TestNetwork, trustDomain } from './support.ts'

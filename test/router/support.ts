@@ -16,7 +16,7 @@ import {
   issueLeaf,
   LEAF_LIFETIME_MS,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/router/config/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'

@@ -8,7 +8,7 @@ import {
   ROOT_LIFETIME_MS,
   type Validity,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { NetworkAuthorities } from '../../src/ports/network-authorities.ts'
 

@@ -6,7 +6,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { present } from '../../src/lib/assert.ts'
 import type { SecretVersion, SharedSecretName } from '../../src/lib/cluster-records.ts'
-import { openSecret } from '../../src/pki/wrapped-secret.ts'
+import { openSecret } from '../../src/pki/secrets/wrapped-secret.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 

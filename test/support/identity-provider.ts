@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { newCa } from './authorities.ts'
 
 const DAY_MS = 24 * 60 * 60_000

@@ -4,7 +4,7 @@ import {
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
   validityFrom,
-} from '../../src/pki/authority.ts'
+} from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { LeafJwtSigner, type MemberLeaf } from '../../src/pki/jwt-signer.ts'
 

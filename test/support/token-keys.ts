@@ -1,4 +1,4 @@
-import { newClusterKey } from '../../src/pki/cluster-key.ts'
+import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import type { TokenKey, TokenKeys } from '../../src/ports/token-keys.ts'
 
 /** The keys of tokens as a test has them: rotated on demand, and arriving late when it says so. */

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
-import type { CertifiedKey } from '../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import {

@@ -9,7 +9,7 @@ import {
   type ClientChainQuestion,
   type LeafTime,
   verifyClientChain,
-} from '../../pki/client-chain.ts'
+} from '../../pki/verify/client-chain.ts'
 import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import type { ApiParts } from '../parts.ts'
 import type { PeerChain } from '../transport/peer.ts'

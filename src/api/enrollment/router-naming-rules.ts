@@ -1,7 +1,7 @@
 import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import { hostKey, hostKeysOf, isLoopback } from '../../pki/router-names.ts'
+import { hostKey, hostKeysOf, isLoopback } from '../../pki/authority/router-names.ts'
 import type {
   CertificateIssuer,
   RouterCertificatePair,

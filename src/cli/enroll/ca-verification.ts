@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import { issueLeaf, validityFrom } from '../../pki/authority.ts'
+import { issueLeaf, validityFrom } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,

@@ -8,7 +8,7 @@ import {
   isoTime,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { KeyKind } from '../../pki/certificate-request.ts'
+import type { KeyKind } from '../../pki/authority/certificate-request.ts'
 import {
   readSecretFile,
   writeNewFile,

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 
 import { parsePrivateKey } from '../../pki/certificate.ts'
-import { generatePrivateKeyPem, type KeyKind } from '../../pki/certificate-request.ts'
+import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certificate-request.ts'
 import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 

@@ -7,7 +7,7 @@ import {
 } from '../../pki/certificate.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
-import { createCertificateRequest } from '../../pki/certificate-request.ts'
+import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { HttpsFault } from '../terminal/https-json.ts'
 import { askBounded, type BoundedAnswer, type BoundedRequest } from './bounded-https.ts'

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/options.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
+import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { BUNDLE_CERTIFICATES_MAX, CertificateError } from '../../pki/certificate.ts'
-import { pemOf, readCertificates, readIdentitySet } from '../../pki/identity-files.ts'
+import { pemOf, readCertificates, readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
-import { readSigner } from '../../pki/signer.ts'
+import { readSigner } from '../../pki/authority/signer.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 /** What an operator brings to a cluster of theirs, in place of what forming makes. */

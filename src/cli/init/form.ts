@@ -24,10 +24,10 @@ import {
   LEAF_LIFETIME_MS,
   ROOT_LIFETIME_MS,
   validityFrom,
-} from '../../pki/authority.ts'
+} from '../../pki/authority/authority.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { validityWithin } from '../../pki/renewal.ts'
+import { validityWithin } from '../../pki/authority/renewal.ts'
 import { systemActor } from '../../ports/actor.ts'
 import { FEATURE_LEVEL, levelOfKind } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, rmdirSync } from 'node:fs'
 
 import { systemClock } from '../../lib/clock.ts'
-import { createCertificateRequest } from '../../pki/certificate-request.ts'
-import type { Ticket } from '../../pki/ticket.ts'
+import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
+import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import {

@@ -14,7 +14,7 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { missingHosts } from '../../pki/renewal.ts'
+import { missingHosts } from '../../pki/authority/renewal.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../store/folder/roster-file.ts'

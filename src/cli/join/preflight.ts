@@ -8,9 +8,9 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { checkControllerUsage } from '../../pki/controller-leaf.ts'
+import { checkControllerUsage } from '../../pki/verify/controller-leaf.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
-import { parseTicket, type Ticket, TicketError } from '../../pki/ticket.ts'
+import { parseTicket, type Ticket, TicketError } from '../../pki/secrets/ticket.ts'
 import { readIdentity } from '../../store/log/identity.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'

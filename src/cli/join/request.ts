@@ -2,7 +2,7 @@ import type { PeerCertificate } from 'node:tls'
 
 import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
-import type { Ticket } from '../../pki/ticket.ts'
+import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { sentenceOf } from '../../controller/failure.ts'
 import { askJson, HttpsFault, type JsonAnswer } from '../terminal/https-json.ts'

@@ -1,8 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 import { systemClock } from '../../lib/clock.ts'
-import { issueControllerCertificateFor, renewIssuingAuthority } from '../../pki/authority.ts'
-import { createCertificateRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'
+import {
+  issueControllerCertificateFor,
+  renewIssuingAuthority,
+} from '../../pki/authority/authority.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../pki/authority/certificate-request.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -13,14 +19,14 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from '../../pki/certificate.ts'
-import { pemOf, readCertificates } from '../../pki/identity-files.ts'
+import { pemOf, readCertificates } from '../../pki/verify/identity-files.ts'
 import {
   readSecretFile,
   SecretFileError,
   writePublicFile,
   writeSecretFile,
 } from '../../pki/key-file.ts'
-import { validityWithin } from '../../pki/renewal.ts'
+import { validityWithin } from '../../pki/authority/renewal.ts'
 import type { CertificatesInForce } from '../../ports/pki-control.ts'
 import { askAt, type ConnectionOptions, loadConfigOrFail } from '../cluster/connection.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'

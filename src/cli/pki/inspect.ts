@@ -9,10 +9,14 @@ import {
   isoTime,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { readCertificates } from '../../pki/identity-files.ts'
-import { inspectChain, type InspectedCertificate, inspectOne } from '../../pki/inspection.ts'
+import { readCertificates } from '../../pki/verify/identity-files.ts'
+import {
+  inspectChain,
+  type InspectedCertificate,
+  inspectOne,
+} from '../../pki/authority/inspection.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
-import { readSigner } from '../../pki/signer.ts'
+import { readSigner } from '../../pki/authority/signer.ts'
 import type { CertificatesInForce } from '../../ports/pki-control.ts'
 import { AdminError, askController } from '../cluster/admin-client.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'

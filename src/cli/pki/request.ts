@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-import { createControllerRequest, generatePrivateKeyPem } from '../../pki/certificate-request.ts'
+import {
+  createControllerRequest,
+  generatePrivateKeyPem,
+} from '../../pki/authority/certificate-request.ts'
 import { ALTERNATIVE_NAMES_MAX } from '../../pki/certificate.ts'
 import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/key-file.ts'
 import { controllerSpiffeId } from '../../pki/spiffe.ts'

@@ -10,7 +10,7 @@ import {
 import { Report } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/names.ts'
-import { issueLeaf } from '../../pki/authority.ts'
+import { issueLeaf } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -18,13 +18,13 @@ import {
   issuingPath,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { checkClientPath } from '../../pki/controller-leaf.ts'
-import { rehearseHandshake } from '../../pki/handshake-rehearsal.ts'
-import { readCertificates } from '../../pki/identity-files.ts'
+import { checkClientPath } from '../../pki/verify/controller-leaf.ts'
+import { rehearseHandshake } from '../../pki/verify/handshake-rehearsal.ts'
+import { readCertificates } from '../../pki/verify/identity-files.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
-import { certificateLife, hasIssuerName, validityWithin } from '../../pki/renewal.ts'
-import { readServerCertificate } from '../../pki/server-certificate.ts'
-import { readSigner } from '../../pki/signer.ts'
+import { certificateLife, hasIssuerName, validityWithin } from '../../pki/authority/renewal.ts'
+import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
+import { readSigner } from '../../pki/authority/signer.ts'
 import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { withSeeds } from '../../config/compose.ts'
 import { readSecretFile, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { parseTicket } from '../../pki/ticket.ts'
+import { parseTicket } from '../../pki/secrets/ticket.ts'
 import { IDENTITY_NAME } from '../../store/log/identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { CheckList } from '../terminal/check-list.ts'

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 
 import { LOG_LEVELS } from '../../config/options.ts'
-import { routerKeyAlgorithms } from '../../pki/router-key-algorithms.ts'
+import { routerKeyAlgorithms } from '../../pki/authority/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
 import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'

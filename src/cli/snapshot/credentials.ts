@@ -8,17 +8,17 @@ import {
   type CertifiedKey,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
-} from '../../pki/authority.ts'
+} from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   CertificateError,
   checkChain,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { readCertificates, readIdentitySet } from '../../pki/identity-files.ts'
+import { readCertificates, readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
-import { validityWithin } from '../../pki/renewal.ts'
-import { checkSigner } from '../../pki/signer.ts'
+import { validityWithin } from '../../pki/authority/renewal.ts'
+import { checkSigner } from '../../pki/authority/signer.ts'
 import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
 import { FORMING_MARK } from '../init/form.ts'
 import { makeFolder } from '../terminal/make-folder.ts'

@@ -4,7 +4,7 @@ import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { SealedAgain } from '../../ports/restore-control.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
-import type { Factor } from '../../pki/sealed-factor.ts'
+import type { Factor } from '../../pki/secrets/sealed-factor.ts'
 import { askController } from '../cluster/admin-client.ts'
 
 /** In one request, which has its limit in bytes. */

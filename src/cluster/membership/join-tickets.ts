@@ -21,9 +21,9 @@ import {
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
   validityFrom,
-} from '../../pki/authority.ts'
+} from '../../pki/authority/authority.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import { parseCertificateRequest } from '../../pki/certificate-request.ts'
+import { parseCertificateRequest } from '../../pki/authority/certificate-request.ts'
 import {
   formatTicket,
   newTicketSecret,
@@ -32,7 +32,7 @@ import {
   TICKET_ADDRESSES_MAX,
   ticketDigest,
   TicketError,
-} from '../../pki/ticket.ts'
+} from '../../pki/secrets/ticket.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
   Admission,

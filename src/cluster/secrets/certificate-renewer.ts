@@ -3,7 +3,7 @@ import {
   type CertifiedKey,
   issueControllerCertificateFor,
   LEAF_LIFETIME_MS,
-} from '../../pki/authority.ts'
+} from '../../pki/authority/authority.ts'
 import { CertificateError, checkChain, isoTime, parseCertificates } from '../../pki/certificate.ts'
 import {
   fileStamp,
@@ -11,8 +11,8 @@ import {
   type IdentityPaths,
   type IdentitySet,
   readIdentitySet,
-} from '../../pki/identity-files.ts'
-import { inspectChain, type InspectedCertificate } from '../../pki/inspection.ts'
+} from '../../pki/verify/identity-files.ts'
+import { inspectChain, type InspectedCertificate } from '../../pki/authority/inspection.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import {
   certificateHealth,
@@ -23,7 +23,7 @@ import {
   renewalReason,
   type RenewalReason,
   validityWithin,
-} from '../../pki/renewal.ts'
+} from '../../pki/authority/renewal.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'

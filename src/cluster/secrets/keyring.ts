@@ -5,9 +5,9 @@ import {
   sharedSecretNames,
   type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
-import { CLUSTER_KEY_BYTES } from '../../pki/cluster-key.ts'
-import { openSecret } from '../../pki/wrapped-secret.ts'
+import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import { CLUSTER_KEY_BYTES } from '../../pki/secrets/cluster-key.ts'
+import { openSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'

@@ -15,9 +15,9 @@ import {
   type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
+import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
-import { newClusterKey } from '../../pki/cluster-key.ts'
+import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'

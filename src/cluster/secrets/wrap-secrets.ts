@@ -7,9 +7,9 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import type { SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
-import type { CertifiedKey } from '../../pki/authority.ts'
-import { newClusterKey } from '../../pki/cluster-key.ts'
-import { wrapSecret } from '../../pki/wrapped-secret.ts'
+import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
+import { wrapSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { NodeId } from '../../raft/types.ts'
 
 export interface Recipient {

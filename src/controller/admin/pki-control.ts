@@ -9,8 +9,8 @@ import {
   issueControllerCertificateFor,
   issueLeafFor,
   LEAF_LIFETIME_MS,
-} from '../../pki/authority.ts'
-import { parseCertificateRequest } from '../../pki/certificate-request.ts'
+} from '../../pki/authority/authority.ts'
+import { parseCertificateRequest } from '../../pki/authority/certificate-request.ts'
 import {
   ALTERNATIVE_NAMES_MAX,
   type Certificate,
@@ -21,8 +21,8 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
-import { hasIssuerName, validityWithin } from '../../pki/renewal.ts'
-import { checkSigner } from '../../pki/signer.ts'
+import { hasIssuerName, validityWithin } from '../../pki/authority/renewal.ts'
+import { checkSigner } from '../../pki/authority/signer.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'

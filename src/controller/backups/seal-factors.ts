@@ -1,5 +1,5 @@
 import { fieldProblem, Problem } from '../../lib/problems.ts'
-import { sealFactor } from '../../pki/sealed-factor.ts'
+import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 import type { OpenFactor, SealedAgain } from '../../ports/restore-control.ts'
 import type { BackupParts } from './take-backup.ts'
 

@@ -5,14 +5,14 @@ import { listenerTls } from '../../api/transport/tls.ts'
 import { RefusedFiles } from '../../cluster/secrets/refused-files.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type Certificate, isoTime } from '../../pki/certificate.ts'
-import { fileStamp } from '../../pki/identity-files.ts'
-import { inspectChain } from '../../pki/inspection.ts'
-import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/renewal.ts'
+import { fileStamp } from '../../pki/verify/identity-files.ts'
+import { inspectChain } from '../../pki/authority/inspection.ts'
+import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/authority/renewal.ts'
 import {
   readServerCertificate,
   type ServerCertificatePaths,
   type ServerCertificateSet,
-} from '../../pki/server-certificate.ts'
+} from '../../pki/verify/server-certificate.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { ServerCertificateInForce } from '../../ports/pki-control.ts'
 import { sentenceOf } from '../failure.ts'

@@ -12,10 +12,10 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { checkControllerUsage, checkEndsAtRoot } from '../../pki/controller-leaf.ts'
+import { checkControllerUsage, checkEndsAtRoot } from '../../pki/verify/controller-leaf.ts'
 import { readSecretFile } from '../../pki/key-file.ts'
-import { missingHosts } from '../../pki/renewal.ts'
-import { readServerCertificate } from '../../pki/server-certificate.ts'
+import { missingHosts } from '../../pki/authority/renewal.ts'
+import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
 import { errorCode } from '../../lib/error-code.ts'

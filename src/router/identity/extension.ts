@@ -5,9 +5,9 @@ import {
   isoTime,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { pemOf } from '../../pki/identity-files.ts'
+import { pemOf } from '../../pki/verify/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
-import { certificateLife } from '../../pki/renewal.ts'
+import { certificateLife } from '../../pki/authority/renewal.ts'
 import type { RouterConfig } from '../config/table.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'

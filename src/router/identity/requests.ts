@@ -1,4 +1,4 @@
-import { createRouterRequest } from '../../pki/router-request.ts'
+import { createRouterRequest } from '../../pki/authority/router-request.ts'
 import type { RouterConfig } from '../config/table.ts'
 
 /** What a controller issues both certificates of a router by; PEM each. */

@@ -3,7 +3,7 @@ import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../../src/pki/certificate-request.ts'
+} from '../../../src/pki/authority/certificate-request.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
 

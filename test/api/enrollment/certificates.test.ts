@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../../src/pki/certificate-request.ts'
+} from '../../../src/pki/authority/certificate-request.ts'
 import { sessionCertificatesMax } from '../../../src/fsm/commands/certificate.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
 import { admin, startController, type TestController } from '../support/controller.ts'

@@ -2,12 +2,12 @@ import { createHash, createPublicKey, randomUUID, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { compactVerify, importJWK, type JWK } from 'jose'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../../src/pki/certificate-request.ts'
+} from '../../../src/pki/authority/certificate-request.ts'
 import { newCa } from '../../support/authorities.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
 import { admin, startController, type TestController } from '../support/controller.ts'

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { createRootAuthority } from '../../../src/pki/authority.ts'
+import { createRootAuthority } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { jwtAlgorithmOf } from '../../../src/pki/jwt-signer.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'

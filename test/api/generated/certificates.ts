@@ -3,7 +3,7 @@ import {
   createRootAuthority,
   type Validity,
   validityFrom,
-} from '../../../src/pki/authority.ts'
+} from '../../../src/pki/authority/authority.ts'
 import { uniqueText } from './schemas.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -1,8 +1,11 @@
 import type { Clock } from '../../../src/lib/clock.ts'
 import { present } from '../../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
-import type { CertificateOrder, IssuingSettings } from '../../../src/pki/certificate-order.ts'
-import { loadIssuer } from '../../../src/pki/enrolled-certificate.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type {
+  CertificateOrder,
+  IssuingSettings,
+} from '../../../src/pki/authority/certificate-order.ts'
+import { loadIssuer } from '../../../src/pki/authority/enrolled-certificate.ts'
 import type {
   CertificateIssuer,
   ExtensionOrder,

@@ -9,7 +9,7 @@ import {
   issueLeaf,
   type Validity,
   validityFrom,
-} from '../../../src/pki/authority.ts'
+} from '../../../src/pki/authority/authority.ts'
 import type { Body } from './caller.ts'
 import type { TestController } from './controller.ts'
 

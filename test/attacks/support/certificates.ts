@@ -1,12 +1,12 @@
 import { afterAll, expect } from 'vitest'
 
 import { present } from '../../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../../src/pki/certificate-request.ts'
+} from '../../../src/pki/authority/certificate-request.ts'
 import { newCa } from '../../support/authorities.ts'
 import { client, management } from '../../api/support/caller.ts'
 import { controllerForFile, type ForFile } from '../../api/support/for-file.ts'

@@ -14,7 +14,7 @@ import {
   checkTime,
   readEnrollmentToken,
 } from '../../../src/cli/enroll/enrollment-token.ts'
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { certsOnly, readCertsOnly } from '../../../src/pki/certs-only.ts'
 import {
   parseCertificate,

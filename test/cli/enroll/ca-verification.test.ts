@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { writeSecretFile } from '../../../src/pki/key-file.ts'
 import { newCa } from '../../support/authorities.ts'
 import { runHere } from '../run-here.ts'

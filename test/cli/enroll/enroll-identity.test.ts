@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { writeSecretFile } from '../../../src/pki/key-file.ts'
 import { client } from '../../api/support/caller.ts'
 import { clientKey, type TlsReply } from '../../api/support/tls.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 
-import type { CertifiedKey } from '../../../src/pki/authority.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { admin, startController, type TestController } from '../../api/support/controller.ts'
 import { TlsListener, clientKey, serverKey } from '../../api/support/tls.ts'

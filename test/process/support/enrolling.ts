@@ -1,9 +1,9 @@
-import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority.ts'
+import { type CertifiedKey, issueLeaf, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
-} from '../../../src/pki/certificate-request.ts'
+} from '../../../src/pki/authority/certificate-request.ts'
 import { newCa } from '../../support/authorities.ts'
 import type { Answer, Client } from './client.ts'
 import type { TestCluster } from './cluster.ts'

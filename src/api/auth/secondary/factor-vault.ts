@@ -7,7 +7,7 @@ import {
   newRecoveryCodes,
   openFactor,
   sealFactor,
-} from '../../../pki/sealed-factor.ts'
+} from '../../../pki/secrets/sealed-factor.ts'
 import { recoveryCodesMax } from '../../../fsm/commands/mfa.ts'
 import type { TokenKey } from '../../../ports/token-keys.ts'
 import type { ApiParts } from '../../parts.ts'

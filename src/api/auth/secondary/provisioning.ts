@@ -1,6 +1,6 @@
 import { correction, generate } from 'lean-qr'
 import { toPngBuffer } from 'lean-qr/extras/node_export'
-import { base32 } from '../../../pki/totp.ts'
+import { base32 } from '../../../pki/secrets/totp.ts'
 
 /** Under which name authenticator apps show the codes, before that of the identity. */
 const ISSUER = 'Flotilla'

@@ -4,7 +4,7 @@ import {
   formatIp,
   ia5Text,
   nameTag,
-} from './asn1/alternative-names.ts'
+} from '../asn1/alternative-names.ts'
 import {
   contextTag,
   DerError,
@@ -13,10 +13,15 @@ import {
   type DerValue,
   onlyValue,
   valuesOf,
-} from './asn1/der.ts'
-import { type DistinguishedName, formatName, isWithin, textsOf } from './asn1/distinguished-name.ts'
-import type { Extensions } from './asn1/extensions.ts'
-import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
+} from '../asn1/der.ts'
+import {
+  type DistinguishedName,
+  formatName,
+  isWithin,
+  textsOf,
+} from '../asn1/distinguished-name.ts'
+import type { Extensions } from '../asn1/extensions.ts'
+import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 
 /** Subtrees of one certificate, permitted and excluded ones each. */
 const SUBTREES_MAX = 256

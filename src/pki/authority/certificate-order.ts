@@ -1,4 +1,4 @@
-import { CertificateError, parseCertificates } from './certificate.ts'
+import { CertificateError, parseCertificates } from '../certificate.ts'
 import {
   type CertificateSigner,
   certifyIdentity,

@@ -1,12 +1,12 @@
 import type { KeyObject } from 'node:crypto'
 
-import { DerError } from './asn1/der.ts'
-import { formatName } from './asn1/distinguished-name.ts'
-import { basicConstraintsOf, keyUsageBit, keyUsesOf, purposesOf } from './asn1/extensions.ts'
-import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from './asn1/key-info.ts'
-import { extensionOids, purposeOids } from './asn1/object-identifiers.ts'
-import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from './asn1/signature.ts'
-import { type Certificate, isoTime } from './certificate.ts'
+import { DerError } from '../asn1/der.ts'
+import { formatName } from '../asn1/distinguished-name.ts'
+import { basicConstraintsOf, keyUsageBit, keyUsesOf, purposesOf } from '../asn1/extensions.ts'
+import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../asn1/key-info.ts'
+import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
+import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from '../asn1/signature.ts'
+import { type Certificate, isoTime } from '../certificate.ts'
 import { constraintFault, type ConstraintWork, nameConstraintsOf } from './name-constraints.ts'
 
 /** Bounds of the search for one chain; what goes beyond is refused. */

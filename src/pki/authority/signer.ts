@@ -7,9 +7,9 @@ import {
   issuingPath,
   parseCertificates,
   parsePrivateKey,
-} from './certificate.ts'
-import { pemOf, readCertificates } from './identity-files.ts'
-import { readSecretFile } from './key-file.ts'
+} from '../certificate.ts'
+import { pemOf, readCertificates } from '../verify/identity-files.ts'
+import { readSecretFile } from '../key-file.ts'
 import { KeyUsageFlags, KeyUsagesExtension, X509Certificate } from './x509.ts'
 
 /**

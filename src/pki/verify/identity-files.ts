@@ -10,9 +10,9 @@ import {
   leafControllerId,
   parseCertificates,
   PEM_BYTES_MAX,
-} from './certificate.ts'
+} from '../certificate.ts'
 import { checkControllerUsage } from './controller-leaf.ts'
-import { readSecretFile } from './key-file.ts'
+import { readSecretFile } from '../key-file.ts'
 
 /** Absolute paths of what a controller proves itself with. */
 export interface IdentityPaths {

@@ -1,4 +1,4 @@
-import { type Certificate, isAmong } from './certificate.ts'
+import { type Certificate, isAmong } from '../certificate.ts'
 import {
   certificateHealth,
   type CertificateKind,

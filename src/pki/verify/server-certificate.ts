@@ -1,13 +1,13 @@
-import { purposesOf } from './asn1/extensions.ts'
-import { purposeOids } from './asn1/object-identifiers.ts'
+import { purposesOf } from '../asn1/extensions.ts'
+import { purposeOids } from '../asn1/object-identifiers.ts'
 import {
   type Certificate,
   CertificateError,
   checkKeyMatches,
   checkValidityTime,
-} from './certificate.ts'
+} from '../certificate.ts'
 import { naming, pemOf, readCertificates } from './identity-files.ts'
-import { readSecretFile } from './key-file.ts'
+import { readSecretFile } from '../key-file.ts'
 
 /** Absolute paths of what a listener shows for some names. */
 export interface ServerCertificatePaths {

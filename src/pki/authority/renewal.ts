@@ -7,7 +7,7 @@ import {
   isoTime,
   issuingPath,
   parseCertificates,
-} from './certificate.ts'
+} from '../certificate.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -1,6 +1,6 @@
-import { keyUsageBit, keyUsesOf, purposesOf } from './asn1/extensions.ts'
-import { purposeOids } from './asn1/object-identifiers.ts'
-import { type Certificate, CertificateError, isAmong, issuingPath } from './certificate.ts'
+import { keyUsageBit, keyUsesOf, purposesOf } from '../asn1/extensions.ts'
+import { purposeOids } from '../asn1/object-identifiers.ts'
+import { type Certificate, CertificateError, isAmong, issuingPath } from '../certificate.ts'
 import { verifyClientChain } from './client-chain.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { createPublicKey, generateKeyPairSync, type webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 
-import { CertificateError, parsePrivateKey } from './certificate.ts'
-import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from './pem.ts'
-import { parsePublicKey, spkiSha256 } from './public-key.ts'
-import { controllerSpiffeId } from './spiffe.ts'
+import { CertificateError, parsePrivateKey } from '../certificate.ts'
+import { CERTIFICATE_REQUEST_CHARACTERS_MAX } from '../pem.ts'
+import { parsePublicKey, spkiSha256 } from '../public-key.ts'
+import { controllerSpiffeId } from '../spiffe.ts'
 import {
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 
-import { type AlternativeNames, noNames, readAlternativeNames } from './asn1/alternative-names.ts'
+import { type AlternativeNames, noNames, readAlternativeNames } from '../asn1/alternative-names.ts'
 import {
   contextTag,
   DerError,
@@ -10,20 +10,20 @@ import {
   onlyValue,
   valuesOf,
   wholeBytes,
-} from './asn1/der.ts'
-import { type DistinguishedName, readName, textsOf } from './asn1/distinguished-name.ts'
+} from '../asn1/der.ts'
+import { type DistinguishedName, readName, textsOf } from '../asn1/distinguished-name.ts'
 import {
   basicConstraintsOf,
   type Extensions,
   keyUsageBit,
   keyUsesOf,
   readExtensions,
-} from './asn1/extensions.ts'
-import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from './asn1/key-info.ts'
-import { attributeOids, extensionOids, oidOf } from './asn1/object-identifiers.ts'
-import { isSignedBy, readSignatureAlgorithm } from './asn1/signature.ts'
-import { CertificateError } from './certificate.ts'
-import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from './pem.ts'
+} from '../asn1/extensions.ts'
+import { isAllowedKey, keyInfoOf, KEYS_ALLOWED } from '../asn1/key-info.ts'
+import { attributeOids, extensionOids, oidOf } from '../asn1/object-identifiers.ts'
+import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
+import { CertificateError } from '../certificate.ts'
+import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from '../pem.ts'
 
 /**
  * Bounds of what is taken from a request: its subject in DER, and the alternative names it asks

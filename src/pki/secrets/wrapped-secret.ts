@@ -2,9 +2,9 @@ import type { KeyObject } from 'node:crypto'
 
 import { compactDecrypt, CompactEncrypt, decodeProtectedHeader } from 'jose'
 
-import { canonicalJson } from '../lib/canonical-json.ts'
-import { parsePrivateKey } from './certificate.ts'
-import { parsePublicKey } from './public-key.ts'
+import { canonicalJson } from '../../lib/canonical-json.ts'
+import { parsePrivateKey } from '../certificate.ts'
+import { parsePublicKey } from '../public-key.ts'
 
 /** Of one secret; a private key in PEM is the largest. */
 export const SECRET_BYTES_MAX = 16 * 1024

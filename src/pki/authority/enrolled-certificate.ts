@@ -1,29 +1,33 @@
 import { hash, type KeyObject, randomBytes, sign } from 'node:crypto'
 
-import { present } from '../lib/assert.ts'
-import { type AlternativeNames, encodeAlternativeNames, noNames } from './asn1/alternative-names.ts'
-import { encodeCertificate, encodeTbs } from './asn1/certificate-template.ts'
-import { contextTag, derTag, onlyValue, tagged, valuesOf, wholeBytes } from './asn1/der.ts'
-import { encodeCommonName, formatName, readName } from './asn1/distinguished-name.ts'
-import { encodeExtension } from './asn1/extensions.ts'
-import { encodeOid, extensionOids, purposeOids } from './asn1/object-identifiers.ts'
+import { present } from '../../lib/assert.ts'
+import {
+  type AlternativeNames,
+  encodeAlternativeNames,
+  noNames,
+} from '../asn1/alternative-names.ts'
+import { encodeCertificate, encodeTbs } from '../asn1/certificate-template.ts'
+import { contextTag, derTag, onlyValue, tagged, valuesOf, wholeBytes } from '../asn1/der.ts'
+import { encodeCommonName, formatName, readName } from '../asn1/distinguished-name.ts'
+import { encodeExtension } from '../asn1/extensions.ts'
+import { encodeOid, extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import {
   type Hash,
   isSignedBy,
   readSignatureAlgorithm,
   signingAlgorithm,
-} from './asn1/signature.ts'
+} from '../asn1/signature.ts'
 import {
   type Certificate,
   CertificateError,
   isoTime,
   parseCertificates,
   parsePrivateKey,
-} from './certificate.ts'
+} from '../certificate.ts'
 import type { EnrollmentRequest } from './enrollment-request.ts'
-import { pemText } from './pem.ts'
+import { pemText } from '../pem.ts'
 import { grantedNames, hostKeysOf, type RouterNaming } from './router-names.ts'
-import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from './spiffe.ts'
+import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
 
 /** The clocks of those who verify a certificate may be behind ours by so much. */
 export const ENROLLED_BACKDATE_MS = 60 * 1000

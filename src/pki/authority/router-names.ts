@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 
-import { type AlternativeNames, formatIp, noNames } from './asn1/alternative-names.ts'
-import { CertificateError, parseCertificates } from './certificate.ts'
+import { type AlternativeNames, formatIp, noNames } from '../asn1/alternative-names.ts'
+import { CertificateError, parseCertificates } from '../certificate.ts'
 
 const DNS_NAME = /^(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?$/
 const DNS_CHARACTERS_MAX = 253
