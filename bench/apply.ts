@@ -5,7 +5,7 @@ import { entityNamed } from '../src/entities/registry.ts'
 import { normalise } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'
 import { State } from '../src/fsm/records/state.ts'
-import { canonicalJson, type Json } from '../src/lib/canonical-json.ts'
+import { canonicalJson, type Json } from '../src/lib/text/canonical-json.ts'
 import type { Actor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { present } from '../src/lib/assert.ts'
-import { canonicalJson } from '../src/lib/canonical-json.ts'
+import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { until } from '../test/process/support/client.ts'
 import { layOut } from '../test/support/lay-out.ts'
 import { freePortBlock } from '../test/support/ports.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { TestCluster } from '../test/process/support/cluster.ts'
-import { formatUuid, newUuidv7 } from '../src/lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../src/lib/text/uuid.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { processorMs, threadsMs, threadsMsSince } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'

@@ -68,8 +68,8 @@ import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/records/write-behind.ts'
 import { eventLimits } from '../src/events/limits.ts'
-import { descriptorLimits } from '../src/lib/descriptors.ts'
-import { patternCharactersMax } from '../src/lib/text-pattern.ts'
+import { descriptorLimits } from '../src/lib/bounds/descriptors.ts'
+import { patternCharactersMax } from '../src/lib/text/text-pattern.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
@@ -154,8 +154,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/backup/limits.ts': backupLimits,
   'src/fsm/restore/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
-  'src/lib/descriptors.ts': descriptorLimits,
-  'src/lib/text-pattern.ts': { patternCharactersMax },
+  'src/lib/bounds/descriptors.ts': descriptorLimits,
+  'src/lib/text/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },

@@ -1,5 +1,5 @@
 import { Problem, fieldProblem } from '../lib/problems.ts'
-import { parseUuid, uuidv7TimeMs } from '../lib/uuid.ts'
+import { parseUuid, uuidv7TimeMs } from '../lib/text/uuid.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ApiLimits } from './limits.ts'

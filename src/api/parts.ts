@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import type { ProcessorShare } from '../lib/processor-share.ts'
+import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { CertificateIssuer } from '../ports/certificate-issuer.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'

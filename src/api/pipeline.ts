@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
-import { FairShare } from '../lib/fair-share.ts'
+import { FairShare } from '../lib/bounds/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
 import { bearersIn } from './auth/external-jwt/token-text.ts'

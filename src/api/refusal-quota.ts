@@ -1,4 +1,4 @@
-import type { QuotaLimits } from '../lib/quota.ts'
+import type { QuotaLimits } from '../lib/bounds/quota.ts'
 
 /**
  * Lines about refused writes in one minute: what is refused costs its caller nothing, and must not

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { JWT_CHARACTERS_MAX } from '../pki/jwt-signer.ts'
 import type { ApiParts } from './parts.ts'

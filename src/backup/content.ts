@@ -2,7 +2,7 @@
  * The content of a backup: u32 bytes of the secrets (0: there are none) · secrets (JSON) · the
  * state as snapshots travel (src/store/state/snapshot-stream.ts).
  */
-import { canonicalJson } from '../lib/canonical-json.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'
 import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
 import { damaged } from './fault.ts'

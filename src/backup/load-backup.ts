@@ -1,7 +1,7 @@
 import { loadState, StateDamaged } from '../fsm/records/load.ts'
 import { StateScan } from '../fsm/integrity-scan.ts'
 import type { State } from '../fsm/records/state.ts'
-import { canonicalJson } from '../lib/canonical-json.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { Finding } from '../ports/integrity.ts'
 import type { StateStore, StoreReceiver } from '../ports/state-store.ts'
 import { StoreError } from '../store/errors.ts'

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../lib/canonical-json.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
 import { BackupFault, damaged } from './fault.ts'
 

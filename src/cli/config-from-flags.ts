@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { composeConfig } from '../config/compose.ts'
 import { formatFault, loadControllerConfig, parseControllerConfig } from '../config/load.ts'
 import type { ControllerConfig } from '../config/options.ts'
-import { formatHostPort, isControllerId, parseHostPort } from '../lib/names.ts'
+import { formatHostPort, isControllerId, parseHostPort } from '../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../controller/failure.ts'
 
 /** What `cluster init` and `cluster join` take to write a configuration that is not there yet. */

@@ -14,7 +14,7 @@ import {
   type SnapshotAck,
   type SnapshotChunk,
 } from '../../proto/gen/mesh_pb.ts'
-import { integer } from '../lib/safe-integer.ts'
+import { integer } from '../lib/text/safe-integer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 

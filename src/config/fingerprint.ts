@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { canonicalJson } from '../lib/canonical-json.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { Fields } from './option.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 

@@ -12,7 +12,7 @@ import {
   parseDocument,
 } from 'yaml'
 
-import { canonicalJson } from '../lib/canonical-json.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { type Fields, type List, type Node, type Option, required } from './option.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 import { relationFaults } from './relations.ts'

@@ -5,7 +5,7 @@ import { type ApiLimits, limitsWith } from '../api/limits.ts'
 import type { ApiName } from '../api/operation.ts'
 import type { BindingName } from '../api/parts.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/options.ts'
-import { formatHostPort, parseHostPort } from '../lib/names.ts'
+import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
 import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { CoreOptions } from '../raft/options.ts'
 

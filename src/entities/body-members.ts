@@ -1,4 +1,4 @@
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { BodyMember } from './define.ts'
 import type { RequestMode } from './schema.ts'
 

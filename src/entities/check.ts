@@ -1,4 +1,4 @@
-import { canonicalJson, type Json, type JsonObject } from '../lib/canonical-json.ts'
+import { canonicalJson, type Json, type JsonObject } from '../lib/text/canonical-json.ts'
 import type { FieldFault } from '../lib/problems.ts'
 import type { Entity } from './define.ts'
 import type { Field } from './fields.ts'

@@ -10,7 +10,7 @@ import {
   map,
   type RouterFact,
 } from './fields.ts'
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { RequestMode } from './schema.ts'
 
 export type EntityApi = 'client' | 'management' | 'fabric'

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { notBuiltYet } from '../lib/not-built-yet.ts'
 
 /** Bounds on what one record may hold; a body is bounded beside that (1 MiB). */

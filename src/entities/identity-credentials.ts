@@ -1,4 +1,4 @@
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { computed } from './fields.ts'
 import { orNull } from './nested.ts'
 import { dateTime, entityRef, text } from './shapes.ts'

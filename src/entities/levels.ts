@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define.ts'
 
 /** The members of a body, or of the fields of a command, at a feature level. */

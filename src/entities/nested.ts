@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { isObject } from './check.ts'
 
 /**

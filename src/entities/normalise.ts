@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
 import { checkFields, isObject } from './check.ts'
 import type { Entity } from './define.ts'

@@ -1,5 +1,5 @@
 import { assert } from '../lib/assert.ts'
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityApi, Entity, OperationShape, SubList } from './define.ts'
 import { entityNamed } from './registry.ts'
 import { createdSchema, declaringAlso, detailSchema, emptySchema, requestSchema } from './schema.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define.ts'
 import type { Field } from './fields.ts'
 import { lenientSchema, orNull } from './nested.ts'

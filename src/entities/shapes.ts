@@ -1,4 +1,4 @@
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { fieldLimits } from './fields.ts'
 
 /** JSON Schemas that several descriptors share, as responses show them. */

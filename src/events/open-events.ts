@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
-import { parsePattern } from '../lib/text-pattern.ts'
+import { parsePattern } from '../lib/text/text-pattern.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { EventFilter, EventStreams } from '../ports/events.ts'

@@ -1,5 +1,5 @@
 import { entityNamed } from '../entities/registry.ts'
-import type { Json } from '../lib/canonical-json.ts'
+import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
 /**

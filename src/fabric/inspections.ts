@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { InspectAnswerSchema, InspectRequestSchema } from '../../proto/gen/router_pb.ts'
-import { jsonDepth } from '../lib/json-depth.ts'
+import { jsonDepth } from '../lib/bounds/json-depth.ts'
 import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
 import { routerLimits } from './limits.ts'
 import { routerMessage } from './messages.ts'

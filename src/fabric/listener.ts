@@ -1,9 +1,9 @@
 import { createServer, type Server, type TlsOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
-import { boundConnections } from '../lib/connections.ts'
-import type { FairShare } from '../lib/fair-share.ts'
-import { KeyedRate } from '../lib/keyed-rate.ts'
+import { boundConnections } from '../lib/bounds/connections.ts'
+import type { FairShare } from '../lib/bounds/fair-share.ts'
+import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import { KeyedRate } from '../lib/keyed-rate.ts'
+import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterLogger } from './router-channels.ts'
 

@@ -4,7 +4,7 @@ import {
   type RouterStatus as RouterStatusMessage,
   RouterStatusSchema,
 } from '../../proto/gen/soft_pb.ts'
-import { ownText } from '../lib/own-text.ts'
+import { ownText } from '../lib/text/own-text.ts'
 import type { RouterStatus, RouterStatuses } from '../ports/router-status.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import { routerLimits } from './limits.ts'

@@ -1,5 +1,5 @@
 import type { RouterFact } from '../entities/fields.ts'
-import type { Json } from '../lib/canonical-json.ts'
+import type { Json } from '../lib/text/canonical-json.ts'
 import { capabilityMask, capabilityNames } from '../lib/router-capabilities.ts'
 import type { RouterStatus } from '../ports/router-status.ts'
 

@@ -1,4 +1,4 @@
-import type { Json } from './canonical-json.ts'
+import type { Json } from './text/canonical-json.ts'
 
 /**
  * A record of the replicated state: the base fields and, beside them, the stored fields of its

@@ -1,4 +1,4 @@
-import { searcherFor } from '../lib/text-search.ts'
+import { searcherFor } from '../lib/text/text-search.ts'
 
 /**
  * Where in a client's certificate the external id of its holder stands; each CA has its own rule or

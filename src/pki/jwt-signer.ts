@@ -2,7 +2,7 @@ import { createHash, type KeyObject, sign } from 'node:crypto'
 
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import {
   CertificateError,

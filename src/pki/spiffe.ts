@@ -1,4 +1,4 @@
-import { isControllerId, isTrustDomain } from '../lib/names.ts'
+import { isControllerId, isTrustDomain } from '../lib/text/names.ts'
 
 /**
  * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports,

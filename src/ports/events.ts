@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 
 import type { EventNamespace } from '../lib/event-namespaces.ts'
-import type { TextPattern } from '../lib/text-pattern.ts'
+import type { TextPattern } from '../lib/text/text-pattern.ts'
 import type { ByteStream } from './byte-stream.ts'
 
 /** Namespaces that show records and people: they are for administrators, as the records are. */

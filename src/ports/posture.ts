@@ -1,4 +1,4 @@
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Problem } from '../lib/problems.ts'
 import type { DialBind, JudgedCheck, PromptedService, Prompts } from './state-view.ts'

@@ -15,7 +15,7 @@ import {
   SessionUseSchema,
   PostureRecordSchema,
 } from '../../proto/gen/soft_pb.ts'
-import { assertSafeIntegers, integer } from '../lib/safe-integer.ts'
+import { assertSafeIntegers, integer } from '../lib/text/safe-integer.ts'
 import type {
   SoftStateCounts,
   SoftTopic,

@@ -1,8 +1,8 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { FailedRequestSchema, FailedRequestsSchema } from '../../proto/gen/soft_pb.ts'
-import { canonicalJson } from '../lib/canonical-json.ts'
-import { integer } from '../lib/safe-integer.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
+import { integer } from '../lib/text/safe-integer.ts'
 import type { FailedRequest } from '../ports/posture.ts'
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'

@@ -1,8 +1,8 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
-import { hexDigits } from '../lib/hex-digits.ts'
-import { shownTime } from '../lib/shown-time.ts'
-import { isInVersionRange } from '../lib/version-range.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
+import { hexDigits } from '../lib/text/hex-digits.ts'
+import { shownTime } from '../lib/text/shown-time.ts'
+import { isInVersionRange } from '../lib/text/version-range.ts'
 import { factorTimes, isFresh, isTimedOut, passesFactor } from './factor-judge.ts'
 import type { Posture, ProcessReport } from '../ports/posture.ts'
 

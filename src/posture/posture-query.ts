@@ -1,5 +1,5 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
-import type { JsonObject } from '../lib/canonical-json.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Posture, PostureQuery } from '../ports/posture.ts'
 import { factorTimes } from './factor-judge.ts'
 import { passes, wantedBy } from './posture-judge.ts'

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 
 import { type PostureFact, PostureFactSchema, type PostureRecord } from '../../proto/gen/soft_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import { integer } from '../lib/safe-integer.ts'
+import { integer } from '../lib/text/safe-integer.ts'
 import type {
   EndpointState,
   Posture,

@@ -1,4 +1,4 @@
-import { canonicalJson, type JsonObject } from '../lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 import { Problem } from '../lib/problems.ts'
 import type { PostureFailure } from '../ports/posture.ts'
 

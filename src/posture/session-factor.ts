@@ -1,5 +1,5 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
-import { isInVersionRange } from '../lib/version-range.ts'
+import { isInVersionRange } from '../lib/text/version-range.ts'
 import type { EndpointState, ShownFactor } from '../ports/posture.ts'
 
 /** What an API session has shown of its second factor, to be judged at `nowMs`. */

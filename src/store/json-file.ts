@@ -1,4 +1,4 @@
-import { canonicalJson } from '../lib/canonical-json.ts'
+import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { crc32 } from 'node:zlib'
 
 /** The object that a small file beside the log holds; null when it holds none. */

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 
 import { present } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
-import { FairQueue } from '../lib/fair-queue.ts'
+import { FairQueue } from '../lib/bounds/fair-queue.ts'
 import { Problem } from '../lib/problems.ts'
 import type { CertificateOrder, IssuingSettings } from '../pki/authority/certificate-order.ts'
 import type {

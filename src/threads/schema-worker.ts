@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
 
-import type { Json, JsonObject } from '../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
-import { FairQueue } from '../lib/fair-queue.ts'
+import { FairQueue } from '../lib/bounds/fair-queue.ts'
 import { type FieldFault, Problem } from '../lib/problems.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { SchemaQuestion, SchemaReport } from './schema-messages.ts'

@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { present } from '../lib/assert.ts'
-import { releaseBuffer } from '../lib/release-buffer.ts'
+import { releaseBuffer } from '../lib/bounds/release-buffer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { FileDisk } from '../store/log/file-disk.ts'
 import { openLog } from '../store/log/open-log.ts'

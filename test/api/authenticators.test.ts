@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { newUuidv7, formatUuid } from '../../src/lib/uuid.ts'
+import { newUuidv7, formatUuid } from '../../src/lib/text/uuid.ts'
 import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { admin, startController, type TestController } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { newUuidv7, formatUuid } from '../../src/lib/uuid.ts'
+import { newUuidv7, formatUuid } from '../../src/lib/text/uuid.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { claimsOf, listed, made, newIdentity, shown } from './support/network.ts'

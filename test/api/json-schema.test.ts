@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { dataFault, schemaFault } from '../../src/api/schemas/json-schema.ts'
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
-import type { Json, JsonObject } from '../../src/lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../src/lib/text/canonical-json.ts'
 
 describe('a schema', () => {
   test.each([

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { CallerOf, client, management, type Reply } from './support/caller.ts'
 import { user } from './support/controller.ts'
 import { controllerForFile } from './support/for-file.ts'

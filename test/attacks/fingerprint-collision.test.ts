@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { beforeAll, expect, test } from 'vitest'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, management } from '../api/support/caller.ts'
 import { newIdentity, shown } from '../api/support/network.ts'

@@ -8,7 +8,7 @@ import {
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
 import { requestAheadMsMax } from '../../src/fsm/records/dedupe.ts'
-import { newUuidv7 } from '../../src/lib/uuid.ts'
+import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'
 import { type LogWriter, service } from '../fsm/support/log.ts'

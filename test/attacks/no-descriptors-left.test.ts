@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, expect, test } from 'vitest'
 
-import { clientSocketsMax, descriptorsMax } from '../../src/lib/descriptors.ts'
+import { clientSocketsMax, descriptorsMax } from '../../src/lib/bounds/descriptors.ts'
 
 // An attacker without credentials holds so many connections that the controller has no file descriptor left: then no segment of
 // the log opens, no peer connects, and whatever thread asks for its memory dies of EMFILE.

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 
 import { listenerTls } from '../../src/api/transport/tls.ts'
 import { textValue } from '../../src/channel/headers.ts'
-import { FairShare } from '../../src/lib/fair-share.ts'
+import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterListener } from '../../src/fabric/listener.ts'
 import { ManualClock } from '../api/support/manual-time.ts'

@@ -21,7 +21,7 @@ import {
 import { normalise } from '../../src/entities/normalise.ts'
 import { entityNamed } from '../../src/entities/registry.ts'
 import { formingRecords } from '../../src/fsm/seed/seed.ts'
-import { canonicalJson, type JsonObject } from '../../src/lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { LogWriter } from '../fsm/support/log.ts'

@@ -1,5 +1,5 @@
 import { type Random, seededRandom } from '../../src/lib/random.ts'
-import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { checkByIndex } from '../linearizability/by-index.ts'
 import { checkBySearch } from '../linearizability/by-search.ts'
 import type { Operation, Request, Scalar } from '../linearizability/history.ts'

@@ -1,5 +1,5 @@
 import { LeanClient } from '../../bench/support/lean-client.ts'
-import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { pause } from '../process/support/client.ts'
 
 export interface SoakCounts {

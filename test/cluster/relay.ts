@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-import { parseHostPort } from '../../src/lib/names.ts'
+import { parseHostPort } from '../../src/lib/text/names.ts'
 
 /** A TCP relay in front of a controller, so that its connections can be broken from outside. */
 export class Relay {

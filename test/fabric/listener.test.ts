@@ -6,9 +6,9 @@ import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
 import { maskValue, textValue } from '../../src/channel/headers.ts'
 import { gateOf } from '../../src/controller/service/routers.ts'
 import { defaultLimits } from '../../src/api/limits.ts'
-import { ProcessorShare } from '../../src/lib/processor-share.ts'
+import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { FairShare } from '../../src/lib/fair-share.ts'
+import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import {
   createCertificateRequest,

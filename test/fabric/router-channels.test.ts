@@ -13,7 +13,7 @@ import {
 import { flagValue, int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { defaultLimits } from '../../src/api/limits.ts'
-import { ProcessorShare } from '../../src/lib/processor-share.ts'
+import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { AdmittedRouter, RouterAdmission } from '../../src/fabric/admission.ts'

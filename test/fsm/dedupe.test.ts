@@ -15,7 +15,7 @@ import {
   requestWindowMs,
 } from '../../src/fsm/records/dedupe.ts'
 import { lanesOf, SetDigest } from '../../src/fsm/records/digest.ts'
-import { newUuidv7 } from '../../src/lib/uuid.ts'
+import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { LogWriter, formedState, service, startMs } from './support/log.ts'
 
 function origin(sequence: number, lowest: number, boot = 1, store = 1): Origin {

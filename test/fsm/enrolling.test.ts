@@ -14,7 +14,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { authenticatorsPerIdentityMax, digestOf } from '../../src/fsm/commands/enrollment.ts'
 import { sessionCertificatesMax } from '../../src/fsm/commands/certificate.ts'
-import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
 

@@ -5,7 +5,7 @@ import type { Identity } from '../../src/entities/kinds/identity.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { shownForNobody } from '../../src/ports/state-view.ts'
 import type { State } from '../../src/fsm/records/state.ts'
-import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
 
 const refusedWith = (code: string, field?: string): object => ({

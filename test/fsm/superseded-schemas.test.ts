@@ -6,7 +6,7 @@ import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb
 import type { ConfigType } from '../../src/entities/kinds/config-type.ts'
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
 import type { State } from '../../src/fsm/records/state.ts'
-import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, type LogWriter } from './support/log.ts'
 import { Restore, contentOf, restorableState } from './support/restoring.ts'
 

@@ -9,7 +9,7 @@ import { openPrimary, openSecondary } from '../../src/entities/auth-policy-facto
 import { casMax } from '../../src/fsm/rules/ca.ts'
 import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
 import { State } from '../../src/fsm/records/state.ts'
-import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { durationText } from '../../src/lib/duration-text.ts'
+import { durationText } from '../../src/lib/text/duration-text.ts'
 
 test.each([
   [0, '0s'],

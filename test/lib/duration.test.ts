@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseDuration } from '../../src/lib/duration.ts'
+import { parseDuration } from '../../src/lib/text/duration.ts'
 
 test.each([
   ['10m', 600_000],

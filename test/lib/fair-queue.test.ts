@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FairQueue } from '../../src/lib/fair-queue.ts'
+import { FairQueue } from '../../src/lib/bounds/fair-queue.ts'
 
 test('callers are served in turn, each in the order of its own line', () => {
   const queue = new FairQueue<string>(16)

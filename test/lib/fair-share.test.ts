@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FairShare } from '../../src/lib/fair-share.ts'
+import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 
 function fill(share: FairShare, caller: string): number {
   let taken = 0

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { BoundedQueue } from '../../src/lib/bounded-queue.ts'
-import { canonicalJson, isSameJson } from '../../src/lib/canonical-json.ts'
+import { BoundedQueue } from '../../src/lib/bounds/bounded-queue.ts'
+import { canonicalJson, isSameJson } from '../../src/lib/text/canonical-json.ts'
 import { newShortId, seededRandom } from '../../src/lib/random.ts'
-import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/uuid.ts'
+import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/text/uuid.ts'
 
 describe('canonical JSON', () => {
   test('equal values give equal bytes, whatever order their keys were set in', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ProcessorShare } from '../../src/lib/processor-share.ts'
+import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { Problem } from '../../src/lib/problems.ts'
 
 const limits = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isInVersionRange, isVersionRange } from '../../src/lib/version-range.ts'
+import { isInVersionRange, isVersionRange } from '../../src/lib/text/version-range.ts'
 
 test.each([
   '1.2.3',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
-import { formatUuid, newUuidv7 } from '../../src/lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Answer } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Json, JsonObject } from '../../src/lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { knownQueries, refusedOnPurpose } from '../api/generated/examples.ts'
 import { Maker, NOWHERE } from '../api/generated/maker.ts'
 import {

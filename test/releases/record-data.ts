@@ -9,7 +9,7 @@ import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-import type { Json } from '../../src/lib/canonical-json.ts'
+import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { askController } from '../../src/cli/cluster/admin-client.ts'
 import { requestOf } from '../../src/cli/cluster/connection.ts'
 import { apply } from '../../src/fsm/apply.ts'

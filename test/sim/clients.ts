@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { formingRecords } from '../../src/fsm/seed/seed.ts'
 import { assert } from '../../src/lib/assert.ts'
-import { canonicalJson } from '../../src/lib/canonical-json.ts'
+import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Random } from '../../src/lib/random.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { JsonObject } from '../../src/lib/canonical-json.ts'
+import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { SchemaWorker } from '../../src/threads/schema-worker.ts'

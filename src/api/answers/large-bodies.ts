@@ -1,4 +1,4 @@
-import { BoundedQueue } from '../../lib/bounded-queue.ts'
+import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import { Problem } from '../../lib/problems.ts'
 
 export interface LargeBodyLimits {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
-import { FairShare } from '../../lib/fair-share.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
-import { sourceOf } from '../../lib/source.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
 
 interface Attempts {
   failures: number

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
-import { FairQueue } from '../../lib/fair-queue.ts'
+import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import { sharerOf } from '../records/sharer.ts'

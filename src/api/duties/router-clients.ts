@@ -6,7 +6,7 @@ import type { Session } from '../../entities/kinds/session.ts'
 import { pendingFactors } from '../../fsm/authentication.ts'
 import { matches } from '../../fsm/roles.ts'
 import { certificatesOf, mayMeetRouters } from '../../fsm/session-reach.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
+import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
 import type {

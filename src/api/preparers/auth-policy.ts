@@ -3,7 +3,7 @@ import { isObject } from '../../entities/check.ts'
 import { normalise, type Normalised } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import { passwordLengthMin } from '../../fsm/rules/auth-policy.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 
 /** The least that each number can be; what is below is raised to it, as the API family does. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ca } from '../../entities/kinds/ca.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'

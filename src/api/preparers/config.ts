@@ -1,7 +1,7 @@
 import { configType, type ConfigType } from '../../entities/kinds/config-type.ts'
 import { config, type Config } from '../../entities/kinds/config.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import type { ApiParts } from '../parts.ts'

@@ -1,7 +1,7 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { enrollment, type EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import { normalise } from '../../entities/normalise.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from '../records/enrollment-tokens.ts'

@@ -4,7 +4,7 @@ import {
 } from '../../entities/kinds/external-jwt-signer.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../call.ts'

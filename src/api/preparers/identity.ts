@@ -1,7 +1,7 @@
 import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'

@@ -7,10 +7,10 @@ import {
   type PostureType,
 } from '../../entities/kinds/posture-check.ts'
 import type { RequestMode } from '../../entities/schema.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
-import { hexDigits } from '../../lib/hex-digits.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { hexDigits } from '../../lib/text/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { isVersionRange } from '../../lib/version-range.ts'
+import { isVersionRange } from '../../lib/text/version-range.ts'
 import type { RequestContext } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'

@@ -2,7 +2,7 @@ import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { normalise } from '../../entities/normalise.ts'
 import { revocation, type Revocation } from '../../entities/kinds/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { parseUuid } from '../../lib/uuid.ts'
+import { parseUuid } from '../../lib/text/uuid.ts'
 import type { ApiParts } from '../parts.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 

@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ApiParts } from '../parts.ts'
 

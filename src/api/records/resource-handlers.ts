@@ -5,7 +5,7 @@ import type { EntityOperation as EntityOperation } from '../../entities/operatio
 import type { RequestMode } from '../../entities/schema.ts'
 import { tellsAdminSecret } from '../../fsm/admin-secrets.ts'
 import { assert } from '../../lib/assert.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'

@@ -1,4 +1,4 @@
-import { sourceOf } from '../../lib/source.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
 import type { RequestContext } from '../call.ts'
 
 /** Room is shared by identities, and by sources where nobody has said who it is. */

@@ -2,7 +2,7 @@ import { detailSchema } from '../../entities/schema.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, entityRef, flag, links, text } from '../../entities/shapes.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 const integer = { type: 'integer' } as const
 const tags = { type: 'object', additionalProperties: true } as const

@@ -1,5 +1,5 @@
 import { flag, text } from '../../entities/shapes.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 const integer = { type: 'integer' } as const
 const number = { type: 'number' } as const

@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text } from '../../entities/shapes.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 const integer = { type: 'integer' } as const
 const texts = { type: 'array', items: text } as const

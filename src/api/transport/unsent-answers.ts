@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { systemClock } from '../../lib/clock.ts'
-import { FairShare } from '../../lib/fair-share.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ApiLimits } from '../limits.ts'
 

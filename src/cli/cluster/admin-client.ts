@@ -7,7 +7,7 @@ import { askJson, HttpsFault } from '../terminal/https-json.ts'
 import { versionOfEarlier } from './earlier-release.ts'
 import { errorCodeIn, refusalOf } from './refusal.ts'
 import { errorCode } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024

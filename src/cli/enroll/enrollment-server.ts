@@ -13,7 +13,7 @@ import { HttpsFault } from '../terminal/https-json.ts'
 import { askBounded, type BoundedAnswer, type BoundedRequest } from './bounded-https.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { checkSignature, type EnrollmentToken } from './enrollment-token.ts'
-import { jsonOrNull } from '../../lib/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000

@@ -3,7 +3,7 @@ import { request } from 'node:https'
 
 import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
 import { type ApiRefusal, refusalIn } from '../session/refusal.ts'
-import { jsonOrNull } from '../../lib/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 
 /** A controller is heard at least each 15 s. */
 const SILENCE_MS = 45_000

@@ -14,7 +14,7 @@ import { type FormingAdmission, formingSecrets } from '../../cluster/secrets/wra
 import type { ControllerConfig } from '../../config/options.ts'
 import { formingRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
-import { formatUuid, newUuidv7 } from '../../lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import {
   type CertifiedKey,
   createIssuingAuthority,

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'
 import { ApiRefusal } from '../session/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'

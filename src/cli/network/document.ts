@@ -6,7 +6,7 @@ import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/yaml-
 import { sentenceOf, usageFailure } from '../../controller/failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonOfTree, missingFields, unknownMember } from '../records/bodies.ts'
 import type { KindField } from '../records/fields.ts'
 import { entityOf, spoken, unknownField, withArticle } from '../records/kinds.ts'

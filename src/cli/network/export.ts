@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { yamlText } from '../../config/yaml-tree.ts'
 import { connect, type ContextOptions } from '../session/contexts.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { allSections, FORM_VERSION, type NetworkSection } from './sections.ts'
 
 export interface ExportOptions extends ContextOptions {

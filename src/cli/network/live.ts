@@ -1,6 +1,6 @@
 import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
-import { isSameJson, type JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'
 import { filterText, type Row } from '../records/names.ts'
 import { canonical, portableOf, translated } from './portable.ts'

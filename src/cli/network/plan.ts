@@ -1,5 +1,5 @@
 import { nearest } from '../../config/suggest.ts'
-import { isSameJson, type Json, type JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { kindById, spoken } from '../records/kinds.ts'
 import type { FileFault, FileObject } from './document.ts'
 import { isPlainRouter, type LiveNetwork, type LiveObject, networkSeedOf, tableOf } from './live.ts'

@@ -1,4 +1,4 @@
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import type { FieldChange, Step } from './plan.ts'
 

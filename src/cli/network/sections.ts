@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { fieldsOf } from '../records/fields.ts'
 import { type Kind, kindById, spoken } from '../records/kinds.ts'

@@ -1,7 +1,7 @@
 import { nearest } from '../../config/suggest.ts'
 import type { YamlTree } from '../../config/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonOfTree } from '../records/bodies.ts'
 import { memberAt, withMember } from '../records/names.ts'
 import { type FileObject, type NetworkFile, NetworkFileReader } from './document.ts'

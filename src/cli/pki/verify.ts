@@ -9,7 +9,7 @@ import {
 } from '../../controller/start/check-certificates.ts'
 import { Report } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import { issueLeaf } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,

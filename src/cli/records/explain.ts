@@ -1,5 +1,5 @@
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type KindField, propertiesOf, typesOf } from './fields.ts'
 import { allKinds, type Kind, kindNamed, type Shape } from './kinds.ts'
 import { referenceText } from './names.ts'

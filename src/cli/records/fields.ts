@@ -1,7 +1,7 @@
 import { detailSchema, requestSchema } from '../../entities/schema.ts'
 import type { Entity } from '../../entities/define.ts'
 import type { Field } from '../../entities/fields.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
  * What a field names records by. `one` and `many`: their ids. `roles`: `@` and their ids, beside

@@ -1,6 +1,6 @@
 import { nearest } from '../../config/suggest.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'
 import { ApiRefusal } from '../session/refusal.ts'
 import type { ReferenceShape } from './fields.ts'

@@ -1,5 +1,5 @@
 import { yamlText } from '../../config/yaml-tree.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { baseColumns, type KindField, typesOf } from './fields.ts'
 import { fieldNamed, type Kind, kindById } from './kinds.ts'

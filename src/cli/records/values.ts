@@ -1,6 +1,6 @@
 import { nearest } from '../../config/suggest.ts'
 import { usageFailure } from '../../controller/failure.ts'
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { propertiesOf, typesOf } from './fields.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { kebab } from '../../entities/define.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../session/api-client.ts'
 import { connect, type ContextOptions } from '../session/contexts.ts'
 import { ApiRefusal } from '../session/refusal.ts'

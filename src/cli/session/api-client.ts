@@ -1,7 +1,7 @@
 import { Agent } from 'node:https'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { formatUuid, newUuidv7 } from '../../lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { askJson, HttpsFault, type JsonAnswer } from '../terminal/https-json.ts'
 import { ApiRefusal, refusalIn } from './refusal.ts'

@@ -4,7 +4,7 @@ import { type Agent, request as requestOverTls } from 'node:https'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 
 import { faultOfController, parseCertificate } from '../../pki/certificate.ts'
-import { jsonOrNull } from '../../lib/json-or-null.ts'
+import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 

@@ -7,7 +7,7 @@ import {
   AdmissionRequestSchema,
 } from '../../../proto/gen/peer_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PeerCaller } from '../../ports/peer-channel.ts'

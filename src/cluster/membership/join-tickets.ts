@@ -14,7 +14,7 @@ import {
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AdmissionRecord, JoinTicketRecord } from '../../lib/cluster-records.ts'
-import { isControllerId, parseHostPort } from '../../lib/names.ts'
+import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {

@@ -6,7 +6,7 @@ import type {
   MemberChange,
   Requester,
 } from '../../../proto/gen/peer_pb.ts'
-import { isControllerId } from '../../lib/names.ts'
+import { isControllerId } from '../../lib/text/names.ts'
 import { isSessionPermission } from '../../lib/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Actor } from '../../ports/actor.ts'

@@ -1,7 +1,7 @@
 import { lookup, Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
-import { formatHostPort, parseHostPort } from '../../lib/names.ts'
+import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 
 const TIMEOUT_MS = 1500
 

@@ -1,6 +1,6 @@
 import { connect, type SecureContext } from 'node:tls'
 
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { resolveAddress } from './addresses-names.ts'

@@ -11,7 +11,7 @@ import { clone, create, equals, toBinary } from '@bufbuild/protobuf'
 
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { type AddressClaim, AddressClaimSchema } from '../../../proto/gen/mesh_pb.ts'
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { MeshIdentity } from './mesh-service.ts'

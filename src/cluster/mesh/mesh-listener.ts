@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
-import { boundConnections } from '../../lib/connections.ts'
-import { KeyedRate } from '../../lib/keyed-rate.ts'
+import { boundConnections } from '../../lib/bounds/connections.ts'
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { meshLimits } from './limits.ts'
 import { contextOptions, type MeshIdentity } from './mesh-service.ts'
 

@@ -2,7 +2,7 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
-import { RateBudget } from '../../lib/keyed-rate.ts'
+import { RateBudget } from '../../lib/bounds/keyed-rate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 

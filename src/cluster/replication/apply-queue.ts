@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AppliedEntry, Machine } from '../../ports/machine.ts'
-import { releaseBuffer } from '../../lib/release-buffer.ts'
+import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 

@@ -1,6 +1,6 @@
 import { assert, present } from '../../lib/assert.ts'
-import { FairShare } from '../../lib/fair-share.ts'
-import { releaseBuffer } from '../../lib/release-buffer.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { TraceContext } from '../../lib/trace-context.ts'
 import type { Applied } from '../../ports/proposer.ts'

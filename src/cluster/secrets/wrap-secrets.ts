@@ -5,7 +5,7 @@ import {
   type WrappedSecret,
   WrappedSecretSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { canonicalJson } from '../../lib/canonical-json.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'

@@ -1,7 +1,7 @@
 import { connect } from 'node:tls'
 
 import { resolveAddress } from '../../cluster/mesh/addresses-names.ts'
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import type { SurvivorMember } from './survivor.ts'

@@ -6,7 +6,7 @@ import type { Api } from '../../api/server.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
 import type { ControllerConfig } from '../../config/options.ts'
 import { assert } from '../../lib/assert.ts'
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { apisOf } from '../settings.ts'
 

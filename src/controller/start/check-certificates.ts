@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/options.ts'
-import { parseHostPort } from '../../lib/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,

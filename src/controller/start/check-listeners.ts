@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import type { ControllerConfig } from '../../config/options.ts'
-import { formatHostPort, parseHostPort } from '../../lib/names.ts'
+import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
 import { errorCode } from '../../lib/error-code.ts'

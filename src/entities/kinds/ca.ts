@@ -1,4 +1,4 @@
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
 import { claimSchema, type ExternalIdClaim, noClaim } from '../ca-external-id-claim.ts'
 import { crud } from '../crud.ts'

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'

@@ -1,5 +1,5 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import { BoundedQueue } from '../../lib/bounded-queue.ts'
+import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LiveFact } from '../../ports/live-facts.ts'
 import type { StateView } from '../../ports/state-view.ts'

@@ -3,7 +3,7 @@ import type { EventFilter } from '../../ports/events.ts'
 import { eventLimits } from '../limits.ts'
 import { namespaceNamed } from '../namespaces.ts'
 import { entityTypeNames } from '../published-records.ts'
-import { parsePattern, type TextPattern } from '../../lib/text-pattern.ts'
+import { parsePattern, type TextPattern } from '../../lib/text/text-pattern.ts'
 
 /** What was asked for is none; one sentence for whoever asked. */
 export class SubscriptionFault extends Error {

@@ -1,7 +1,7 @@
 import { ConnectEventsSchema, type IdentityConnection } from '../../../proto/gen/router_pb.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { RouterDuty } from '../duty.ts'
-import { ownText } from '../../lib/own-text.ts'
+import { ownText } from '../../lib/text/own-text.ts'
 import { type TellFact, tellNobody } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'

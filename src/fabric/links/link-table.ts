@@ -1,5 +1,5 @@
 import type { LinkChanges, LinkConnection, LiveLink, LiveLinks } from '../../ports/live-links.ts'
-import { ownText } from '../../lib/own-text.ts'
+import { ownText } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 

@@ -1,5 +1,5 @@
 import type { Metrics } from '../../../proto/gen/router_pb.ts'
-import { ownText } from '../../lib/own-text.ts'
+import { ownText } from '../../lib/text/own-text.ts'
 import type { MetricFigure, RouterMetrics } from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { toldTime } from '../told-time.ts'

@@ -2,7 +2,7 @@ import type { Config } from '../../entities/kinds/config.ts'
 import type { ServiceConfig } from '../../entities/kinds/service-config.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
+import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { State } from '../records/state.ts'
 import { sameTexts } from './changes.ts'
 import {

@@ -3,7 +3,7 @@ import { type AdminRecover, AdminRecoverSchema } from '../../../proto/gen/comman
 import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, recoveryPolicyOf } from '../authentication.ts'
 import type { State } from '../records/state.ts'

@@ -1,7 +1,7 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { allowsPassword, authPolicyOf, type RecordSource } from '../authentication.ts'
 import type { State } from '../records/state.ts'

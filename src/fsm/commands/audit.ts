@@ -6,7 +6,7 @@ import {
   CommandKindSchema,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { isSameJson, type JsonObject } from '../../lib/canonical-json.ts'
+import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { actorName } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'

@@ -1,6 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { ClusterActionSchema } from '../../../proto/gen/command_pb.ts'
-import { isControllerId } from '../../lib/names.ts'
+import { isControllerId } from '../../lib/text/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { done, faulty } from './outcome.ts'

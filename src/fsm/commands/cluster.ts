@@ -11,7 +11,7 @@ import {
 import { ConfigurationSchema, type Member } from '../../../proto/gen/membership_pb.ts'
 import type { AdmissionFields } from '../../entities/kinds/admission.ts'
 import type { JoinTicket } from '../../entities/kinds/join-ticket.ts'
-import { isControllerId, parseHostPort } from '../../lib/names.ts'
+import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'

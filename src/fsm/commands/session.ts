@@ -12,7 +12,7 @@ import { apiSession, type ApiSession } from '../../entities/kinds/api-session.ts
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { isSameJson } from '../../lib/canonical-json.ts'
+import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { authPolicyOf, takesLogIns } from '../authentication.ts'
 import { enabledSigner, isClaimOf, takesTokensOf } from '../external-tokens.ts'

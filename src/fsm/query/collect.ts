@@ -1,6 +1,6 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { fieldProblem } from '../../lib/problems.ts'
-import { compareText } from '../../lib/text-order.ts'
+import { compareText } from '../../lib/text/text-order.ts'
 import type { ListResult, Listing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'

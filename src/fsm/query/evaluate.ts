@@ -1,6 +1,6 @@
 import type { Entity, FilterSymbol, SymbolType } from '../../entities/define.ts'
 import { assert } from '../../lib/assert.ts'
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type IdScope, noIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'

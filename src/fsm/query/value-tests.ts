@@ -1,7 +1,7 @@
 import type { SymbolType } from '../../entities/define.ts'
-import type { Json } from '../../lib/canonical-json.ts'
-import { searcherFor } from '../../lib/text-search.ts'
-import { compareText } from '../../lib/text-order.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { searcherFor } from '../../lib/text/text-search.ts'
+import { compareText } from '../../lib/text/text-order.ts'
 import type { CompareOperator, Expression, Literal, Operand } from './ast.ts'
 import { invalidFilter } from './scanner.ts'
 

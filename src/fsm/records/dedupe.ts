@@ -1,5 +1,5 @@
 import type { Outcome } from '../../ports/proposer.ts'
-import { uuidv7TimeMs } from '../../lib/uuid.ts'
+import { uuidv7TimeMs } from '../../lib/text/uuid.ts'
 import { lanesOf, type SetDigest } from './digest.ts'
 import { type RequestRecord, RequestRecords } from './request-records.ts'
 

@@ -1,6 +1,6 @@
 import { bytesOfMap } from '../../entities/check.ts'
 import type { Entity } from '../../entities/define.ts'
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { SortedIds, noIds } from './sorted-ids.ts'
 

@@ -1,5 +1,5 @@
 import { apiSession } from '../../entities/kinds/api-session.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import {
   type AdmissionRecord,
   type SecretVersion,

@@ -1,4 +1,4 @@
-import { compareText, isPlainText } from '../../lib/text-order.ts'
+import { compareText, isPlainText } from '../../lib/text/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
 

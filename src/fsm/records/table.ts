@@ -1,5 +1,5 @@
 import type { Entity } from '../../entities/define.ts'
-import { isSameJson, type Json } from '../../lib/canonical-json.ts'
+import { isSameJson, type Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type Lanes, lanesOf } from './digest.ts'
 import { Indexes } from './indexes.ts'

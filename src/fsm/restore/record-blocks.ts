@@ -4,7 +4,7 @@
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Lanes } from '../records/digest.ts'
 import { restoreLimits } from './restore-limits.ts'

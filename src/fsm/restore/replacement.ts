@@ -1,7 +1,7 @@
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { State } from '../records/state.ts'
 import { withSchemaOfToday } from '../seed/superseded-schemas.ts'
 import type { ShapedRecord } from './record-blocks.ts'

@@ -6,7 +6,7 @@ import {
 } from '../../entities/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../commands/admins.ts'
 import type { CommandContext } from '../commands/context.ts'

@@ -1,6 +1,6 @@
 import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
 import { isObject } from '../../entities/check.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'

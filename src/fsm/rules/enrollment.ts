@@ -1,6 +1,6 @@
 import { usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { CommandContext } from '../commands/context.ts'
 import { faulty, notFound } from '../commands/outcome.ts'

@@ -1,5 +1,5 @@
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
 import type { State } from '../records/state.ts'

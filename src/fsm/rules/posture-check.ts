@@ -1,5 +1,5 @@
 import { postureFields, type PostureType } from '../../entities/kinds/posture-check.ts'
-import type { Json } from '../../lib/canonical-json.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { faulty } from '../commands/outcome.ts'
 import type { State } from '../records/state.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../lib/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /** A config type that every cluster begins with; an ordinary record from then on. */
 export interface SeededConfigType {

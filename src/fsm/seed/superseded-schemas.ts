@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { ConfigType } from '../../entities/kinds/config-type.ts'
-import { canonicalJson } from '../../lib/canonical-json.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
 import type { State } from '../records/state.ts'

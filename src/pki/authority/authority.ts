@@ -2,7 +2,7 @@ import { KeyObject, randomBytes, webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 
 import { assert } from '../../lib/assert.ts'
-import { isControllerId, isTrustDomain } from '../../lib/names.ts'
+import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { CertificateError, parseCertificates, parsePrivateKey } from '../certificate.ts'
 import { parsePublicKey } from '../public-key.ts'
 import { controllerSpiffeId } from '../spiffe.ts'

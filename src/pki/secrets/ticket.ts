@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-import { canonicalJson, type Json } from '../../lib/canonical-json.ts'
-import { isTrustDomain } from '../../lib/names.ts'
+import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
+import { isTrustDomain } from '../../lib/text/names.ts'
 
 /** What lets one new controller in. The text is a secret until it is used. */
 export interface Ticket {

@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 
 import { compactDecrypt, CompactEncrypt, decodeProtectedHeader } from 'jose'
 
-import { canonicalJson } from '../../lib/canonical-json.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { parsePrivateKey } from '../certificate.ts'
 import { parsePublicKey } from '../public-key.ts'
 

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import { isAbsolute, resolve } from 'node:path'
 
-import { durationText } from '../../lib/duration-text.ts'
-import { parseDuration } from '../../lib/duration.ts'
-import { formatHostPort, type HostPort, parseHostPort } from '../../lib/names.ts'
+import { durationText } from '../../lib/text/duration-text.ts'
+import { parseDuration } from '../../lib/text/duration.ts'
+import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { RawValue, RouterValueType } from './schema.ts'
 
 const TEXT_CHARACTERS_MAX = 4096

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 
 import { parseYamlTree, yamlText, type YamlTree } from '../../config/yaml-tree.ts'
-import { isControllerId, isTrustDomain } from '../../lib/names.ts'
+import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../config/value-types.ts'
 import { routerProgramLimits } from '../limits.ts'

@@ -14,7 +14,7 @@ import { versionLine, type VersionLine } from '../../channel/hello.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { isControllerId } from '../../lib/names.ts'
+import { isControllerId } from '../../lib/text/names.ts'
 import { isControllerAddress, type KnownController } from './endpoints-file.ts'
 
 /** Content types between a router and its controllers. */

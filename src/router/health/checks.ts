@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import { durationText } from '../../lib/duration-text.ts'
+import { durationText } from '../../lib/text/duration-text.ts'
 
 export interface CheckParts {
   readonly id: string

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:https'
 
-import { formatHostPort } from '../../lib/names.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../config/table.ts'
 import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'

@@ -1,7 +1,7 @@
 import { open, rename } from 'node:fs/promises'
 
 import { assert } from '../../lib/assert.ts'
-import { canonicalJson } from '../../lib/canonical-json.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { MembershipRecord, DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import { corrupt, newerFormat } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'

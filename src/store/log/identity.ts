@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../lib/canonical-json.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { corrupt, newerFormat, StoreError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { NODE_ID_BYTES_MAX } from './meta-slots.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {

@@ -7,7 +7,7 @@ import {
   keyOfCertificate,
   keyOfJwk,
 } from '../../../src/api/auth/external-jwt/verification-key.ts'
-import type { Json } from '../../../src/lib/canonical-json.ts'
+import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import { newCa } from '../../support/authorities.ts'
 import { ecKey, jwkOf, rsaKey } from '../../support/identity-provider.ts'
 

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../../src/lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import type { Item } from '../../support/served-answers.ts'
 import {
   isAllowed,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Json } from '../../../src/lib/canonical-json.ts'
+import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import { certificatePem, authorityPem } from './certificates.ts'
 import { uniqueText } from './schemas.ts'
 

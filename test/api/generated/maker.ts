@@ -1,4 +1,4 @@
-import type { Json } from '../../../src/lib/canonical-json.ts'
+import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import type { Field } from '../../../src/entities/fields.ts'
 import { entitiesByName } from '../../../src/entities/registry.ts'
 import { type ApiName, bases } from '../../support/served-answers.ts'

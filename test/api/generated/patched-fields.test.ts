@@ -5,7 +5,7 @@ import { openPrimary, openSecondary } from '../../../src/entities/auth-policy-fa
 import { entities, entityNamed } from '../../../src/entities/registry.ts'
 import { requestSchema } from '../../../src/entities/schema.ts'
 import { isObject } from '../../../src/entities/check.ts'
-import { canonicalJson, type Json, type JsonObject } from '../../../src/lib/canonical-json.ts'
+import { canonicalJson, type Json, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { bases } from '../../support/served-answers.ts'
 import { controllerForFile } from '../support/for-file.ts'
 import { authorityPem, certificatePem } from './certificates.ts'

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
-import { canonicalJson } from '../../../src/lib/canonical-json.ts'
+import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
 import type { TestController } from './controller.ts'
 import { commandData } from '../../support/commands.ts'
 

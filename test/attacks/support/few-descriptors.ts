@@ -2,8 +2,8 @@ import { openSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
-import { boundConnections } from '../../../src/lib/connections.ts'
-import { clientSockets } from '../../../src/lib/descriptors.ts'
+import { boundConnections } from '../../../src/lib/bounds/connections.ts'
+import { clientSockets } from '../../../src/lib/bounds/descriptors.ts'
 import { processMemory, threadMemory } from '../../../src/lib/thread-memory.ts'
 
 // A process that the test starts with few file descriptors: it listens as a controller does, and says after each line of its

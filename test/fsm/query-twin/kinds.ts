@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../../src/lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../../src/lib/text/canonical-json.ts'
 
 /** A record as plain JSON. */
 export type Plain = Readonly<Record<string, Json>> & { readonly id: string }

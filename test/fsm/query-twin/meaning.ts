@@ -1,4 +1,4 @@
-import type { Json } from '../../../src/lib/canonical-json.ts'
+import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import { kinds, type Meaning, type Plain, type World } from './kinds.ts'
 import type { Lhs, Paging, Row, SetExpr, SubQuery, Term, Value } from './language.ts'
 

@@ -8,7 +8,7 @@ import {
 import { apply } from '../../../src/fsm/apply.ts'
 import { formingRecords } from '../../../src/fsm/seed/seed.ts'
 import { State } from '../../../src/fsm/records/state.ts'
-import { canonicalJson, type JsonObject } from '../../../src/lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { LogWriter } from './log.ts'

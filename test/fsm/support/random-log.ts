@@ -1,5 +1,5 @@
 import { seededRandom } from '../../../src/lib/random.ts'
-import { newUuidv7 } from '../../../src/lib/uuid.ts'
+import { newUuidv7 } from '../../../src/lib/text/uuid.ts'
 import { create } from '@bufbuild/protobuf'
 import { CommandKind, OriginSchema, RequestIdSchema } from '../../../proto/gen/command_pb.ts'
 import { identity, type LogWriter, policy, service } from './log.ts'

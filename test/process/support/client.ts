@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
-import { formatUuid, newUuidv7 } from '../../../src/lib/uuid.ts'
+import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { type ApiName, bases, placeOf, ServedAnswers } from '../../support/served-answers.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'

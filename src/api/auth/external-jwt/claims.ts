@@ -1,5 +1,5 @@
 import { isObject } from '../../../entities/check.ts'
-import type { Json, JsonObject } from '../../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../../lib/text/canonical-json.ts'
 
 /** Members that one selector steps through. */
 const STEPS_MAX = 16

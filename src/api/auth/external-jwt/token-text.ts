@@ -1,6 +1,6 @@
 import { isObject } from '../../../entities/check.ts'
-import type { Json, JsonObject } from '../../../lib/canonical-json.ts'
-import { jsonDepth } from '../../../lib/json-depth.ts'
+import type { Json, JsonObject } from '../../../lib/text/canonical-json.ts'
+import { jsonDepth } from '../../../lib/bounds/json-depth.ts'
 
 export const tokenLimits = {
   /** A longer token is not looked at. */

@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isObject } from '../../../entities/check.ts'
-import type { Json, JsonObject } from '../../../lib/canonical-json.ts'
+import type { Json, JsonObject } from '../../../lib/text/canonical-json.ts'
 
 const RSA_BITS_MIN = 2048
 /** A larger key takes longer to verify by than a log-in is worth. */

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, LogTimeResetSchema } from '../../../../proto/gen/command_pb.ts'
-import { shownTime } from '../../../lib/shown-time.ts'
+import { shownTime } from '../../../lib/text/shown-time.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { levelOfKind } from '../../../ports/feature-level.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'

@@ -1,4 +1,4 @@
-import type { Json } from '../../../lib/canonical-json.ts'
+import type { Json } from '../../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'
 import { CaEnrollment } from '../../enrollment/ca-enrollment.ts'

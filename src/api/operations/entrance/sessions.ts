@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, ServiceSessionCreateSchema } from '../../../../proto/gen/command_pb.ts'
-import { canonicalJson, type JsonObject } from '../../../lib/canonical-json.ts'
+import { canonicalJson, type JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'

@@ -1,6 +1,10 @@
 import type { NamedSchema } from '../../../entities/operations.ts'
 import { EVENT_NAMESPACES, type EventNamespace } from '../../../lib/event-namespaces.ts'
-import { parsePattern, patternCharactersMax, type TextPattern } from '../../../lib/text-pattern.ts'
+import {
+  parsePattern,
+  patternCharactersMax,
+  type TextPattern,
+} from '../../../lib/text/text-pattern.ts'
 import { fieldProblem, Problem } from '../../../lib/problems.ts'
 import {
   comparePositions,

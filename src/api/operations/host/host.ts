@@ -1,5 +1,5 @@
 import { answer, bareAnswer } from '../../answers/envelope.ts'
-import { durationText } from '../../../lib/duration-text.ts'
+import { durationText } from '../../../lib/text/duration-text.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { health, metricsText, readiness } from '../../schemas/about.ts'

@@ -5,7 +5,7 @@ import {
   IdentityEnableSchema,
   ServiceConfigsSchema,
 } from '../../../../proto/gen/command_pb.ts'
-import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { RequestContext } from '../../call.ts'
 import { emptyAnswer, type Reply, wholeOf } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'

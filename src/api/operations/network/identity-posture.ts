@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../../proto/gen/command_pb.ts'
-import { never, shownTime } from '../../../lib/shown-time.ts'
-import type { JsonObject } from '../../../lib/canonical-json.ts'
+import { never, shownTime } from '../../../lib/text/shown-time.ts'
+import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { EndpointState, ShownFactor } from '../../../ports/posture.ts'
 import type { RequestContext } from '../../call.ts'
 import {

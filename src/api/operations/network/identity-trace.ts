@@ -1,4 +1,4 @@
-import { parseDuration } from '../../../lib/duration.ts'
+import { parseDuration } from '../../../lib/text/duration.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import { requireReach } from '../../auth/permissions.ts'

@@ -1,6 +1,6 @@
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
-import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { mayCall } from '../../auth/permissions.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply, timeText, wholeOf } from '../../answers/envelope.ts'

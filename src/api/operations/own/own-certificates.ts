@@ -7,7 +7,7 @@ import {
   SessionCertificateDeleteSchema,
 } from '../../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
-import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'

@@ -1,6 +1,6 @@
 import type { Mfa } from '../../../entities/kinds/mfa.ts'
 import { createdSchema } from '../../../entities/schema.ts'
-import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/secondary/provisioning.ts'

@@ -1,4 +1,4 @@
-import { hexDigits } from '../../../lib/hex-digits.ts'
+import { hexDigits } from '../../../lib/text/hex-digits.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
 import type { PostureReport } from '../../../ports/posture.ts'
 import type { RequestContext, Caller } from '../../call.ts'

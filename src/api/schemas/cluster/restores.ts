@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../lib/canonical-json.ts'
+import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
 import { text } from '../../../entities/shapes.ts'
 import { restoreLimits } from '../../../fsm/restore/restore-limits.ts'

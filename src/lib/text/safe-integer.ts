@@ -1,4 +1,4 @@
-import { assert } from './assert.ts'
+import { assert } from '../assert.ts'
 
 /** @throws {RangeError} beyond a safe integer. */
 export function integer(value: bigint): number {

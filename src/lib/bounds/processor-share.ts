@@ -1,6 +1,6 @@
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
 import { FairQueue } from './fair-queue.ts'
-import { Problem } from './problems.ts'
+import { Problem } from '../problems.ts'
 
 export interface ShareLimits {
   /** What a caller may use without waiting, beyond its free part. */

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
 
 export interface QuotaLimits {
   /** Of one caller, in a window of time. */
