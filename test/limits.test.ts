@@ -33,31 +33,31 @@ import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/state-transfer/quarantine.ts'
 import { ROSTER_LIMITS } from '../src/cluster/mesh/membership-cache.ts'
 import { backupLimits } from '../src/backup/limits.ts'
-import { restoreLimits } from '../src/fsm/restore/restore-limits.ts'
+import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
 import { classViewLimits } from '../src/fsm/access/class-views.ts'
-import { mfaLimits } from '../src/fsm/authentication.ts'
-import { recoveryCodesMax } from '../src/fsm/commands/mfa.ts'
+import { mfaLimits } from '../src/fsm/apply/authentication.ts'
+import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
 import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
 import { promptedServicesMax } from '../src/posture/posture-access.ts'
-import { disableMinutesMax } from '../src/fsm/commands/identity.ts'
-import { casMax } from '../src/fsm/rules/ca.ts'
-import { revocationLimits } from '../src/fsm/rules/revocation.ts'
-import { serviceConfigsPerIdentityMax } from '../src/fsm/commands/service-configs.ts'
+import { disableMinutesMax } from '../src/fsm/identities/identity.ts'
+import { casMax } from '../src/fsm/enrollment/ca-rules.ts'
+import { revocationLimits } from '../src/fsm/sessions/revocation-rules.ts'
+import { serviceConfigsPerIdentityMax } from '../src/fsm/services/service-configs.ts'
 import { auditLimits } from '../src/fsm/records/audit-log.ts'
 import { auditQueryLimits } from '../src/fsm/audit-query.ts'
 import { clientChainLimits } from '../src/pki/verify/client-chain.ts'
-import { batchLimits } from '../src/fsm/commands/entity.ts'
-import { integrityLimits } from '../src/fsm/commands/integrity.ts'
-import { hostedTerminatorLimits } from '../src/fsm/commands/hosted-terminator.ts'
-import { serviceSessionLimits } from '../src/fsm/commands/service-session.ts'
-import { joiningLimits } from '../src/fsm/commands/cluster.ts'
-import { secretLimits } from '../src/fsm/commands/secret.ts'
+import { batchLimits } from '../src/fsm/apply/entity.ts'
+import { integrityLimits } from '../src/fsm/cluster/integrity.ts'
+import { hostedTerminatorLimits } from '../src/fsm/services/hosted-terminator.ts'
+import { serviceSessionLimits } from '../src/fsm/sessions/service-session.ts'
+import { joiningLimits } from '../src/fsm/cluster/cluster.ts'
+import { secretLimits } from '../src/fsm/cluster/secret.ts'
 import { stateDeskLimits } from '../src/cluster/state-transfer/state-desk.ts'
 import { softTopics } from '../src/ports/soft-topics.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
-import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/commands/session.ts'
+import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/sessions/session.ts'
 import {
   requestAheadMsMax,
   requestsMax,
@@ -104,23 +104,23 @@ const tables: Readonly<Record<string, object>> = {
     requestsMax,
     requestsPerCallerMax,
   },
-  'src/fsm/commands/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
+  'src/fsm/sessions/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
   'src/entities/fields.ts': fieldLimits,
-  'src/fsm/authentication.ts': mfaLimits,
+  'src/fsm/apply/authentication.ts': mfaLimits,
   'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
   'src/posture/posture-access.ts': { promptedServicesMax },
-  'src/fsm/commands/mfa.ts': { recoveryCodesMax },
-  'src/fsm/commands/identity.ts': { disableMinutesMax },
-  'src/fsm/commands/service-configs.ts': { serviceConfigsPerIdentityMax },
-  'src/fsm/rules/ca.ts': { casMax },
-  'src/fsm/rules/revocation.ts': revocationLimits,
-  'src/fsm/commands/hosted-terminator.ts': hostedTerminatorLimits,
-  'src/fsm/commands/service-session.ts': serviceSessionLimits,
+  'src/fsm/identities/mfa.ts': { recoveryCodesMax },
+  'src/fsm/identities/identity.ts': { disableMinutesMax },
+  'src/fsm/services/service-configs.ts': { serviceConfigsPerIdentityMax },
+  'src/fsm/enrollment/ca-rules.ts': { casMax },
+  'src/fsm/sessions/revocation-rules.ts': revocationLimits,
+  'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
+  'src/fsm/sessions/service-session.ts': serviceSessionLimits,
   'src/fsm/access/class-views.ts': classViewLimits,
-  'src/fsm/commands/cluster.ts': joiningLimits,
-  'src/fsm/commands/secret.ts': secretLimits,
-  'src/fsm/commands/entity.ts': batchLimits,
-  'src/fsm/commands/integrity.ts': integrityLimits,
+  'src/fsm/cluster/cluster.ts': joiningLimits,
+  'src/fsm/cluster/secret.ts': secretLimits,
+  'src/fsm/apply/entity.ts': batchLimits,
+  'src/fsm/cluster/integrity.ts': integrityLimits,
   'src/fsm/records/audit-log.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
@@ -152,7 +152,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/posture-reports.ts': postureLimits,
   'src/posture/failed-requests.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
-  'src/fsm/restore/restore-limits.ts': restoreLimits,
+  'src/fsm/records/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
   'src/lib/bounds/descriptors.ts': descriptorLimits,
   'src/lib/text/text-pattern.ts': { patternCharactersMax },

@@ -1,5 +1,5 @@
-import { withoutSessions } from '../fsm/records/restored-state.ts'
-import type { ShapedRecord } from '../fsm/restore/record-blocks.ts'
+import { withoutSessions } from '../fsm/restore/restored-state.ts'
+import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
 import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 

@@ -1,5 +1,5 @@
 import { loadState, StateDamaged } from '../fsm/records/load.ts'
-import { StateScan } from '../fsm/integrity-scan.ts'
+import { StateScan } from '../fsm/cluster/integrity-scan.ts'
 import type { State } from '../fsm/records/state.ts'
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { Finding } from '../ports/integrity.ts'

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
-import { blocksOf, lineOf } from '../fsm/restore/record-blocks.ts'
+import { blocksOf, lineOf } from '../fsm/records/record-blocks.ts'
 import { restoredKinds } from '../fsm/restore/replacement.ts'
-import { restoreLimits } from '../fsm/restore/restore-limits.ts'
+import { restoreLimits } from '../fsm/records/restore-limits.ts'
 import type { State } from '../fsm/records/state.ts'
 import { BackupFault } from './fault.ts'
 

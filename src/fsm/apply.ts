@@ -13,59 +13,59 @@ import type { AppliedEntry } from '../ports/machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { settleAccess } from './access/settle.ts'
-import { auditOf, type Touched } from './commands/audit.ts'
-import { authorityOf, permissionsOf } from './commands/authority.ts'
-import { tellAction } from './commands/cluster-action.ts'
-import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './commands/cluster.ts'
+import { auditOf, type Touched } from './apply/audit.ts'
+import { authorityOf, permissionsOf } from './apply/authority.ts'
+import { tellAction } from './cluster/cluster-action.ts'
+import { createTicket, deleteAdmission, redeemTicket, revokeTicket } from './cluster/cluster.ts'
 import {
   createSessionCertificate,
   deleteSessionCertificate,
   extendAuthenticator,
   verifyExtension,
-} from './commands/certificate.ts'
-import type { CommandContext } from './commands/context.ts'
+} from './enrollment/certificate.ts'
+import type { CommandContext } from './apply/context.ts'
 import {
   beginRouterExtension,
   enroll,
   enrollByCa,
   extendRouter,
   verifyRouterExtension,
-} from './commands/enrollment.ts'
+} from './enrollment/enrollment.ts'
 import {
   createEntity,
   deleteEntity,
   patchEntity,
   replaceEntity,
   writeBatch,
-} from './commands/entity.ts'
-import { raiseFeatureLevel } from './commands/feature-level.ts'
-import { form } from './commands/form.ts'
+} from './apply/entity.ts'
+import { raiseFeatureLevel } from './seed/feature-level.ts'
+import { form } from './seed/form.ts'
 import {
   createHostedTerminator,
   removeHostedTerminators,
   updateHostedTerminator,
-} from './commands/hosted-terminator.ts'
-import { disableIdentity, enableIdentity } from './commands/identity.ts'
+} from './services/hosted-terminator.ts'
+import { disableIdentity, enableIdentity } from './identities/identity.ts'
 import {
   claimIntegrityRun,
   detachMissing,
   endIntegrityRun,
   rebuildTable,
   startIntegrityRun,
-} from './commands/integrity.ts'
-import { resetLogTime } from './commands/log-time.ts'
-import { attemptMfa } from './commands/mfa-attempt.ts'
-import { beginMfa, proveMfa, removeMfa, resealMfa } from './commands/mfa.ts'
-import { refused } from './commands/outcome.ts'
-import { recoverAdmin } from './commands/admin-recovery.ts'
-import { attemptPassword } from './commands/password-attempt.ts'
-import { associateServiceConfigs, disassociateServiceConfigs } from './commands/service-configs.ts'
-import { beginRestore, endRestore, stageRestore } from './commands/restore.ts'
-import { rotateSecret, shareSecrets } from './commands/secret.ts'
-import { createServiceSession, endServiceSessions } from './commands/service-session.ts'
-import { createSession, deleteSession, expireSessions, touchSessions } from './commands/session.ts'
-import { enrollByToken } from './commands/token-enrollment.ts'
-import { requestExtend, verifyCa } from './commands/trust.ts'
+} from './cluster/integrity.ts'
+import { resetLogTime } from './cluster/log-time.ts'
+import { attemptMfa } from './identities/mfa-attempt.ts'
+import { beginMfa, proveMfa, removeMfa, resealMfa } from './identities/mfa.ts'
+import { refused } from './apply/outcome.ts'
+import { recoverAdmin } from './identities/admin-recovery.ts'
+import { attemptPassword } from './identities/password-attempt.ts'
+import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
+import { beginRestore, endRestore, stageRestore } from './restore/restore.ts'
+import { rotateSecret, shareSecrets } from './cluster/secret.ts'
+import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
+import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
+import { enrollByToken } from './enrollment/token-enrollment.ts'
+import { requestExtend, verifyCa } from './enrollment/trust.ts'
 import type { State } from './records/state.ts'
 
 /** Where an entry stands and when. */

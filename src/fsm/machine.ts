@@ -34,13 +34,13 @@ import type {
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
 import { listAudit } from './audit-query.ts'
-import { StateScan } from './integrity-scan.ts'
+import { StateScan } from './cluster/integrity-scan.ts'
 import { Followers } from './followers.ts'
 import { loadState } from './records/load.ts'
 import { Reader } from './reader.ts'
 import { routerModelOf } from './router-model/follow.ts'
 import type { State } from './records/state.ts'
-import { IndexWaiters, type Schedule, systemSchedule } from './waiters.ts'
+import { IndexWaiters, type Schedule, systemSchedule } from './records/waiters.ts'
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 
 export interface MachineParts {

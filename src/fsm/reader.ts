@@ -32,9 +32,9 @@ import {
   routersOfService,
 } from './access/routers.ts'
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
-import { shownToNonAdmin, withoutAdminSecrets } from './admin-secrets.ts'
+import { shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
 import { detailOf, entityRefOf, permissionNames } from './detail.ts'
-import { routerFact } from './router-facts.ts'
+import { routerFact } from './records/router-facts.ts'
 import { Lister, completed } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
 import {
@@ -45,7 +45,7 @@ import {
   policiesMatching,
   roleMembers,
   scopeOf,
-} from './roles.ts'
+} from './records/roles.ts'
 import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
 import type { State } from './records/state.ts'
 import type { Records, Table } from './records/table.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
+import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { claimsOf, type Detail, made, newIdentity } from './support/network.ts'

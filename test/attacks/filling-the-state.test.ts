@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
-import { apiSessionsPerIdentityMax } from '../../src/fsm/commands/session.ts'
-import { serviceSessionLimits } from '../../src/fsm/commands/service-session.ts'
+import { apiSessionsPerIdentityMax } from '../../src/fsm/sessions/session.ts'
+import { serviceSessionLimits } from '../../src/fsm/sessions/service-session.ts'
 import { client, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'

@@ -12,8 +12,8 @@ import {
   SessionCertificateDeleteSchema,
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import { authenticatorsPerIdentityMax, digestOf } from '../../src/fsm/commands/enrollment.ts'
-import { sessionCertificatesMax } from '../../src/fsm/commands/certificate.ts'
+import { authenticatorsPerIdentityMax, digestOf } from '../../src/fsm/enrollment/enrollment.ts'
+import { sessionCertificatesMax } from '../../src/fsm/enrollment/certificate.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'

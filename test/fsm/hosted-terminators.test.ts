@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { hostedTerminatorLimits } from '../../src/fsm/commands/hosted-terminator.ts'
+import { hostedTerminatorLimits } from '../../src/fsm/services/hosted-terminator.ts'
 import { Hosting } from './support/hosting.ts'
 
 describe('a terminator of a client of a router', () => {

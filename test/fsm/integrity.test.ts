@@ -9,9 +9,9 @@ import {
   IntegrityStartSchema,
 } from '../../proto/gen/command_pb.ts'
 import type { IntegrityRun } from '../../src/entities/kinds/integrity-run.ts'
-import { integrityLimits } from '../../src/fsm/commands/integrity.ts'
+import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
 import { present } from '../../src/lib/assert.ts'
-import { StateScan } from '../../src/fsm/integrity-scan.ts'
+import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import type { Repair } from '../../src/ports/integrity.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'

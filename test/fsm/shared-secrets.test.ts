@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { secretLimits } from '../../src/fsm/commands/secret.ts'
+import { secretLimits } from '../../src/fsm/cluster/secret.ts'
 import { Joining } from './support/joining.ts'
 
 function ofTwo(): Joining {

@@ -6,8 +6,8 @@ import {
   CommandKind,
 } from '../../proto/gen/command_pb.ts'
 import { openPrimary, openSecondary } from '../../src/entities/auth-policy-factors.ts'
-import { casMax } from '../../src/fsm/rules/ca.ts'
-import { revocationLimits } from '../../src/fsm/rules/revocation.ts'
+import { casMax } from '../../src/fsm/enrollment/ca-rules.ts'
+import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
 import { State } from '../../src/fsm/records/state.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { mfaLimits } from '../../src/fsm/authentication.ts'
+import { mfaLimits } from '../../src/fsm/apply/authentication.ts'
 import { codeOf as timeBased } from '../support/totp.ts'
 import type { Answer } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'

@@ -8,7 +8,7 @@ import {
   RestoreEndSchema,
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import { blocksOf, lineOf } from '../../src/fsm/restore/record-blocks.ts'
+import { blocksOf, lineOf } from '../../src/fsm/records/record-blocks.ts'
 import { restoredKinds } from '../../src/fsm/restore/replacement.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'

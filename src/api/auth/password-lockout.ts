@@ -3,7 +3,7 @@ import { CommandKind, PasswordAttemptSchema } from '../../../proto/gen/command_p
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
-import { authPolicyOf, isLockedOut } from '../../fsm/authentication.ts'
+import { authPolicyOf, isLockedOut } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
 import type { ApiParts } from '../parts.ts'

@@ -1,5 +1,5 @@
 import { isGranted } from '../../lib/permissions.ts'
-import { reachReason } from '../../fsm/commands/authority.ts'
+import { reachReason } from '../../fsm/apply/authority.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'

@@ -1,6 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { isShownBy, mayManage } from '../../fsm/session-reach.ts'
+import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
 import type { RequestContext, Challenge } from '../call.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import { digestOf } from '../../fsm/commands/enrollment.ts'
+import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import type { RouterCertificatePair, RouterCertifier } from '../../ports/certificate-issuer.ts'

@@ -3,7 +3,7 @@ import { CommandKind, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import { fieldLimits } from '../../entities/fields.ts'
-import { enrollmentRefusal } from '../../fsm/commands/token-enrollment.ts'
+import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'

@@ -1,6 +1,6 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment, EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
-import { digestOf } from '../../fsm/commands/enrollment.ts'
+import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ApiParts } from '../parts.ts'
 

@@ -1,6 +1,6 @@
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/authentication.ts'
+import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Caller } from '../call.ts'
 import { timeText } from '../answers/envelope.ts'

@@ -1,6 +1,6 @@
 import { expirySchema } from '../../entities/kinds/enrollment.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { disableMinutesMax } from '../../fsm/commands/identity.ts'
+import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { defaultLimits } from '../limits.ts'
 import { dateTime, entityRef, flag, text } from '../../entities/shapes.ts'

@@ -1,6 +1,6 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { BIND, DIAL, type Grants, matches, policiesMatching } from '../roles.ts'
+import { BIND, DIAL, type Grants, matches, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { EntryChanges } from './changes.ts'
 import { type ClassView, ClassViews, viewOf } from './class-views.ts'

@@ -2,7 +2,7 @@ import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { CheckedPolicy } from '../../ports/state-view.ts'
-import { roleMembers, policiesMatching } from '../roles.ts'
+import { roleMembers, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 /** The posture checks that a policy asks for, in id order. */

@@ -1,5 +1,5 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
-import { BIND, DIAL, type Grants, meant, type RoleList } from '../roles.ts'
+import { BIND, DIAL, type Grants, meant, type RoleList } from '../records/roles.ts'
 import { SortedIds } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { AccessClass } from './classes.ts'

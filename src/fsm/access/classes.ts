@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { present } from '../../lib/assert.ts'
-import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../roles.ts'
+import { attributesOf, matchingIds, policiesMatching, type RoleList } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { type Change, type EntryChanges, sameTexts } from './changes.ts'
 

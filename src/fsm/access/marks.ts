@@ -1,6 +1,6 @@
 import type { AccessMark } from '../../entities/kinds/access-mark.ts'
 import { assert } from '../../lib/assert.ts'
-import type { CommandContext } from '../commands/context.ts'
+import type { CommandContext } from '../apply/context.ts'
 import type { State } from '../records/state.ts'
 import type { Judgement } from './access-index.ts'
 import type { AccessClass, Move } from './classes.ts'

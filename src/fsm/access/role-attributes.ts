@@ -5,7 +5,7 @@ import type { ListQuery, RoleAttributeUsage, RoleAttributes } from '../../ports/
 import { lanesOf } from '../records/digest.ts'
 import { noLinks } from '../query/evaluate.ts'
 import { Lister } from '../query/list.ts'
-import { scopeOf } from '../roles.ts'
+import { scopeOf } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import { Table } from '../records/table.ts'
 import type { State } from '../records/state.ts'

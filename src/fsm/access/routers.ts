@@ -2,7 +2,7 @@ import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.t
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { entityNamed } from '../../entities/registry.ts'
 import { present } from '../../lib/assert.ts'
-import { policiesMatching, type RoleList, roleMembers } from '../roles.ts'
+import { policiesMatching, type RoleList, roleMembers } from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 

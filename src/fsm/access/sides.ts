@@ -4,7 +4,7 @@ import { type ServiceConfig, serviceConfigHolder } from '../../entities/kinds/se
 import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { BIND, DIAL, matches, meant, policiesMatching } from '../roles.ts'
+import { BIND, DIAL, matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { Change, EntryChanges, WatchedKind } from './changes.ts'
 

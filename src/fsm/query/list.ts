@@ -1,7 +1,7 @@
 import type { Entity } from '../../entities/define.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery, ListResult, Listing } from '../../ports/state-view.ts'
-import { idsByAttributes } from '../roles.ts'
+import { idsByAttributes } from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'

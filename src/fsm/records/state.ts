@@ -19,8 +19,8 @@ import {
 } from './dedupe.ts'
 import { SetDigest, lanesOf } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
-import type { ShapedRecord, Values } from '../restore/record-blocks.ts'
-import { isStagedKey, StagedRestore } from '../restore/staged-restore.ts'
+import type { ShapedRecord, Values } from './record-blocks.ts'
+import { isStagedKey, StagedRestore } from './staged-restore.ts'
 import { recordKey, type Records, recordsAs, type Row, Table } from './table.ts'
 
 function originKey(storeId: string): string {

@@ -4,7 +4,7 @@ import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { State } from '../records/state.ts'
 import { withSchemaOfToday } from '../seed/superseded-schemas.ts'
-import type { ShapedRecord } from './record-blocks.ts'
+import type { ShapedRecord } from '../records/record-blocks.ts'
 
 /**
  * Kinds that a restore leaves as they are: who the controllers are and what they share, what was

@@ -4,7 +4,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
 import { changeInScope, sameTexts } from '../access/changes.ts'
-import { matches, meant, policiesMatching } from '../roles.ts'
+import { matches, meant, policiesMatching } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 export const memberKinds = ['service', 'identity', 'postureCheck'] as const

@@ -1,4 +1,4 @@
-import type { CommandContext } from '../commands/context.ts'
+import type { CommandContext } from '../apply/context.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 import type { State } from '../records/state.ts'
 

@@ -7,7 +7,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../../src/pki/authority/certificate-request.ts'
-import { sessionCertificatesMax } from '../../../src/fsm/commands/certificate.ts'
+import { sessionCertificatesMax } from '../../../src/fsm/enrollment/certificate.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
 import { admin, startController, type TestController } from '../support/controller.ts'
 import { type Detail, newIdentity, shown } from '../support/network.ts'

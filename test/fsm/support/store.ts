@@ -5,7 +5,7 @@ import type {
   StoreRecord,
   StoreSnapshot,
 } from '../../../src/ports/state-store.ts'
-import type { Schedule } from '../../../src/fsm/waiters.ts'
+import type { Schedule } from '../../../src/fsm/records/waiters.ts'
 
 interface Contents {
   records: Map<string, string>

@@ -1,6 +1,6 @@
 import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../../entities/kinds/identity.ts'
-import { isClaimOf, pendingBeside } from '../../../fsm/external-tokens.ts'
+import { isClaimOf, pendingBeside } from '../../../fsm/apply/external-tokens.ts'
 import type { RequestContext, Caller } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type TokenChallenge, tokenChallengeText } from './challenge.ts'

@@ -1,4 +1,4 @@
-import { authPolicyOf } from '../../../fsm/authentication.ts'
+import { authPolicyOf } from '../../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'

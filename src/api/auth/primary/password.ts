@@ -1,6 +1,6 @@
 import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../../entities/kinds/identity.ts'
-import { authPolicyOf } from '../../../fsm/authentication.ts'
+import { authPolicyOf } from '../../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../../call.ts'

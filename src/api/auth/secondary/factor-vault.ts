@@ -8,7 +8,7 @@ import {
   openFactor,
   sealFactor,
 } from '../../../pki/secrets/sealed-factor.ts'
-import { recoveryCodesMax } from '../../../fsm/commands/mfa.ts'
+import { recoveryCodesMax } from '../../../fsm/identities/mfa.ts'
 import type { TokenKey } from '../../../ports/token-keys.ts'
 import type { ApiParts } from '../../parts.ts'
 

@@ -8,7 +8,7 @@ import {
 } from '../../../../proto/gen/command_pb.ts'
 import type { MfaAttempts } from '../../../entities/kinds/mfa-attempts.ts'
 import type { Mfa } from '../../../entities/kinds/mfa.ts'
-import { mfaPausedUntilMs } from '../../../fsm/authentication.ts'
+import { mfaPausedUntilMs } from '../../../fsm/apply/authentication.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
 import { isSameCode, stepOf } from '../../../pki/secrets/totp.ts'

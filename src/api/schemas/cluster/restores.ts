@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
 import { text } from '../../../entities/shapes.ts'
-import { restoreLimits } from '../../../fsm/restore/restore-limits.ts'
+import { restoreLimits } from '../../../fsm/records/restore-limits.ts'
 
 const id = { type: 'string', minLength: 1, maxLength: 64 } as const
 const sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const

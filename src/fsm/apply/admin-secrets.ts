@@ -1,0 +1,43 @@
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { isOfPrivileged, isPrivileged } from './authority.ts'
+import { type IdScope, SetScope } from '../records/sorted-ids.ts'
+import type { State } from '../records/state.ts'
+import type { Table } from '../records/table.ts'
+
+/** Kinds whose details hold what an identity is enrolled by. */
+const tellingKinds: ReadonlySet<string> = new Set(['enrollment'])
+
+/** Whether a detail would let its reader act as somebody who may do more than others. */
+export function tellsAdminSecret(
+  records: Pick<State, 'get'>,
+  kind: string,
+  record: EntityRecord,
+): boolean {
+  return tellingKinds.has(kind) && isOfPrivileged(records, kind, record)
+}
+
+/** The ids of a list without those that only administrators are shown; null: all of the table. */
+export function withoutAdminSecrets(
+  state: State,
+  table: Table,
+  kind: string,
+  scope: IdScope | null,
+): IdScope | null {
+  if (!tellingKinds.has(kind)) return scope
+  const shown = new Set<string>()
+  for (const id of scope ?? table.ids) {
+    const record = state.get(kind, id)
+    if (record !== undefined && !tellsAdminSecret(state, kind, record)) shown.add(id)
+  }
+  return new SetScope(shown)
+}
+
+/** The detail of an identity as it is shown to whoever is no administrator. */
+export function shownToNonAdmin(
+  kind: string,
+  record: EntityRecord,
+  detail: JsonObject,
+): JsonObject {
+  return kind === 'identity' && isPrivileged(record) ? { ...detail, enrollment: {} } : detail
+}

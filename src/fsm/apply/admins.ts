@@ -1,0 +1,66 @@
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { allowsPassword, authPolicyOf, type RecordSource } from './authentication.ts'
+import type { State } from '../records/state.ts'
+
+/** What a write makes of one record; `after` is undefined where it is deleted. */
+export interface AdminChange {
+  readonly kind: string
+  readonly id: string
+  readonly after: JsonObject | undefined
+}
+
+type Condition = (records: RecordSource, identity: Identity) => boolean
+
+/**
+ * Why a change would leave nobody to administer the network; null when it would not. What holds of
+ * some administrator before must hold of one after it: that there is one, that one is enabled, and
+ * that one can log in and reach a full session.
+ */
+export function adminLossReason(state: State, change: AdminChange, atMs: number): string | null {
+  const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)
+  const canLogIn: Condition = (records, identity) =>
+    isEnabled(records, identity) &&
+    allowsPassword(authPolicyOf(records, identity)) &&
+    hasPassword(state, records, identity)
+  const after = withChange(state, change)
+  for (const [condition, reason] of [
+    [() => true, 'it is the last administrator; make another identity an administrator first'],
+    [isEnabled, lastEnabledReason],
+    [canLogIn, lastAbleReason],
+  ] as const) {
+    if (!someAdmin(state, after, condition) && someAdmin(state, state, condition)) return reason
+  }
+  return null
+}
+
+const lastEnabledReason =
+  'it is the last administrator that is not disabled; make another identity an administrator first'
+const lastAbleReason =
+  'no administrator could log in after it; give another one a password and an auth policy that takes it without a JWT'
+
+/** Those that are administrators before: no change that takes rights away makes another one. */
+function someAdmin(state: State, records: RecordSource, condition: Condition): boolean {
+  for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
+    const identity = records.get<Identity>('identity', id)
+    if (identity?.isAdmin === true && condition(records, identity)) return true
+  }
+  return false
+}
+
+function hasPassword(state: State, records: RecordSource, { id }: Identity): boolean {
+  for (const credentialId of state.table('authenticator').indexes.ids('identityId', id)) {
+    if (records.get<Authenticator>('authenticator', credentialId)?.method === 'updb') return true
+  }
+  return false
+}
+
+function withChange(state: State, { kind, id, after }: AdminChange): RecordSource {
+  return {
+    get: <R extends EntityRecord>(of: string, wanted: string) =>
+      of === kind && wanted === id ? (after as R | undefined) : state.get<R>(of, wanted),
+  }
+}

@@ -1,0 +1,190 @@
+import type { State } from '../records/state.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import type { PrimaryRules } from '../../entities/auth-policy-factors.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
+import type { Mfa } from '../../entities/kinds/mfa.ts'
+import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+
+/** The part of the state, or of a view of it, that these judgements read. */
+export interface RecordSource {
+  get<R extends EntityRecord = EntityRecord>(kind: string, id: string): R | undefined
+}
+
+export const DEFAULT_AUTH_POLICY = 'default'
+
+/**
+ * The auth policy of an identity: the default one where it names none. Undefined: nobody may log
+ * in.
+ */
+export function authPolicyOf(
+  records: RecordSource,
+  identity: Pick<Identity, 'authPolicyId'>,
+): AuthPolicy | undefined {
+  const { authPolicyId } = identity
+  return records.get<AuthPolicy>(
+    'authPolicy',
+    authPolicyId === '' ? DEFAULT_AUTH_POLICY : authPolicyId,
+  )
+}
+
+/** What a session still lacks to be a full one. */
+export type PendingFactor =
+  | { readonly kind: 'totp' }
+  | { readonly kind: 'extJwt'; readonly signerId: string }
+
+/** What a session has shown so far. */
+export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
+
+const TOTP: readonly PendingFactor[] = [{ kind: 'totp' }]
+
+/**
+ * The second factors that an identity must give, as its policy and its MFA stand now: a time-based
+ * code where it has one, or its policy asks for one. Null: without a policy nobody can tell what is
+ * enough, so nothing is.
+ */
+export function requiredFactors(
+  records: RecordSource,
+  identity: Pick<Identity, 'id' | 'authPolicyId'>,
+): readonly PendingFactor[] | null {
+  const secondary = authPolicyOf(records, identity)?.secondary
+  if (secondary === undefined) return null
+  const { requireTotp, requireExtJwtSigner: signerId } = secondary
+  const ofSigner: readonly PendingFactor[] =
+    signerId === null || signerId === '' ? [] : [{ kind: 'extJwt', signerId }]
+  return requireTotp || hasMfa(records, identity.id) ? [...TOTP, ...ofSigner] : ofSigner
+}
+
+/**
+ * The factors that a session of the identity still lacks; none: it is a full one. The token of a
+ * signer comes with each request and is given for that one alone (`pendingBeside`).
+ */
+export function pendingFactors(
+  records: RecordSource,
+  identity: Pick<Identity, 'id' | 'authPolicyId'>,
+  given: GivenFactors,
+): readonly PendingFactor[] {
+  const required = requiredFactors(records, identity)
+  if (required === null) return TOTP
+  return required.filter(({ kind }) => kind !== 'totp' || !given.isMfaComplete)
+}
+
+/** Whether an identity has shown that it holds the secret of its codes. */
+export function hasMfa(records: RecordSource, identityId: string): boolean {
+  return records.get<Mfa>('mfa', identityId)?.isVerified === true
+}
+
+/** Bounds of attempts to give a code, of one identity over all controllers. */
+export const mfaLimits = {
+  /** Without one that is right; each further one is followed by a pause. */
+  attemptsMax: 10,
+  /** The first pause; each one is twice as long as that before it. */
+  pauseMsMin: 30_000,
+  pauseMsMax: 15 * 60_000,
+} as const
+
+/** From when on a code may be given again, by the attempts that are counted, UTC ms. */
+export function mfaPausedUntilMs(
+  attempts: Pick<MfaAttempts, 'count' | 'lastAt'> | undefined,
+): number {
+  const { attemptsMax, pauseMsMin, pauseMsMax } = mfaLimits
+  if (attempts === undefined || attempts.count < attemptsMax) return 0
+  const doublings = Math.min(attempts.count - attemptsMax, 10)
+  return (attempts.lastAt ?? 0) + Math.min(pauseMsMin * 2 ** doublings, pauseMsMax)
+}
+
+/**
+ * Whether a policy lets whoever knows a password into a full session, if need be by a code:
+ * everybody can enroll in those.
+ */
+export function allowsPassword(policy: AuthPolicy | undefined): policy is AuthPolicy {
+  if (policy?.primary.updb.allowed !== true) return false
+  const { requireExtJwtSigner: signerId } = policy.secondary
+  return signerId === null || signerId === ''
+}
+
+/** Whether a policy lets whoever knows a password into a full session by that alone. */
+export function allowsPasswordAlone(policy: AuthPolicy | undefined): boolean {
+  return allowsPassword(policy) && !policy.secondary.requireTotp
+}
+
+/**
+ * The policy that an administrator logs in by who is recovered: its own or the default one where
+ * that lets it in by a password alone. Undefined: one that is made for it.
+ */
+export function recoveryPolicyOf(
+  records: RecordSource,
+  identity: Pick<Identity, 'authPolicyId'>,
+): AuthPolicy | undefined {
+  return [authPolicyOf(records, identity), authPolicyOf(records, { authPolicyId: '' })].find(
+    allowsPasswordAlone,
+  )
+}
+
+type LockoutRules = Pick<PrimaryRules['updb'], 'maxAttempts' | 'lockoutDurationMinutes'>
+type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
+
+/** Whether a password is locked at a time, by the attempts that are counted of it. */
+export function isLockedOut(
+  attempts: Attempts | undefined,
+  rules: LockoutRules,
+  atMs: number,
+): boolean {
+  if (attempts === undefined || rules.maxAttempts <= 0) return false
+  return attempts.count >= rules.maxAttempts && !hasLapsed(attempts, rules, atMs)
+}
+
+/** A duration of 0 lasts until an administrator ends it. */
+function hasLapsed({ lastAt }: Attempts, rules: LockoutRules, atMs: number): boolean {
+  const { lockoutDurationMinutes } = rules
+  return lockoutDurationMinutes > 0 && atMs >= (lastAt ?? 0) + lockoutDurationMinutes * 60_000
+}
+
+/** Since when, and until when, the password of an identity is locked; null: it is not. */
+export function passwordLockOf(
+  state: Pick<State, 'get' | 'table'>,
+  identity: Identity,
+  atMs: number,
+): { readonly sinceMs: number; readonly untilMs: number | null } | null {
+  for (const id of state.table('authenticator').indexes.ids('identityId', identity.id)) {
+    const attempts = state.get<PasswordAttempts>('passwordAttempts', id)
+    if (attempts === undefined) continue
+    const rules = authPolicyOf(state, identity)?.primary.updb
+    if (rules === undefined || !isLockedOut(attempts, rules, atMs)) continue
+    const sinceMs = attempts.lastAt ?? 0
+    const { lockoutDurationMinutes: minutes } = rules
+    return { sinceMs, untilMs: minutes > 0 ? sinceMs + minutes * 60_000 : null }
+  }
+  return null
+}
+
+/** The number of the next attempt: a lockout that is over begins a new count. */
+export function nextAttempt(
+  attempts: Attempts | undefined,
+  rules: LockoutRules,
+  atMs: number,
+): number {
+  if (attempts === undefined) return 1
+  if (attempts.count >= rules.maxAttempts && hasLapsed(attempts, rules, atMs)) return 1
+  return attempts.count + 1
+}
+
+/**
+ * Whether the certificate that a session was opened by is still one that log-ins are taken of: a CA
+ * of somebody else that issued it must be verified, and enabled for that. True for a session that
+ * was opened by something else.
+ */
+export function isCertificateHonoured(records: RecordSource, session: ApiSession): boolean {
+  if (session.certFingerprint === null) return true
+  const { caId, authenticatorId } = session
+  const issuer = caId || (records.get<Authenticator>('authenticator', authenticatorId)?.caId ?? '')
+  return issuer === '' || takesLogIns(records.get<Ca>('ca', issuer))
+}
+
+export function takesLogIns(ca: Ca | undefined): boolean {
+  return ca?.isVerified === true && ca.isAuthEnabled
+}

@@ -1,0 +1,217 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { isGranted } from '../../lib/permissions.ts'
+import {
+  actorFault,
+  type ClaimedActor,
+  type EnrollmentActor,
+  type SessionClaim,
+  type ShownId,
+} from '../../ports/actor.ts'
+import { isCertificateHonoured, pendingFactors } from './authentication.ts'
+import { isSignerHonoured, pendingBeside } from './external-tokens.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from './context.ts'
+import { type Refusal, refused } from './outcome.ts'
+
+/**
+ * `full`: an administrator, the holder of a session in its own matters, or the system actor.
+ * `limited`: somebody who was given a permission, which reaches nobody who may do more.
+ */
+export type Authority = 'full' | 'limited'
+
+/**
+ * Kinds whose records belong to an identity, by `identityId`, and let others act as it or change
+ * what it gets.
+ */
+export const ownedKinds: ReadonlySet<string> = new Set([
+  'authenticator',
+  'enrollment',
+  'mfa',
+  'serviceConfig',
+])
+
+/**
+ * What the actor of a command may do as the log stands there; null: nothing. The gate judged the
+ * same from what its controller had applied: a log-out or a right taken away before this entry
+ * counts, wherever it was asked for. Nothing is ever meant by what an actor leaves out, or by a
+ * permission that this program does not know.
+ */
+export function authorityOf(state: State, actor: ClaimedActor, kind: number): Authority | null {
+  if (actor === undefined || actorFault(actor) !== null) return null
+  switch (actor.case) {
+    case 'system':
+      return 'full'
+    case 'session':
+      return systemAlone.has(kind) ? null : sessionAuthority(state, actor.value)
+    case 'enrollment':
+      return enrollmentAuthority(actor.value, kind)
+    default:
+      return null
+  }
+}
+
+/**
+ * Whose command each of them is: a token opens one thing, the certificate of a router what the
+ * router does by itself.
+ */
+const shownFor: ReadonlyMap<number, ShownId> = new Map([
+  [CommandKind.ENROLL, 'enrollmentId'],
+  [CommandKind.CA_ENROLL, 'caId'],
+  [CommandKind.ROUTER_EXTEND, 'routerId'],
+  [CommandKind.ROUTER_EXTEND_BEGIN, 'routerId'],
+  [CommandKind.ROUTER_EXTEND_VERIFY, 'routerId'],
+  [CommandKind.TOKEN_ENROLL, 'signerId'],
+  [CommandKind.HOSTED_TERMINATOR_CREATE, 'routerId'],
+  [CommandKind.HOSTED_TERMINATOR_UPDATE, 'routerId'],
+  [CommandKind.HOSTED_TERMINATORS_REMOVE, 'routerId'],
+])
+
+/**
+ * Asked for on the host of a controller alone: whoever replaces all records is whoever holds them,
+ * and by log time everything ends that has an end.
+ */
+const systemAlone: ReadonlySet<number> = new Set([
+  CommandKind.RESTORE_BEGIN,
+  CommandKind.RESTORE_CHUNK,
+  CommandKind.RESTORE_END,
+  CommandKind.LOG_TIME_RESET,
+])
+
+function enrollmentAuthority(actor: EnrollmentActor, kind: number): Authority | null {
+  const shown = shownFor.get(kind)
+  return shown === undefined || actor[shown] === '' ? null : 'full'
+}
+
+function sessionAuthority(state: State, actor: SessionClaim): Authority | null {
+  const { identityId, sessionId, permission, signerId } = actor
+  const session = state.get<ApiSession>('apiSession', sessionId)
+  if (session?.identityId !== identityId || !isCertificateHonoured(state, session)) return null
+  if (!isSignerHonoured(state, session)) return null
+  const identity = state.get<Identity>('identity', identityId)
+  if (identity === undefined) return null
+  if (permission === 'partial') return 'full'
+  const shown = { signerId, signerRevision: Number(actor.signerRevision) }
+  const pending = pendingFactors(state, identity, session)
+  if (pendingBeside(state, pending, shown).length > 0) return null
+  if (identity.isAdmin || permission === 'session') return 'full'
+  // What comes through the log is no read.
+  return isGranted(identity.permissions, permission, false) ? 'limited' : null
+}
+
+/** The permissions of the actor of a command, which decide whom a limited one reaches. */
+export function permissionsOf(state: State, actor: ClaimedActor): readonly string[] {
+  if (actor?.case !== 'session') return []
+  return state.get<Identity>('identity', actor.value.identityId)?.permissions ?? []
+}
+
+/** What of the state is needed to tell whose record it is. */
+type Records = Pick<State, 'get'>
+
+/**
+ * The identity that a record belongs to, where knowing or writing the record lets one act as that
+ * identity.
+ */
+function ownerOf(kind: string, record: JsonObject): string | undefined {
+  const ownerId = ownedKinds.has(kind) ? record['identityId'] : undefined
+  return typeof ownerId === 'string' ? ownerId : undefined
+}
+
+/**
+ * Whether a record belongs to an identity with rights of its own, so that whoever knows it could
+ * gain them.
+ */
+export function isOfPrivileged(records: Records, kind: string, record: JsonObject): boolean {
+  const ownerId = ownerOf(kind, record)
+  return ownerId !== undefined && isPrivileged(records.get('identity', ownerId))
+}
+
+/** An administrator, or somebody who was given any permission. */
+export function isPrivileged(identity: JsonObject | undefined): boolean {
+  const permissions = identity?.['permissions']
+  return identity?.['isAdmin'] === true || (Array.isArray(permissions) && permissions.length > 0)
+}
+
+const untouchable = 'only an administrator may touch an administrator'
+const beyond = 'only an administrator may touch an identity that holds permissions you lack'
+const unsettable = 'only an administrator may set isAdmin or permissions'
+const unnameable = 'only an administrator may set allowedNames'
+
+/** Why a caller may not act on an identity; null when it may, and when there is none. */
+export function identityGuard(
+  state: State,
+  identityId: string,
+  { authority, held }: CommandContext,
+): Refusal | null {
+  if (authority === 'full') return null
+  const reason = reachReason(state, identityId, held)
+  return reason === null ? null : refused('UNAUTHORIZED', reason)
+}
+
+/**
+ * Why somebody with these permissions, who is no administrator, may not act on an identity; null
+ * when they may, and when there is none. Whoever can write an identity, or its credentials, can act
+ * as it, so it must not hold what they lack.
+ */
+export function reachReason(
+  records: Records,
+  identityId: string,
+  held: readonly string[],
+): string | null {
+  const identity = records.get('identity', identityId) as Identity | undefined
+  if (identity === undefined) return null
+  if (identity.isAdmin) return untouchable
+  return identity.permissions.every((one) => isHeld(held, one)) ? null : beyond
+}
+
+/** A permission for all of a kind is held as such; one for an action also by way of its kind. */
+function isHeld(held: readonly string[], permission: string): boolean {
+  return (
+    held.includes(permission) || (permission.includes('.') && isGranted(held, permission, true))
+  )
+}
+
+export interface GuardedWrite {
+  readonly kind: string
+  readonly mode: 'create' | 'replace' | 'patch' | 'delete'
+  /** Undefined at create. */
+  readonly before: EntityRecord | undefined
+  /** Those given. */
+  readonly fields: JsonObject
+}
+
+/**
+ * Why a caller may not write that record, though it may write others of the kind; null when it may.
+ */
+export function writeGuard(
+  state: State,
+  { kind, mode, before, fields }: GuardedWrite,
+  { authority, held }: CommandContext,
+): Refusal | null {
+  if (authority === 'full') return null
+  if (kind === 'identity' && setsRights(mode, fields)) return refused('UNAUTHORIZED', unsettable)
+  if (changesNames(before, fields)) return refused('UNAUTHORIZED', unnameable)
+  for (const record of before === undefined ? [fields] : [before, fields]) {
+    const identityId = kind === 'identity' ? before?.id : ownerOf(kind, record)
+    const reason = identityId === undefined ? null : reachReason(state, identityId, held)
+    if (reason !== null) return refused('UNAUTHORIZED', reason)
+  }
+  return null
+}
+
+/** Names that a router is allowed may be those of a controller, so that it could pass for one. */
+function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
+  const { allowedNames: names } = fields
+  return names !== undefined && !isSameJson(names, before?.['allowedNames'] ?? [])
+}
+
+/** A replacement says both, whatever it says. */
+function setsRights(mode: GuardedWrite['mode'], fields: JsonObject): boolean {
+  if (mode === 'replace') return true
+  if (mode === 'patch') return 'isAdmin' in fields || 'permissions' in fields
+  const permissions = fields['permissions']
+  return fields['isAdmin'] === true || (Array.isArray(permissions) && permissions.length > 0)
+}

@@ -1,0 +1,291 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  EntityBatchSchema,
+  EntityDeleteSchema,
+  type EntityWrite,
+  EntityWriteSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { checkFields, isObject } from '../../entities/check.ts'
+import type { Entity } from '../../entities/define.ts'
+import { merged } from '../../entities/nested.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { ProblemCode } from '../../lib/problems.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import { changedFields, type Touched } from './audit.ts'
+import { writeGuard } from './authority.ts'
+import type { CommandContext } from './context.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
+import { rulesOf } from '../rules-of-kinds.ts'
+import {
+  blockingReference,
+  consequencesIn,
+  missingReference,
+  removeWithReferences,
+} from './references.ts'
+
+const idCharactersMax = 128
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** @throws when the bytes are no JSON object: the command is undecodable. */
+export function parseFields(json: Uint8Array): JsonObject {
+  const value = JSON.parse(utf8.decode(json)) as Json
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw new TypeError('the fields of a command are a JSON object')
+  }
+  return value as JsonObject
+}
+
+/**
+ * Only what may be written at the feature level in force, so that a body can not set a read-only
+ * field, nor one that some voter may not know, whoever proposed it.
+ */
+function writable(
+  entity: Entity,
+  fields: JsonObject,
+  { isCreate, level }: { readonly isCreate: boolean; readonly level: number },
+): JsonObject {
+  const kept: Record<string, Json> = {}
+  for (const name of Object.keys(fields)) {
+    const field = Object.hasOwn(entity.fields, name) ? entity.fields[name] : undefined
+    const value = fields[name]
+    if (field === undefined || value === undefined || field.writableSince > level) continue
+    if (field.settable === 'never' || (field.settable === 'create' && !isCreate)) continue
+    kept[name] = value
+  }
+  return kept
+}
+
+function uniqueFault(state: State, entity: Entity, id: string, fields: JsonObject): Outcome | null {
+  const { indexes } = state.table(entity.name)
+  for (const name of Object.keys(fields)) {
+    const reason = entity.fields[name]?.unique ?? null
+    const value = fields[name]
+    if (reason === null || typeof value !== 'string') continue
+    const owner = indexes.owner(name, value)
+    if (owner !== undefined && owner !== id) {
+      const field = entity.fields[name]?.faultField ?? name
+      return faulty({ field, reason: reason.replace('{value}', () => value), value })
+    }
+  }
+  return null
+}
+
+function fieldRefusal(
+  state: State,
+  entity: Entity,
+  id: string,
+  fields: JsonObject,
+): Outcome | null {
+  const fault = checkFields(entity, fields)
+  if (fault !== null) return faulty(fault)
+  return uniqueFault(state, entity, id, fields) ?? missingReference(state, entity, fields)
+}
+
+function guard(rules: Readonly<Record<string, ProblemCode>>, record: EntityRecord): Outcome | null {
+  for (const [field, code] of Object.entries(rules)) {
+    if (record[field] === true) return refused(code)
+  }
+  return null
+}
+
+interface DecodedWrite {
+  readonly entity: Entity
+  readonly write: EntityWrite
+  readonly fields: JsonObject
+}
+
+function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWrite {
+  const entity = entityNamed(write.entity)
+  const at = { isCreate, level: state.featureLevel }
+  return { entity, write, fields: writable(entity, parseFields(write.json), at) }
+}
+
+/** Every required field that can be is given; the zero of one would pass for a value otherwise. */
+function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
+  for (const [name, field] of Object.entries(entity.fields)) {
+    if (!field.isRequired || field.settable === 'never' || name in fields) continue
+    if (field.settable === 'create' && !isCreate) continue
+    if (field.kind === 'text') return faulty({ field: name, reason: `${name} is required` })
+  }
+  return null
+}
+
+export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  return insert(state, fromBinary(EntityWriteSchema, payload), context)
+}
+
+function insert(state: State, message: EntityWrite, context: CommandContext): Outcome {
+  const { entity, write, fields } = decode(state, message, true)
+  const rules = rulesOf(entity.name)
+  const { name: kind } = entity
+  context.touched.push({ action: 'create', entity: kind, id: write.id, fields: [] })
+  const denial = writeGuard(state, { kind, mode: 'create', before: undefined, fields }, context)
+  if (denial !== null) return denial
+  if (write.id === '' || write.id.length > idCharactersMax) {
+    return faulty({ field: 'id', reason: 'id is not usable' })
+  }
+  if (state.table(entity.name).get(write.id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique', value: write.id })
+  }
+  const refusal =
+    requiredFault(entity, fields, true) ??
+    fieldRefusal(state, entity, write.id, fields) ??
+    rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
+    null
+  if (refusal !== null) return refusal
+  const { index: revision, logTimeMs } = context
+  const { scope } = entity
+  state.put(entity.name, {
+    ...fields,
+    ...(scope === null ? {} : { [scope.field]: scope.value }),
+    id: write.id,
+    createdAt: logTimeMs,
+    updatedAt: logTimeMs,
+    revision,
+  })
+  follow(state, entity, write.id, undefined, context)
+  return done(write.id)
+}
+
+/** What else a write changes. */
+function follow(
+  state: State,
+  entity: Entity,
+  id: string,
+  before: EntityRecord | undefined,
+  context: CommandContext,
+): void {
+  const after = state.get(entity.name, id)
+  const { afterWrite } = rulesOf(entity.name)
+  if (afterWrite === undefined || after === undefined) return
+  afterWrite({ before, after }, consequencesIn(state, context))
+}
+
+/**
+ * The fields of a patch as they are to be: those that are merged, merged into what stands there by
+ * now.
+ */
+function changed(entity: Entity, record: EntityRecord, fields: JsonObject): JsonObject {
+  const result: Record<string, Json> = {}
+  for (const [name, value] of Object.entries(fields)) {
+    const onto = entity.fields[name]?.mergedOnto ?? null
+    const stored = record[name]
+    result[name] =
+      onto !== null && isObject(value) ? merged(isObject(stored) ? stored : onto, value) : value
+  }
+  return result
+}
+
+function update(
+  state: State,
+  decoded: DecodedWrite,
+  context: CommandContext,
+  isPatch: boolean,
+): Outcome {
+  const { entity, write, fields } = decoded
+  const mode = isPatch ? 'patch' : 'replace'
+  const touched: Touched = {
+    action: mode,
+    entity: entity.name,
+    id: write.id,
+    fields: Object.keys(fields),
+  }
+  context.touched.push(touched)
+  const record = state.get(entity.name, write.id)
+  if (record === undefined) return notFound(entity.name, write.id)
+  const denial = writeGuard(state, { kind: entity.name, mode, before: record, fields }, context)
+  if (denial !== null) return denial
+  const cleared: Record<string, Json> = {}
+  for (const [name, field] of Object.entries(entity.fields)) {
+    if (!isPatch && field.settable === 'always') cleared[name] = field.zero
+  }
+  const after = { ...record, ...cleared, ...(isPatch ? changed(entity, record, fields) : fields) }
+  const refusal =
+    guard(entity.refuse.update, record) ??
+    (isPatch ? null : requiredFault(entity, fields, false)) ??
+    fieldRefusal(state, entity, write.id, fields) ??
+    rulesOf(entity.name).judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
+    null
+  if (refusal !== null) return refusal
+  touched.fields = changedFields(record, after)
+  const base = { id: record.id, updatedAt: context.logTimeMs, revision: context.index }
+  state.put(entity.name, { ...after, ...base })
+  follow(state, entity, record.id, record, context)
+  return done(record.id)
+}
+
+/** PUT: every writable field as given, or zero; read-only ones and those fixed at creation stay. */
+export function replaceEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, false)
+}
+
+/** PATCH: the fields given, others as they stand when it is applied. */
+export function patchEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  return update(state, decode(state, fromBinary(EntityWriteSchema, payload), false), context, true)
+}
+
+export function deleteEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { entity, id } = fromBinary(EntityDeleteSchema, payload)
+  return remove(state, entityNamed(entity), id, context)
+}
+
+function remove(state: State, entity: Entity, id: string, context: CommandContext): Outcome {
+  context.touched.push({ action: 'delete', entity: entity.name, id, fields: [] })
+  const record = state.get(entity.name, id)
+  if (record === undefined) return notFound(entity.name, id)
+  const guarded = { kind: entity.name, mode: 'delete', before: record, fields: {} } as const
+  const refusal =
+    writeGuard(state, guarded, context) ??
+    guard(entity.refuse.delete, record) ??
+    rulesOf(entity.name).judgeDelete?.(state, record, context) ??
+    blockingReference(state, entity, record.id)
+  if (refusal !== null) return refusal
+  removeWithReferences(state, entity, record, context)
+  return done(record.id)
+}
+
+export const batchLimits = {
+  /** More than any operation needs; a longer one would keep the log waiting. */
+  stepsMax: 64,
+} as const
+
+/**
+ * All of the steps, each on what those before it made, or none.
+ * @throws on a step that is no write of an entity.
+ */
+export function writeBatch(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { steps, answer } = fromBinary(EntityBatchSchema, payload)
+  if (steps.length > batchLimits.stepsMax) {
+    return faulty({
+      field: 'steps',
+      reason: `there are at most ${batchLimits.stepsMax} writes in one`,
+    })
+  }
+  return state.transact(() => {
+    for (const { kind, write } of steps) {
+      if (write === undefined) throw new TypeError('a step of a batch says what it writes')
+      const outcome = step(state, kind, write, context)
+      if (!outcome.ok) return outcome
+    }
+    return done(steps[answer]?.write?.id ?? '')
+  })
+}
+
+function step(state: State, kind: number, write: EntityWrite, context: CommandContext): Outcome {
+  switch (kind as CommandKind) {
+    case CommandKind.ENTITY_CREATE:
+      return insert(state, write, context)
+    case CommandKind.ENTITY_REPLACE:
+      return update(state, decode(state, write, false), context, false)
+    case CommandKind.ENTITY_PATCH:
+      return update(state, decode(state, write, false), context, true)
+    case CommandKind.ENTITY_DELETE:
+      return remove(state, entityNamed(write.entity), write.id, context)
+    default:
+      throw new Error(`a step of kind ${kind} is unknown here`)
+  }
+}

@@ -1,0 +1,61 @@
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { PendingFactor, RecordSource } from './authentication.ts'
+
+// What the state says of tokens of identity providers. Signatures and times are judged before
+// proposing; what is judged here is judged at the gate and again at apply, from the records of that
+// moment.
+
+/** The signer whose token came with a request, as it stood when the token was judged. */
+export interface ShownSigner {
+  readonly signerId: string
+  readonly signerRevision: number
+}
+
+/** The signer while tokens are taken of it. */
+export function enabledSigner(records: RecordSource, id: string): ExternalJwtSigner | undefined {
+  const signer = records.get<ExternalJwtSigner>('externalJwtSigner', id)
+  return signer?.enabled === true ? signer : undefined
+}
+
+/**
+ * Whether the claim that the signer identifies by names that identity. An empty claim names nobody.
+ */
+export function isClaimOf(
+  { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
+  claim: string,
+  identity: Pick<Identity, 'id' | 'externalId'>,
+): boolean {
+  return claim !== '' && (useExternalId ? identity.externalId : identity.id) === claim
+}
+
+/** Whether identities under that policy may log in by tokens of the signer. */
+export function takesTokensOf(policy: AuthPolicy | undefined, signerId: string): boolean {
+  if (policy?.primary.extJwt.allowed !== true) return false
+  const { allowedSigners } = policy.primary.extJwt
+  return allowedSigners.length === 0 || allowedSigners.includes(signerId)
+}
+
+/**
+ * The factors that are still pending for a request that came with a token of that signer. A signer
+ * that was written since the token was judged by it, was disabled or is gone satisfies nothing.
+ */
+export function pendingBeside(
+  records: RecordSource,
+  pending: readonly PendingFactor[],
+  shown: ShownSigner | null,
+): readonly PendingFactor[] {
+  if (shown === null || pending.length === 0) return pending
+  if (enabledSigner(records, shown.signerId)?.revision !== shown.signerRevision) return pending
+  return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
+}
+
+/**
+ * Whether tokens are still taken of the signer that a session was opened by; true where it was
+ * opened by something else.
+ */
+export function isSignerHonoured(records: RecordSource, { signerId }: ApiSession): boolean {
+  return signerId === '' || enabledSigner(records, signerId) !== undefined
+}

@@ -1,0 +1,53 @@
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { CommandContext } from './context.ts'
+import type { State } from '../records/state.ts'
+
+/** A write that its fields and references allow. */
+export interface Write {
+  readonly id: string
+  /** Undefined at create. */
+  readonly before: EntityRecord | undefined
+  /** Every field at an update; at create those given. */
+  readonly after: JsonObject
+}
+
+/** A write that was done. */
+export interface Written {
+  /** Undefined at create. */
+  readonly before: EntityRecord | undefined
+  readonly after: EntityRecord
+}
+
+/** What a consequence may do: it is part of the same entry, and can not be refused. */
+export interface Consequences {
+  readonly state: State
+  readonly context: CommandContext
+  /** Writes a record whole, system fields included; its base fields are made from the entry. */
+  put(kind: string, id: string, fields: Readonly<Record<string, Json>>): void
+  /**
+   * With all that lives by it; nothing when it is not there. What guards it from its callers does
+   * not guard it here.
+   */
+  remove(kind: string, id: string): void
+}
+
+/**
+ * What can be said of the writes of one kind only by looking at other records, beyond uniqueness
+ * and references, and what else they change. All of it is run by apply: state and entry decide,
+ * alone.
+ */
+export interface KindRules {
+  /** Why a write is refused; null when it is not. */
+  readonly judgeWrite?: (state: State, write: Write, context: CommandContext) => Outcome | null
+  /** Why a deletion is refused that a caller asks for; a cascade does not ask. */
+  readonly judgeDelete?: (
+    state: State,
+    record: EntityRecord,
+    context: CommandContext,
+  ) => Outcome | null
+  readonly afterWrite?: (written: Written, consequences: Consequences) => void
+  /** After the record is gone, by a caller or by a cascade. Of a table, not of its views. */
+  readonly afterDelete?: (record: EntityRecord, consequences: Consequences) => void
+}

@@ -1,0 +1,171 @@
+import type { Entity } from '../../entities/define.ts'
+import type { Field } from '../../entities/fields.ts'
+import { elementNaming, type Referrer, referrersOf } from '../../entities/referrers.ts'
+import { entityNamed, pluralOf } from '../../entities/registry.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { elementsOf } from '../records/indexes.ts'
+import type { State } from '../records/state.ts'
+import { rulesOf } from '../rules-of-kinds.ts'
+import type { Consequences } from './kind-rules.ts'
+import type { CommandContext } from './context.ts'
+import { done, faulty, notFound, refused } from './outcome.ts'
+
+/** Ids named in a refusal. */
+const shownIdsMax = 20
+
+function roleFault(
+  state: State,
+  name: string,
+  to: string,
+  roles: readonly string[],
+): Outcome | null {
+  const unknown: string[] = []
+  for (const role of roles) {
+    if (!role.startsWith('@')) continue
+    const id = role.slice(1)
+    if (state.get(to, id) === undefined) unknown.push(id)
+  }
+  if (unknown.length === 0) return null
+  const reason = `no ${pluralOf(to)} found with the given ids`
+  return faulty({ field: name, reason, value: unknown.slice(0, shownIdsMax) })
+}
+
+/** The first of the given fields that names a record which does not exist; null when all do. */
+export function missingReference(state: State, entity: Entity, fields: JsonObject): Outcome | null {
+  for (const name of entity.indexes) {
+    const reference = entity.fields[name]?.reference
+    const value = fields[name]
+    if (reference === null || reference === undefined || value === undefined) continue
+    if (reference.isJudgedByRules === true) continue
+    if (entity.fields[name]?.kind === 'roleList') {
+      const fault = roleFault(state, name, reference.to, value as readonly string[])
+      if (fault !== null) return fault
+      continue
+    }
+    for (const id of elementsOf(value)) {
+      if (state.get(reference.to, id) === undefined) return notFound(reference.to, id)
+    }
+  }
+  return null
+}
+
+function holders(state: State, referrer: Referrer, id: string): string[] {
+  const element = elementNaming(referrer, id)
+  return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
+}
+
+/** Why the record can not go while others name it; null when it can. */
+export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
+  for (const referrer of referrersOf(entity)) {
+    if (referrer.onDelete !== 'refuse') continue
+    const ids = holders(state, referrer, id)
+    if (ids.length === 0) continue
+    const shown = ids.slice(0, shownIdsMax)
+    const reason = `entity type ${entity.plural} referenced by ${referrer.entity.plural}: [${shown.join(' ')}]`
+    const field = referrer.field.faultField ?? referrer.name
+    const fault = { field, reason, value: shown }
+    return faulty(fault, 'CAN_NOT_DELETE_REFERENCED_ENTITY')
+  }
+  return null
+}
+
+function without(field: Field, value: Json | undefined, id: string): Json {
+  if (field.kind === 'reference') return field.zero
+  if (field.kind === 'map') {
+    return Object.fromEntries(Object.entries(value as JsonObject).filter(([key]) => key !== id))
+  }
+  const gone = field.kind === 'roleList' ? `@${id}` : id
+  return (value as readonly string[]).filter((element) => element !== gone)
+}
+
+function strip(
+  state: State,
+  referrer: Referrer,
+  holderId: string,
+  id: string,
+  index: number,
+): void {
+  const holder = state.inTable(referrer.entity.name, holderId)
+  if (holder === undefined) return
+  const value = without(referrer.field, holder[referrer.name], id)
+  state.put(referrer.entity.name, { ...holder, [referrer.name]: value, revision: index })
+}
+
+/**
+ * Removes a record, takes its id out of the lists that name it, and removes the records that live
+ * by it. What `refuse` guards was judged before.
+ */
+export function removeWithReferences(
+  state: State,
+  entity: Entity,
+  record: EntityRecord,
+  context: CommandContext,
+): void {
+  for (const referrer of referrersOf(entity)) {
+    for (const holderId of holders(state, referrer, record.id)) {
+      if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
+      if (referrer.onDelete !== 'cascade') continue
+      const holder = state.inTable(referrer.entity.name, holderId)
+      if (holder !== undefined) removeWithReferences(state, referrer.entity, holder, context)
+    }
+  }
+  // What lived by it may have taken it along.
+  if (state.inTable(entity.name, record.id) === undefined) return
+  state.remove(entity.name, record.id)
+  rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
+}
+
+/** What the rules of a kind may do once a write of it is done. */
+export function consequencesIn(state: State, context: CommandContext): Consequences {
+  const { logTimeMs, index } = context
+  return {
+    state,
+    context,
+    put(kind, id, fields) {
+      const createdAt = state.get(kind, id)?.createdAt ?? logTimeMs
+      state.put(kind, { ...fields, id, createdAt, updatedAt: logTimeMs, revision: index })
+    },
+    remove(kind, id) {
+      const record = state.get(kind, id)
+      if (record !== undefined) removeWithReferences(state, entityNamed(kind), record, context)
+    },
+  }
+}
+
+/** A record that names one which does not exist. */
+interface Dangling {
+  readonly entity: Entity
+  readonly record: EntityRecord
+  readonly name: string
+  readonly missingId: string
+}
+
+/**
+ * What would have become of the reference when the record it names was deleted, if it was let go.
+ */
+export function detachReference(
+  state: State,
+  { entity, record, name, missingId }: Dangling,
+  context: CommandContext,
+): Outcome {
+  const field = entity.fields[name]
+  const reference = field?.reference
+  if (field === undefined || reference === null || reference === undefined) {
+    return refused('UNHANDLED', `${name} is no reference`)
+  }
+  if (reference.onDelete === 'cascade') {
+    removeWithReferences(state, entity, record, context)
+    return done(record.id)
+  }
+  const value = without(field, record[name], missingId)
+  const isLost =
+    field.kind === 'reference' &&
+    (value === '' || value === null
+      ? field.isRequired
+      : state.inTable(reference.to, String(value)) === undefined)
+  if (isLost) return refused('UNHANDLED', `${name} can name nothing else`)
+  state.put(entity.name, { ...record, [name]: value, revision: context.index })
+  return done(record.id)
+}

@@ -1,0 +1,70 @@
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { isPrivileged } from './authority.ts'
+
+// An edge router needs the token of each client that connects to it, so a stolen router is stolen
+// tokens. A session is therefore of one of two kinds, by the API that it was opened at: routers may
+// know those of the client API, and those of the management API may manage the network.
+
+type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
+
+/** From this level on, each session says where it was opened. */
+const SAID_FROM_LEVEL = 2
+
+/**
+ * Whether routers may know the session. One of an identity with rights only where it is worth
+ * nothing without the key of its certificate.
+ */
+export function mayMeetRouters(
+  { api, certFingerprint }: ApiSession,
+  identity: Identity | undefined,
+): boolean {
+  if (identity === undefined || api === 'management') return false
+  return !isPrivileged(identity) || (api === 'client' && certFingerprint !== null)
+}
+
+/**
+ * Whether the session is honoured at any other API than that of clients. One that does not say
+ * where it was opened may have been known to routers if its client has a certificate for them.
+ */
+export function mayManage(records: Records, session: ApiSession): boolean {
+  if (session.api === 'client' || session.api === 'management') return session.api === 'management'
+  if (records.featureLevel < SAID_FROM_LEVEL) return true
+  return certificatesOf(records, session).length === 0
+}
+
+/**
+ * Whether a client with that certificate, or with none, may use the session at the client API. Of
+ * one that a certificate opened the token alone is not enough, as routers have it.
+ * @param fingerprint of the certificate that the client proved to hold; null: of none.
+ */
+export function isShownBy(
+  records: Records,
+  session: ApiSession,
+  fingerprint: string | null,
+): boolean {
+  const { api, certFingerprint } = session
+  if (api !== 'client' || certFingerprint === null || fingerprint === certFingerprint) return true
+  return fingerprint !== null && certificatesOf(records, session).includes(fingerprint)
+}
+
+/**
+ * Hex SHA-1 of the certificates that the client of a session may show: the one that it was opened
+ * by, those of its identity, and those that were made for it.
+ */
+export function certificatesOf(
+  records: Records,
+  { id, identityId, certFingerprint }: ApiSession,
+): readonly string[] {
+  const own = records
+    .findAll<SessionCertificate>('sessionCertificate', 'apiSessionId', id)
+    .map(({ fingerprint }) => fingerprint)
+  const enrolled = records
+    .findAll<Authenticator>('authenticator', 'identityId', identityId)
+    .map(({ fingerprint }) => fingerprint)
+  const all = [certFingerprint, ...own, ...enrolled]
+  return [...new Set(all.flatMap((print) => (print === null || print === '' ? [] : [print])))]
+}

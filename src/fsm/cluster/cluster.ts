@@ -1,0 +1,285 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  AdmissionDeleteSchema,
+  TicketCreateSchema,
+  type TicketRedeem,
+  TicketRedeemSchema,
+  TicketRevokeSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { ConfigurationSchema, type Member } from '../../../proto/gen/membership_pb.ts'
+import type { AdmissionFields } from '../../entities/kinds/admission.ts'
+import type { JoinTicket } from '../../entities/kinds/join-ticket.ts'
+import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
+import type { FieldFault } from '../../lib/problems.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { dropWrapped, missingSecret, wrapInForce } from './secret.ts'
+
+/** Bounds of what joining may leave in the state. */
+export const joiningLimits = {
+  ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
+  /** Its end is reckoned by the clock of the controller that makes it, and judged by log time. */
+  ticketSlackMs: 5 * 60_000,
+  ticketsMax: 256,
+  /** Expired tickets that one command clears away. */
+  ticketsPrunedMax: 32,
+  admissionsMax: 64,
+  certificateCharactersMax: 64 * 1024,
+  publicKeyBytesMax: 2048,
+  addressCharactersMax: 300,
+} as const
+
+const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
+const DIGEST_BYTES = 32
+const STORE_ID_BYTES = 16
+
+/** What is past its time goes, a few at each command: nobody has to come back for it. */
+function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
+  let pruned = 0
+  for (const id of Array.from(state.table('joinTicket').ids)) {
+    const ticket = state.get<JoinTicket>('joinTicket', id)
+    if ((ticket?.expiresAt ?? 0) > logTimeMs) continue
+    state.remove('joinTicket', id)
+    pruned += 1
+    if (pruned === joiningLimits.ticketsPrunedMax) return
+  }
+}
+
+export function createTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(TicketCreateSchema, payload)
+  const expiresAt = Number(message.expiresAtMs)
+  pruneTickets(state, context)
+  if (!TICKET_ID.test(message.id) || state.get('joinTicket', message.id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be usable and unique' })
+  }
+  if (message.digest.length !== DIGEST_BYTES) {
+    return faulty({ field: 'digest', reason: 'digest has 32 bytes' })
+  }
+  const { ticketLifetimeMsMax, ticketSlackMs } = joiningLimits
+  const lifetimeMs = expiresAt - context.logTimeMs
+  if (lifetimeMs <= 0 || lifetimeMs > ticketLifetimeMsMax + ticketSlackMs) {
+    return faulty({ field: 'lifetimeMs', reason: 'a ticket lives for at most 7 days' })
+  }
+  if (state.table('joinTicket').rows.size >= joiningLimits.ticketsMax) {
+    return refused(
+      'SERVER_TOO_MANY_REQUESTS',
+      `${joiningLimits.ticketsMax} tickets are open; wait until some have expired`,
+    )
+  }
+  state.put('joinTicket', {
+    ...base(message.id, context),
+    digest: hex(message.digest),
+    isVoter: message.voter,
+    expiresAt,
+  })
+  return done(message.id)
+}
+
+/** A ticket that was used opens nothing any more: only a removal takes back what it let in. */
+export function revokeTicket(state: State, payload: Uint8Array): Outcome {
+  const { id } = fromBinary(TicketRevokeSchema, payload)
+  const ticket = state.get<JoinTicket>('joinTicket', id)
+  if (ticket === undefined) return notFound('joinTicket', id)
+  const { usedByNodeId } = ticket
+  if (usedByNodeId !== '') {
+    return refused(
+      'MEMBERSHIP_REFUSED',
+      `${usedByNodeId} has joined by ticket ${id}; remove that controller instead ('flotilla cluster remove ${usedByNodeId}')`,
+    )
+  }
+  state.remove('joinTicket', id)
+  return done(id)
+}
+
+/**
+ * Uses a ticket up. The signature under the certificate and the request were judged before
+ * proposing; what can have changed since is judged here: two that come with one ticket, or for one
+ * id, meet in the log, and the first one is in.
+ */
+export function redeemTicket(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(TicketRedeemSchema, payload)
+  const fault = redeemFault(message)
+  if (fault !== null) return faulty(fault)
+  const ticket = state.get<JoinTicket>('joinTicket', message.ticketId)
+  const refusal = ticketRefusal(ticket, message, context)
+  if (refusal !== null) return refusal
+  const known = state.get<AdmissionFields>('admission', message.nodeId)
+  if (ticket !== undefined && ticket.usedByNodeId !== '') {
+    const isRepeated =
+      known?.ticketId === message.ticketId &&
+      ticket.usedByNodeId === message.nodeId &&
+      isSame(known, message)
+    if (isRepeated) return done(message.nodeId)
+    return refused('TICKET_REFUSED', 'this ticket was used before; ask for a new one')
+  }
+  const taken = takenRefusal(state, known, message)
+  if (taken !== null) return taken
+  const missing = missingSecret(state, message.nodeId, message.secrets, context)
+  if (missing !== null) return missing
+  admit(state, message, ticket?.isVoter === true, context)
+  if (ticket !== undefined) {
+    state.put('joinTicket', {
+      ...ticket,
+      usedByNodeId: message.nodeId,
+      updatedAt: context.logTimeMs,
+      revision: context.index,
+    })
+  }
+  pruneTickets(state, context)
+  return done(message.nodeId)
+}
+
+function redeemFault(message: TicketRedeem): FieldFault | null {
+  const limits = joiningLimits
+  if (!isControllerId(message.nodeId)) return { field: 'id', reason: 'id is not usable' }
+  if (message.storeId.length !== STORE_ID_BYTES) {
+    return { field: 'storeId', reason: 'storeId has 16 bytes' }
+  }
+  const keyBytes = message.publicKeySpki.length
+  if (keyBytes === 0 || keyBytes > limits.publicKeyBytesMax) {
+    return { field: 'certificateRequestPem', reason: 'its key is not usable' }
+  }
+  const { address, certificatePem } = message
+  if (address.length > limits.addressCharactersMax || parseHostPort(address) === null) {
+    return { field: 'address', reason: 'address must be host:port' }
+  }
+  if (certificatePem === '' || certificatePem.length > limits.certificateCharactersMax) {
+    return { field: 'certificatePem', reason: 'the certificate is missing or too large' }
+  }
+  return null
+}
+
+function ticketRefusal(
+  ticket: JoinTicket | undefined,
+  message: TicketRedeem,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
+  if (ticket === undefined || !isEqual(Buffer.from(ticket.digest, 'hex'), message.ticketDigest)) {
+    return refused(
+      'TICKET_REFUSED',
+      "the cluster does not know this ticket, or no longer; ask for a new one ('flotilla cluster invite')",
+    )
+  }
+  if ((ticket.expiresAt ?? 0) > logTimeMs) return null
+  return refused(
+    'TICKET_REFUSED',
+    "this ticket has expired; ask for a new one ('flotilla cluster invite')",
+  )
+}
+
+/**
+ * An id, a key and a store belong together for good; one of the three elsewhere is a mistake or an
+ * attack.
+ */
+function takenRefusal(
+  state: State,
+  known: AdmissionFields | undefined,
+  message: TicketRedeem,
+): Outcome | null {
+  const { nodeId } = message
+  if (known !== undefined && !isSame(known, message)) return idTaken(nodeId)
+  const member = memberNamed(state, nodeId)
+  const sha256 = createHash('sha256').update(message.publicKeySpki).digest()
+  if (member !== undefined && !isEqual(member.publicKeySha256, sha256)) return idTaken(nodeId)
+  const table = state.table('admission')
+  for (const id of table.ids) {
+    const other = state.get<AdmissionFields>('admission', id)
+    if (other === undefined || id === nodeId) continue
+    if (other.publicKeySpki === base64(message.publicKeySpki)) {
+      return refused(
+        'MEMBERSHIP_REFUSED',
+        `controller ${id} has this key; make a new one for ${nodeId}`,
+      )
+    }
+    if (other.storeId === hex(message.storeId)) {
+      return refused(
+        'MEMBERSHIP_REFUSED',
+        `controller ${id} has this data folder; begin with an empty one for ${nodeId}`,
+      )
+    }
+  }
+  if (known !== undefined || table.rows.size < joiningLimits.admissionsMax) return null
+  return refused(
+    'MEMBERSHIP_REFUSED',
+    `a cluster has at most ${joiningLimits.admissionsMax} controllers; remove one first`,
+  )
+}
+
+function idTaken(id: string): Outcome {
+  return refused(
+    'MEMBERSHIP_REFUSED',
+    `${id} is the id of another controller of this cluster; choose another id, or remove that one first ('flotilla cluster remove ${id}')`,
+  )
+}
+
+function admit(
+  state: State,
+  message: TicketRedeem,
+  isVoter: boolean,
+  context: CommandContext,
+): void {
+  const { nodeId } = message
+  state.put('admission', {
+    ...base(nodeId, context),
+    publicKeySpki: base64(message.publicKeySpki),
+    storeId: hex(message.storeId),
+    address: message.address,
+    certificatePem: message.certificatePem,
+    ticketId: message.ticketId,
+    isVoter,
+  })
+  wrapInForce(state, nodeId, message.secrets, context)
+}
+
+/** Last act of a removal. A controller that is still a member keeps its admission, whoever asks. */
+export function deleteAdmission(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const message = fromBinary(AdmissionDeleteSchema, payload)
+  const { nodeId } = message
+  const known = state.get<AdmissionFields>('admission', nodeId)
+  if (known === undefined) return done(nodeId)
+  if (known.publicKeySpki !== base64(message.publicKeySpki)) {
+    return refused('MEMBERSHIP_REFUSED', `${nodeId} has been admitted with another key meanwhile`)
+  }
+  if (memberNamed(state, nodeId) !== undefined) {
+    return refused('MEMBERSHIP_REFUSED', `${nodeId} is still a member; remove it first`)
+  }
+  dropWrapped(state, nodeId, message.compromised ? 'compromised' : 'left', context)
+  state.remove('admission', nodeId)
+  return done(nodeId)
+}
+
+/** By the configuration applied last. */
+function memberNamed(state: State, id: string): Member | undefined {
+  const { members } = fromBinary(ConfigurationSchema, state.configuration)
+  return members.find((member) => member.id === id)
+}
+
+function isSame(known: AdmissionFields, message: TicketRedeem): boolean {
+  return (
+    known.publicKeySpki === base64(message.publicKeySpki) && known.storeId === hex(message.storeId)
+  )
+}
+
+function base(id: string, { index, logTimeMs }: CommandContext) {
+  return { id, createdAt: logTimeMs, updatedAt: logTimeMs, revision: index }
+}
+
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64')
+}

@@ -1,0 +1,152 @@
+import type { Entity } from '../../entities/define.ts'
+import type { Field } from '../../entities/fields.ts'
+import { entities, entitiesByName } from '../../entities/registry.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Finding, IntegrityScan, Repair } from '../../ports/integrity.ts'
+import { integrityLimits } from './integrity.ts'
+import { lanesOf } from '../records/digest.ts'
+import { elementsOf } from '../records/indexes.ts'
+import { recordKey, type Table } from '../records/table.ts'
+import type { State } from '../records/state.ts'
+
+/** Records, or entries of indexes, looked at in one step. */
+const STEP_ITEMS = 64
+
+/**
+ * Holds every index, reference and digest of a state to its records. Each record and each entry of
+ * an index is judged in one piece, on both sides as they stand then, so that changes between the
+ * steps are no faults.
+ */
+export class StateScan implements IntegrityScan {
+  readonly findings: Finding[] = []
+  hasMore = false
+  readonly #state: State
+  readonly #items: Iterator<void>
+
+  constructor(state: State) {
+    this.#state = state
+    this.#items = this.#walk()
+  }
+
+  step(): boolean {
+    for (let items = 0; items < STEP_ITEMS; items += 1) {
+      if (this.#items.next().done === true) return false
+    }
+    return true
+  }
+
+  *#walk(): Generator<void> {
+    for (const entity of entities) {
+      if (entity.table !== entity.name) continue
+      const table = this.#state.table(entity.name)
+      yield* this.#records(table)
+      yield* this.#entries(table)
+    }
+    yield
+    if (!this.#state.isDigestRight('entities')) this.#noteDigest('entities', 'that clients see')
+    yield
+    if (!this.#state.isDigestRight('state')) this.#noteDigest('state', 'that clients do not see')
+  }
+
+  *#records(table: Table): Generator<void> {
+    const { entity } = table
+    // The ids as they are now: what comes later is not old enough to have gone wrong.
+    for (const id of Array.from(table.rows.keys())) {
+      const row = table.rows.get(id)
+      if (row !== undefined) {
+        this.#judgeRow(table, id, row.record)
+        for (const missing of missingOf(this.#state, entity, row.record)) {
+          this.#note(missing.description, {
+            kind: 'detach',
+            entity: entity.name,
+            id,
+            ...missing.at,
+          })
+        }
+      }
+      yield
+    }
+  }
+
+  #judgeRow(table: Table, id: string, record: EntityRecord): void {
+    const { entity, ids, indexes } = table
+    const rebuild = { kind: 'rebuild', entity: entity.name } as const
+    const what = `${entity.name} ${id}`
+    if (!ids.has(id)) this.#note(`${what} is not in the order of its table`, rebuild)
+    for (const field of indexes.lacking(id, record)) {
+      this.#note(`${what} is not found by its ${field}`, rebuild)
+    }
+    const lanes = lanesOf(recordKey(entity.name, id), table.stored(record))
+    const kept = table.rows.get(id)?.lanes
+    const isSame =
+      kept?.a === lanes.a && kept.b === lanes.b && kept.c === lanes.c && kept.d === lanes.d
+    if (!isSame) this.#note(`the digest of ${what} is not that of its content`, rebuild)
+  }
+
+  *#entries(table: Table): Generator<void> {
+    const { entity } = table
+    const rebuild = { kind: 'rebuild', entity: entity.name } as const
+    for (const id of Array.from(table.ids)) {
+      if (table.ids.has(id) && !table.rows.has(id)) {
+        this.#note(`the order of ${entity.plural} names ${id}, which does not exist`, rebuild)
+      }
+      yield
+    }
+    for (const entry of table.indexes.entries()) {
+      const { field, element, id } = entry
+      if (table.indexes.isStray(entry, table.get(id))) {
+        const shown = element.slice(0, integrityLimits.elementCharactersMax)
+        const reason = `the index of ${entity.plural} by ${field} leads from '${shown}' to ${id}, which is not so`
+        this.#note(reason, rebuild)
+      }
+      yield
+    }
+  }
+
+  #noteDigest(digest: Entity['digest'], which: string): void {
+    const entity = entities.find((one) => one.digest === digest)?.name ?? ''
+    this.#note(`the digest of the records ${which} is not their sum`, { kind: 'rebuild', entity })
+  }
+
+  #note(description: string, repair: Repair): void {
+    if (this.findings.length >= integrityLimits.findingsMax) {
+      this.hasMore = true
+      return
+    }
+    this.findings.push({
+      description: description.slice(0, integrityLimits.descriptionCharactersMax),
+      repair,
+    })
+  }
+}
+
+interface Missing {
+  readonly description: string
+  readonly at: { readonly field: string; readonly missingId: string }
+}
+
+/** The references of a record that lead nowhere. */
+function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[] {
+  const missing: Missing[] = []
+  for (const name of entity.indexes) {
+    const field = entity.fields[name]
+    const to = field?.reference?.to
+    if (field === undefined || to === undefined || !entitiesByName.has(to)) continue
+    for (const missingId of referredBy(field, record[name])) {
+      if (state.inTable(to, missingId) !== undefined) continue
+      const description = `${entity.name} ${record.id} names the ${to} ${missingId} in ${name}, which does not exist`
+      missing.push({ description, at: { field: name, missingId } })
+    }
+  }
+  return missing
+}
+
+/** The ids that a reference holds. */
+export function referredBy(
+  field: Field,
+  value: EntityRecord[string] | undefined,
+): readonly string[] {
+  const elements = elementsOf(value)
+  if (field.kind !== 'roleList') return elements
+  return elements.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
+}

@@ -1,0 +1,119 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  IntegrityClaimSchema,
+  IntegrityDetachSchema,
+  type IntegrityEnd,
+  IntegrityEndSchema,
+  IntegrityRebuildSchema,
+  IntegrityStartSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { elementsOf } from '../records/indexes.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, notFound, refused } from '../apply/outcome.ts'
+import { detachReference } from '../apply/references.ts'
+
+export const integrityLimits = {
+  /** Kept of a run; of more it says that there were more. */
+  findingsMax: 1000,
+  descriptionCharactersMax: 512,
+  elementCharactersMax: 128,
+  errorCharactersMax: 512,
+} as const
+
+function runOf(state: State): IntegrityRun | undefined {
+  return state.get<IntegrityRun>('integrityRun', integrityRunId)
+}
+
+/** One run at a time in the whole cluster, whether it checks or fixes. */
+export function startIntegrityRun(
+  state: State,
+  payload: Uint8Array,
+  { logTimeMs, index }: CommandContext,
+): Outcome {
+  const { id: runId, isFixing } = fromBinary(IntegrityStartSchema, payload)
+  const run = runOf(state)
+  if (run?.isInProgress === true) {
+    return refused('RATE_LIMITED', 'a check or fix of the data integrity is under way')
+  }
+  state.put('integrityRun', {
+    id: integrityRunId,
+    createdAt: run?.createdAt ?? logTimeMs,
+    updatedAt: logTimeMs,
+    revision: index,
+    runId,
+    isFixing,
+    isInProgress: true,
+    startedAt: logTimeMs,
+  })
+  return done(runId)
+}
+
+/**
+ * A second claim comes from whoever leads next, to whom the run of the one before tells nothing.
+ */
+export function claimIntegrityRun(
+  state: State,
+  payload: Uint8Array,
+  { logTimeMs, index }: CommandContext,
+): Outcome {
+  const { runId, runner } = fromBinary(IntegrityClaimSchema, payload)
+  const run = runOf(state)
+  if (run?.isInProgress !== true || run.runId !== runId || run.runner !== '') {
+    return refused('REVISION_MOVED')
+  }
+  state.put('integrityRun', { ...run, runner, updatedAt: logTimeMs, revision: index })
+  return done(runId)
+}
+
+export function endIntegrityRun(
+  state: State,
+  payload: Uint8Array,
+  { logTimeMs, index }: CommandContext,
+): Outcome {
+  const message = fromBinary(IntegrityEndSchema, payload)
+  const run = runOf(state)
+  const isOwn = run?.runId === message.runId && run.runner === message.runner
+  if (run?.isInProgress !== true || !isOwn) return refused('REVISION_MOVED')
+  state.put('integrityRun', {
+    ...run,
+    isInProgress: false,
+    endedAt: logTimeMs,
+    error: message.error.slice(0, integrityLimits.errorCharactersMax),
+    findings: findingsOf(message),
+    hasMore: message.tooManyErrors,
+    updatedAt: logTimeMs,
+    revision: index,
+  })
+  return done(run.runId)
+}
+
+function findingsOf({ findings }: IntegrityEnd): IntegrityRun['findings'] {
+  return findings
+    .slice(0, integrityLimits.findingsMax)
+    .map(({ description, fixed }) => ({ description, fixed }))
+}
+
+/** Changes nothing where indexes and digests are what the records make them. */
+export function rebuildTable(state: State, payload: Uint8Array): Outcome {
+  const { entity } = fromBinary(IntegrityRebuildSchema, payload)
+  state.rebuild(entity)
+  return done('')
+}
+
+export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
+  const kind = entityNamed(entity)
+  const record = state.inTable(entity, id)
+  const field = kind.fields[name]
+  const to = field?.reference?.to
+  if (record === undefined || field === undefined || to === undefined) return notFound(entity, id)
+  const element = field.kind === 'roleList' ? `@${missingId}` : missingId
+  const isDangling =
+    elementsOf(record[name]).includes(element) && state.inTable(to, missingId) === undefined
+  if (!isDangling) return refused('REVISION_MOVED')
+  return detachReference(state, { entity: kind, record, name, missingId }, context)
+}

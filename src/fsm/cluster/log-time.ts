@@ -1,0 +1,90 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { LogTimeResetSchema } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { logTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { requestAheadMsMax } from '../records/dedupe.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty } from '../apply/outcome.ts'
+
+/**
+ * Brings log time back. Stamps of the log never run back, so from here on log time is so much
+ * behind them. What was stored by the wrong time moves along, or it would last for as long as log
+ * time was ahead.
+ */
+export function resetLogTime(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const targetMs = Number(fromBinary(LogTimeResetSchema, payload).targetMs)
+  if (!Number.isSafeInteger(targetMs) || targetMs <= 0) {
+    return faulty({ field: 'targetMs', reason: 'targetMs is no time' })
+  }
+  const aheadMs = state.logTimeMs - targetMs
+  // Asked for twice, or overtaken by the clocks.
+  if (aheadMs <= 0) return done('0')
+  state.logTimeMs = targetMs
+  const createdAt = state.get(logTimeReset.name, logTimeResetId)?.createdAt ?? targetMs
+  state.put(logTimeReset.name, {
+    id: logTimeResetId,
+    createdAt,
+    updatedAt: targetMs,
+    revision: context.index,
+    setbackMs: state.setbackMs + aheadMs,
+    // Ids that were forgotten as log time ran ahead must not take effect twice. The clock of their
+    // maker may have been ahead by so much.
+    requestFloorMs: targetMs + requestAheadMsMax + 1,
+  })
+  state.forgetRequests()
+  state.staged.clear()
+  moveBack(state, targetMs, context.index)
+  return done(String(aheadMs))
+}
+
+function moveBack(state: State, targetMs: number, revision: number): void {
+  const within = (atMs: number | null): number | null =>
+    atMs === null ? null : Math.min(atMs, targetMs)
+  const each = <R extends EntityRecord>(kind: string, moved: (record: R) => Partial<R>): void => {
+    for (const id of Array.from(state.table(kind).ids)) {
+      const record = state.get<R>(kind, id)
+      if (record === undefined) continue
+      const changes = Object.entries(moved(record))
+      const isMoved = changes.some(([name, value]) => record[name] !== value)
+      if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
+    }
+  }
+  // It is idle from now on, and what it is shown changes after now.
+  each<ApiSession>('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt }) => ({
+    createdAt: Math.min(createdAt, targetMs),
+    lastActivityAt: within(lastActivityAt),
+    mfaPassedAt: within(mfaPassedAt),
+  }))
+  // Pauses and locks begin now.
+  for (const kind of ['passwordAttempts', 'mfaAttempts']) {
+    each<EntityRecord & { readonly lastAt: number | null }>(kind, ({ lastAt }) => ({
+      lastAt: within(lastAt),
+    }))
+  }
+  each<EntityRecord & { readonly movedAt: number | null }>('accessMark', ({ movedAt }) => ({
+    movedAt: within(movedAt),
+  }))
+  each<Identity>('identity', ({ disabledAt, disabledUntil }) => ({
+    disabledAt: within(disabledAt),
+    disabledUntil: lasting(disabledAt, disabledUntil, targetMs),
+  }))
+  // What was made meanwhile lasts as long as it was to.
+  for (const kind of ['enrollment', 'joinTicket', 'revocation']) {
+    each<EntityRecord & { readonly expiresAt: number | null }>(
+      kind,
+      ({ createdAt, expiresAt }) => ({
+        createdAt: Math.min(createdAt, targetMs),
+        expiresAt: lasting(createdAt, expiresAt, targetMs),
+      }),
+    )
+  }
+}
+
+/** The end of what began, as far behind its beginning as it was. */
+function lasting(fromMs: number | null, toMs: number | null, targetMs: number): number | null {
+  return fromMs === null || toMs === null || fromMs <= targetMs ? toMs : toMs - (fromMs - targetMs)
+}

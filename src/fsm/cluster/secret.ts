@@ -1,0 +1,239 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  type SecretRotate,
+  SecretRotateSchema,
+  SecretShareSchema,
+  type WrappedSecret,
+} from '../../../proto/gen/command_pb.ts'
+import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
+import {
+  isHonoured,
+  isRandomKey,
+  type SecretExposure,
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+} from '../../lib/cluster-records.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, refused } from '../apply/outcome.ts'
+
+/** Bounds of a shared secret. */
+export const secretLimits = {
+  /** Of one secret: the oldest goes when there would be more. */
+  versionsMax: 8,
+  wrappedCharactersMax: 32 * 1024,
+  certificateCharactersMax: 64 * 1024,
+  overlapMsMax: 7 * 24 * 60 * 60_000,
+} as const
+
+const COMPACT_JWE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){4}$/
+
+function isWrapped({ jwe }: WrappedSecret): boolean {
+  return jwe.length <= secretLimits.wrappedCharactersMax && COMPACT_JWE.test(jwe)
+}
+
+/** Sorted by key, so that equal records are equal texts. */
+function sorted(wrapped: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(wrapped).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function secrets(state: State): SharedSecret[] {
+  return sharedSecretNames.flatMap((name) => state.get<SharedSecret>('sharedSecret', name) ?? [])
+}
+
+function putVersions(
+  state: State,
+  secret: SharedSecret,
+  versions: readonly SecretVersion[],
+  { index, logTimeMs }: CommandContext,
+): void {
+  state.put('sharedSecret', { ...secret, versions, updatedAt: logTimeMs, revision: index })
+}
+
+function find(
+  given: readonly WrappedSecret[],
+  name: string,
+  version: number,
+  nodeId: string,
+): WrappedSecret | undefined {
+  return given.find(
+    (one) =>
+      one.name === name && one.version === version && one.nodeId === nodeId && isWrapped(one),
+  )
+}
+
+/**
+ * Why a controller can not be admitted with these; null when it can open every version in force.
+ */
+export function missingSecret(
+  state: State,
+  nodeId: string,
+  given: readonly WrappedSecret[],
+  { logTimeMs }: CommandContext,
+): Outcome | null {
+  if (given.length > sharedSecretNames.length * secretLimits.versionsMax) {
+    return faulty({ field: 'secrets', reason: 'there are too many' })
+  }
+  for (const { id, versions } of secrets(state)) {
+    for (const version of versions) {
+      if (!isHonoured(id as SharedSecretName, version, logTimeMs)) continue
+      // A secret was rotated after they were wrapped: to be wrapped anew.
+      if (find(given, id, version.version, nodeId) === undefined) return refused('REVISION_MOVED')
+    }
+  }
+  return null
+}
+
+/** After `missingSecret`: adds them; what is for a version no longer there is passed over. */
+export function wrapInForce(
+  state: State,
+  nodeId: string,
+  given: readonly WrappedSecret[],
+  context: CommandContext,
+): void {
+  for (const secret of secrets(state)) {
+    const versions = secret.versions.map((version) => {
+      const found = find(given, secret.id, version.version, nodeId)
+      if (found === undefined) return version
+      return { ...version, wrapped: sorted({ ...version.wrapped, [nodeId]: found.jwe }) }
+    })
+    putVersions(state, secret, versions, context)
+  }
+}
+
+/** A controller has gone: what it could open is marked, for whoever leads to rotate. */
+export function dropWrapped(
+  state: State,
+  nodeId: string,
+  exposure: Exclude<SecretExposure, 'none'>,
+  context: CommandContext,
+): void {
+  for (const secret of secrets(state)) {
+    const versions = secret.versions.map((version) => {
+      if (!Object.hasOwn(version.wrapped, nodeId)) return version
+      const wrapped = Object.fromEntries(
+        Object.entries(version.wrapped).filter(([id]) => id !== nodeId),
+      )
+      const worst = version.exposure === 'compromised' ? version.exposure : exposure
+      return { ...version, wrapped, exposure: worst }
+    })
+    putVersions(state, secret, versions, context)
+  }
+}
+
+/**
+ * Puts the next version in force. A version that a compromised controller knew is dropped at once,
+ * whatever overlap was proposed; so is what is past its overlap.
+ */
+export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(SecretRotateSchema, payload)
+  const name = sharedSecretNames.find((one) => one === message.name)
+  if (name === undefined) return faulty({ field: 'name', reason: 'no secret has this name' })
+  const refusal = rotateFault(name, message)
+  if (refusal !== null) return refusal
+  const known = state.get<SharedSecret>('sharedSecret', name)
+  const before = known?.versions ?? []
+  if (message.version !== (before.at(-1)?.version ?? 0) + 1) return refused('REVISION_MOVED')
+  const admitted = [...state.table('admission').ids]
+  const isCovered = admitted.every(
+    (id) => find(message.wrapped, name, message.version, id) !== undefined,
+  )
+  // One too many is one that was admitted no longer: the new version must not reach it.
+  if (!isCovered || message.wrapped.length !== admitted.length) return refused('REVISION_MOVED')
+  const { index: revision, logTimeMs } = context
+  const kept = keptVersions(state, name, before, message, logTimeMs)
+  if (kept === null) return faulty({ field: 'name', reason: allInUse })
+  state.put('sharedSecret', {
+    ...(known ?? { id: name, createdAt: logTimeMs }),
+    id: name,
+    updatedAt: logTimeMs,
+    revision,
+    versions: [...kept, newVersion(message, logTimeMs)],
+  })
+  return done(name)
+}
+
+function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | null {
+  const { length } = message.certificatePem
+  const hasCertificate = length > 0 && length <= secretLimits.certificateCharactersMax
+  if (isRandomKey(name) ? length === 0 : hasCertificate) return null
+  return faulty({
+    field: 'certificatePem',
+    reason: isRandomKey(name) ? 'a key of this kind has none' : 'it is missing or too large',
+  })
+}
+
+const allInUse = 'second factors are still encrypted by every version that is kept'
+
+/** Null: none of them can go, and there is no room for another one. */
+function keptVersions(
+  state: State,
+  name: SharedSecretName,
+  before: readonly SecretVersion[],
+  message: SecretRotate,
+  logTimeMs: number,
+): SecretVersion[] | null {
+  if (name !== 'factorKey') return stillVerifying(before, message, logTimeMs)
+  const { indexes } = state.table('mfa')
+  const inUse = before.filter(({ version }) => indexes.ids('keyVersion', String(version)).size > 0)
+  if (inUse.length >= secretLimits.versionsMax) return null
+  return inUse.map((version) => ({ ...version, overlapEndsAt: version.overlapEndsAt ?? logTimeMs }))
+}
+
+function stillVerifying(
+  before: readonly SecretVersion[],
+  { overlapEndsAtMs }: SecretRotate,
+  logTimeMs: number,
+): SecretVersion[] {
+  const endsAt = Math.min(Number(overlapEndsAtMs), logTimeMs + secretLimits.overlapMsMax)
+  return before
+    .map((version) => ({
+      ...version,
+      overlapEndsAt: Math.min(version.overlapEndsAt ?? endsAt, endsAt),
+    }))
+    .filter(({ exposure }) => exposure !== 'compromised')
+    .filter(({ overlapEndsAt }) => overlapEndsAt > logTimeMs)
+    .slice(1 - secretLimits.versionsMax)
+}
+
+function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
+  return {
+    version: message.version,
+    certificatePem: message.certificatePem,
+    createdAt: logTimeMs,
+    overlapEndsAt: null,
+    exposure: 'none',
+    wrapped: sorted(Object.fromEntries(message.wrapped.map(({ nodeId, jwe }) => [nodeId, jwe]))),
+  }
+}
+
+/**
+ * Adds what controllers lack. One that has its own already keeps it, so that nobody can put
+ * something else in its place.
+ */
+export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { wrapped } = fromBinary(SecretShareSchema, payload)
+  let isUseful = false
+  for (const secret of secrets(state)) {
+    const versions = secret.versions.map((version) => {
+      const added = wrapped.filter(
+        (one) =>
+          one.name === secret.id &&
+          one.version === version.version &&
+          isWrapped(one) &&
+          !Object.hasOwn(version.wrapped, one.nodeId) &&
+          state.get('admission', one.nodeId) !== undefined,
+      )
+      if (added.length === 0) return version
+      isUseful = true
+      const entries = added.map(({ nodeId, jwe }) => [nodeId, jwe] as const)
+      return { ...version, wrapped: sorted({ ...version.wrapped, ...Object.fromEntries(entries) }) }
+    })
+    if (versions.some((version, at) => version !== secret.versions[at])) {
+      putVersions(state, secret, versions, context)
+    }
+  }
+  return isUseful || wrapped.length === 0 ? done('') : refused('REVISION_MOVED')
+}

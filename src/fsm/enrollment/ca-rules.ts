@@ -1,0 +1,70 @@
+import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
+import { isObject } from '../../entities/check.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { FieldFault } from '../../lib/problems.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { faulty } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { KindRules, Write } from '../apply/kind-rules.ts'
+
+/** Each of them may have to be looked at for one certificate. */
+export const casMax = 1000
+
+export const caRules: KindRules = { judgeWrite: judgeCa }
+
+function judgeCa(state: State, { before, after }: Write): Outcome | null {
+  if (before === undefined && state.table('ca').rows.size >= casMax) {
+    const reason = `there are at most ${casMax} CAs; delete one first`
+    return faulty({ field: 'certPem', reason })
+  }
+  for (const name of ['fingerprint', 'verificationToken']) {
+    if (typeof after[name] !== 'string' || after[name] === '') {
+      return faulty({ field: 'certPem', reason: `${name} is missing` })
+    }
+  }
+  const claim = after['externalIdClaim']
+  const fault = isObject(claim) ? claimFault(claim) : null
+  return fault === null ? null : faulty(fault)
+}
+
+const isOneOf = (values: readonly string[], value: unknown): boolean =>
+  typeof value === 'string' && values.includes(value)
+
+/**
+ * Judged where a patch has been merged: each member may be well alone and make no sense beside the
+ * others.
+ */
+function claimFault(claim: JsonObject): FieldFault | null {
+  const { index, location, matcher, matcherCriteria, parser, parserCriteria } =
+    claim as unknown as ExternalIdClaim
+  const fault = (name: string, reason: string, value?: unknown): FieldFault => ({
+    field: `externalIdClaim.${name}`,
+    reason,
+    ...(value === undefined ? {} : { value }),
+  })
+  if (!isOneOf(['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'], location)) {
+    return fault('location', 'should be one of [COMMON_NAME SAN_URI SAN_EMAIL]', location)
+  }
+  if (!isOneOf(['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'], matcher)) {
+    return fault('matcher', 'should be one of [ALL PREFIX SUFFIX SCHEME]', matcher)
+  }
+  if (!isOneOf(['NONE', 'SPLIT'], parser)) {
+    return fault('parser', 'should be one of [NONE SPLIT]', parser)
+  }
+  if (matcher === 'SCHEME' && location !== 'SAN_URI') {
+    return fault('matcher', 'SCHEME is for the location SAN_URI alone', matcher)
+  }
+  if ((matcher === 'PREFIX' || matcher === 'SUFFIX') && location === 'SAN_URI') {
+    return fault('matcher', `${matcher} is not for the location SAN_URI`, matcher)
+  }
+  if (matcher !== 'ALL' && (typeof matcherCriteria !== 'string' || matcherCriteria === '')) {
+    return fault('matcherCriteria', `is required with the matcher ${matcher}`)
+  }
+  if (parser === 'SPLIT' && (typeof parserCriteria !== 'string' || parserCriteria === '')) {
+    return fault('parserCriteria', 'is required with the parser SPLIT')
+  }
+  if (!Number.isSafeInteger(index) || index < 0) {
+    return fault('index', 'should be greater than or equal to 0', index)
+  }
+  return null
+}

@@ -1,0 +1,172 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  AuthenticatorExtendSchema,
+  AuthenticatorExtendVerifySchema,
+  SessionCertificateCreateSchema,
+  SessionCertificateDeleteSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { SessionCertificate } from '../../entities/kinds/session-certificate.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { consequencesIn } from '../apply/references.ts'
+
+/** Certificates of one session at a time: a client needs one, and a next one before that ends. */
+export const sessionCertificatesMax = 10
+
+/**
+ * Keeps a new certificate beside the one in force, which stays so until its holder has shown that
+ * it got the new one.
+ */
+export function extendAuthenticator(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, fingerprint, certificate } = fromBinary(AuthenticatorExtendSchema, payload)
+  const authenticator = state.get<Authenticator>('authenticator', id)
+  if (authenticator === undefined) return notFound('authenticator', id)
+  if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
+  if (certificate === undefined || !authenticator.isIssuedByNetwork) {
+    return refused('CAN_NOT_UPDATE_AUTHENTICATOR')
+  }
+  if (authenticator.fingerprint !== fingerprint) return refused('UNAUTHORIZED')
+  const { indexes } = state.table('authenticator')
+  if (indexes.owner('fingerprint', certificate.fingerprint) !== undefined) {
+    return refused('CERT_IN_USE')
+  }
+  const fields = {
+    nextCertPem: certificate.pem,
+    nextFingerprint: certificate.fingerprint,
+    nextPublicKeyPrint: certificate.publicKeyPrint,
+  }
+  consequencesIn(state, context).put('authenticator', id, { ...authenticator, ...fields })
+  return done(id)
+}
+
+/** The new certificate takes the place of the old one, which from here on opens nothing. */
+export function verifyExtension(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, fingerprint } = fromBinary(AuthenticatorExtendVerifySchema, payload)
+  const authenticator = state.get<Authenticator>('authenticator', id)
+  if (authenticator === undefined) return notFound('authenticator', id)
+  if (!isOfCaller(state, authenticator.identityId, context)) return notFound('authenticator', id)
+  const { nextCertPem, nextFingerprint, nextPublicKeyPrint } = authenticator
+  if (nextCertPem === null || nextFingerprint === null) {
+    return refused('CAN_NOT_UPDATE_AUTHENTICATOR', 'no new certificate waits to be verified')
+  }
+  if (nextFingerprint !== fingerprint) return refused('INVALID_CLIENT_CERT')
+  const owner = state.table('authenticator').indexes.owner('fingerprint', nextFingerprint)
+  if (owner !== undefined) return refused('CERT_IN_USE')
+  const before = authenticator.fingerprint
+  const consequences = consequencesIn(state, context)
+  consequences.put('authenticator', id, {
+    ...authenticator,
+    certPem: nextCertPem,
+    fingerprint: nextFingerprint,
+    publicKeyPrint: nextPublicKeyPrint,
+    lastExtendRolledKeys: nextPublicKeyPrint !== authenticator.publicKeyPrint,
+    nextCertPem: null,
+    nextFingerprint: null,
+    nextPublicKeyPrint: null,
+    isExtendRequested: false,
+    isKeyRollRequested: false,
+    extendRequestedAt: null,
+  })
+  followInSessions(state, id, { before, after: nextFingerprint }, context)
+  return done(id)
+}
+
+/** Sessions that were opened by the old certificate go on, known by the new one. */
+function followInSessions(
+  state: State,
+  authenticatorId: string,
+  fingerprints: { readonly before: string | null; readonly after: string },
+  { index: revision }: CommandContext,
+): void {
+  for (const id of Array.from(
+    state.table('apiSession').indexes.ids('authenticatorId', authenticatorId),
+  )) {
+    const session = state.get<ApiSession>('apiSession', id)
+    if (session === undefined || session.certFingerprint !== fingerprints.before) continue
+    state.put('apiSession', { ...session, certFingerprint: fingerprints.after, revision })
+  }
+}
+
+/** For the caller's own session alone: where that has ended meanwhile, there is no certificate. */
+export function createSessionCertificate(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const message = fromBinary(SessionCertificateCreateSchema, payload)
+  const { id, apiSessionId, certificate, subject } = message
+  const session = state.get<ApiSession>('apiSession', apiSessionId)
+  if (session === undefined || certificate === undefined || !isSessionOf(apiSessionId, context)) {
+    return refused('UNAUTHORIZED')
+  }
+  if (id === '' || state.get('sessionCertificate', id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  const { indexes } = state.table('sessionCertificate')
+  forgetExpired(state, apiSessionId, context)
+  if (indexes.ids('apiSessionId', apiSessionId).size >= sessionCertificatesMax) {
+    const reason = `an API session has at most ${sessionCertificatesMax} certificates; delete one first`
+    return faulty({ field: 'csr', reason })
+  }
+  if (indexes.owner('fingerprint', certificate.fingerprint) !== undefined) {
+    return refused('CERT_IN_USE')
+  }
+  consequencesIn(state, context).put('sessionCertificate', id, {
+    apiSessionId,
+    identityId: session.identityId,
+    certificate: certificate.pem,
+    fingerprint: certificate.fingerprint,
+    subject,
+    validFrom: Number(message.validFromMs),
+    validTo: Number(message.validToMs),
+  })
+  return done(id)
+}
+
+/** They are worth nothing any more, and must not stand in the way of one that is. */
+function forgetExpired(state: State, apiSessionId: string, context: CommandContext): void {
+  for (const id of Array.from(
+    state.table('sessionCertificate').indexes.ids('apiSessionId', apiSessionId),
+  )) {
+    const known = state.get<SessionCertificate>('sessionCertificate', id)
+    if ((known?.validTo ?? Infinity) > context.logTimeMs) continue
+    consequencesIn(state, context).remove('sessionCertificate', id)
+  }
+}
+
+export function deleteSessionCertificate(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, apiSessionId } = fromBinary(SessionCertificateDeleteSchema, payload)
+  const known = state.get<SessionCertificate>('sessionCertificate', id)
+  const isOwn = known?.apiSessionId === apiSessionId && isSessionOf(apiSessionId, context)
+  if (!isOwn) {
+    return notFound('sessionCertificate', id)
+  }
+  consequencesIn(state, context).remove('sessionCertificate', id)
+  return done(id)
+}
+
+/** Whoever asks in a session asks for what is its identity's; the system asks for anybody. */
+function isOfCaller(state: State, identityId: string, { sessionId }: CommandContext): boolean {
+  if (sessionId === '') return true
+  return state.get<ApiSession>('apiSession', sessionId)?.identityId === identityId
+}
+
+function isSessionOf(apiSessionId: string, { sessionId }: CommandContext): boolean {
+  return sessionId === '' || sessionId === apiSessionId
+}

@@ -1,0 +1,369 @@
+import { hash } from 'node:crypto'
+
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  type CaEnroll,
+  CaEnrollSchema,
+  type ClientCertificate,
+  type Enroll,
+  EnrollSchema,
+  type RouterCertificates,
+  RouterExtendSchema,
+  RouterExtendVerifySchema,
+} from '../../../proto/gen/command_pb.ts'
+import { fieldLimits } from '../../entities/fields.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import type { Enrollment } from '../../entities/kinds/enrollment.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { consequencesIn } from '../apply/references.ts'
+
+/**
+ * Uses an enrollment up. What it leads to was judged and made before proposing; that the token
+ * still opens it is judged here, where all controllers have one order: of two that bring it at
+ * once, one is refused.
+ */
+export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(EnrollSchema, payload)
+  const enrollment = state.get<Enrollment>('enrollment', message.enrollmentId)
+  if (enrollment === undefined || enrollment.token !== message.token) {
+    return refused('INVALID_ENROLLMENT_TOKEN')
+  }
+  const { id, method, expiresAt } = enrollment
+  if (method !== message.method) return refused('INVALID_ENROLL_METHOD')
+  if ((expiresAt ?? 0) <= context.logTimeMs) return refused('ENROLLMENT_EXPIRED')
+  return state.transact(() => {
+    context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
+    consequencesIn(state, context).remove('enrollment', id)
+    return grant(state, enrollment, message, context)
+  })
+}
+
+function grant(
+  state: State,
+  enrollment: Enrollment,
+  message: Enroll,
+  context: CommandContext,
+): Outcome {
+  const { credential, authenticatorId } = message
+  const { method, identityId, token } = enrollment
+  const enrolledBy = digestOf(token)
+  switch (credential.case) {
+    case 'router':
+      return method === 'erott' || method === 'trott'
+        ? enrollRouter(state, enrollment, credential.value, context)
+        : refused('INVALID_ENROLL_METHOD')
+    case 'certificate': {
+      if (method !== 'ott' && method !== 'ottca') return refused('INVALID_ENROLL_METHOD')
+      const refusal = caRefusal(state, enrollment, credential.value)
+      const made = { id: authenticatorId, identityId, enrolledBy }
+      return refusal ?? addCertificate(state, made, credential.value, context)
+    }
+    case 'passwordHash': {
+      if (method !== 'updb') return refused('INVALID_ENROLL_METHOD')
+      const fields = { username: enrollment.username, passwordHash: credential.value, enrolledBy }
+      const made = { id: authenticatorId, identityId }
+      return addAuthenticator(state, made, { ...fields, method: 'updb' }, context)
+    }
+    case undefined:
+      return refused('INVALID_ENROLL_METHOD')
+  }
+}
+
+/**
+ * `ott` takes a certificate of the network, `ottca` one of the CA that the enrollment names, as
+ * that stands now.
+ */
+function caRefusal(
+  state: State,
+  { method, caId }: Enrollment,
+  certificate: ClientCertificate,
+): Outcome | null {
+  if (method === 'ott') {
+    return certificate.caId === '' ? null : refused('CERTIFICATE_FAILED_VALIDATION')
+  }
+  const ca = state.get<Ca>('ca', caId)
+  if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
+    return refused('ENROLLMENT_CA_NOT_VALID')
+  }
+  return certificate.caId === caId ? null : refused('CERTIFICATE_FAILED_VALIDATION')
+}
+
+interface NewAuthenticator {
+  readonly id: string
+  readonly identityId: string
+}
+
+/**
+ * Beside any that the identity has: what it enrolls on another machine must not take the first
+ * one's away.
+ */
+export function addCertificate(
+  state: State,
+  made: NewAuthenticator & { readonly enrolledBy: string | null },
+  { pem, fingerprint, publicKeyPrint, caId }: ClientCertificate,
+  context: CommandContext,
+): Outcome {
+  if (state.table('authenticator').indexes.owner('fingerprint', fingerprint) !== undefined) {
+    return refused('CERT_IN_USE')
+  }
+  const fields = {
+    method: 'cert',
+    certPem: pem,
+    fingerprint,
+    publicKeyPrint,
+    caId,
+    isIssuedByNetwork: caId === '',
+    enrolledBy: made.enrolledBy,
+  }
+  return addAuthenticator(state, made, fields, context)
+}
+
+function addAuthenticator(
+  state: State,
+  { id, identityId }: NewAuthenticator,
+  fields: Readonly<Record<string, Json>>,
+  context: CommandContext,
+): Outcome {
+  context.touched.push({ action: 'create', entity: 'authenticator', id, fields: [] })
+  if (id === '' || state.get('authenticator', id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  const { username } = fields
+  if (
+    typeof username === 'string' &&
+    state.table('authenticator').indexes.owner('username', username) !== undefined
+  ) {
+    return faulty({ field: 'username', reason: 'username must be unique' })
+  }
+  const own = state.table('authenticator').indexes.ids('identityId', identityId).size
+  if (own >= authenticatorsPerIdentityMax) {
+    const advice = 'delete those that are not used any more'
+    return refused(
+      'MAX_AUTHENTICATOR_METHODS_REACHED',
+      `the identity has ${own} authenticators; ${advice}`,
+    )
+  }
+  consequencesIn(state, context).put('authenticator', id, { ...fields, identityId })
+  return done(id)
+}
+
+/**
+ * One a machine that it enrolled on: far more than anybody has, far less than would fill the state.
+ */
+export const authenticatorsPerIdentityMax = 100
+
+const routerOf = { erott: 'edgeRouter', trott: 'transitRouter' } as const
+
+function enrollRouter(
+  state: State,
+  { method, token, edgeRouterId, transitRouterId }: Enrollment,
+  certificates: RouterCertificates,
+  context: CommandContext,
+): Outcome {
+  const kind = method === 'erott' ? routerOf.erott : routerOf.trott
+  const id = edgeRouterId || transitRouterId
+  const router = state.get<Router>('router', id)
+  if (router === undefined) return notFound(kind, id)
+  return certify(state, router, certificates, context, { enrolledBy: digestOf(token) })
+}
+
+/** The new certificate is the router's from here on, and the one before is nobody's. */
+function certify(
+  state: State,
+  router: Router,
+  { client, serverPem, serverNames }: RouterCertificates,
+  context: CommandContext,
+  also: Readonly<Record<string, Json>>,
+): Outcome {
+  const { id } = router
+  const fingerprint = client?.fingerprint ?? ''
+  if (client === undefined || fingerprint === '' || serverPem === '') {
+    return refused('MISSING_OR_INVALID_CSR')
+  }
+  const owner = state.table('router').indexes.owner('fingerprint', fingerprint)
+  if (owner !== undefined && owner !== id) return refused('CERT_IN_USE')
+  const fields = {
+    fingerprint,
+    certPem: client.pem,
+    serverCertPem: serverPem,
+    isVerified: true,
+    certificateNames: serverNames,
+    // What was to take the place of the one before is nobody's.
+    ...noNext,
+  }
+  context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
+  consequencesIn(state, context).put('router', id, { ...router, ...fields, ...also })
+  return done(id)
+}
+
+/**
+ * Judged against the certificate that is in force here: the one before may have been replaced
+ * meanwhile.
+ */
+export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
+  const router = state.get<Router>('router', routerId)
+  if (router === undefined || certificates === undefined) return refused('UNAUTHORIZED')
+  const isInForce = router.isVerified && !router.disabled && router.fingerprint === fingerprint
+  if (!isInForce || fingerprint === '') return refused('UNAUTHORIZED')
+  return certify(state, router, certificates, context, { enrolledBy: null })
+}
+
+/**
+ * Keeps the new certificates beside those in force, which stay so until the router has shown that
+ * it has the new ones.
+ */
+export function beginRouterExtension(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
+  const router = routerInForce(state, routerId, fingerprint, context)
+  const { client, serverPem = '', serverNames = [] } = certificates ?? {}
+  if (router === undefined) return refused('UNAUTHORIZED')
+  const nextFingerprint = client?.fingerprint ?? ''
+  if (client === undefined || nextFingerprint === '' || serverPem === '') {
+    return refused('MISSING_OR_INVALID_CSR')
+  }
+  const { indexes } = state.table('router')
+  if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
+  const fields = {
+    nextFingerprint,
+    nextCertPem: client.pem,
+    nextServerCertPem: serverPem,
+    nextCertificateNames: serverNames,
+  }
+  context.touched.push({
+    action: 'patch',
+    entity: 'router',
+    id: routerId,
+    fields: Object.keys(fields),
+  })
+  consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
+  return done(routerId)
+}
+
+export function verifyRouterExtension(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { routerId, fingerprint } = fromBinary(RouterExtendVerifySchema, payload)
+  const router = state.get<Router>('router', routerId)
+  const isOwn = router !== undefined && context.routerId === routerId
+  if (!isOwn || !router.isVerified || router.disabled) return refused('UNAUTHORIZED')
+  const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
+  if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
+    // Said again, as after a lost answer.
+    return router.fingerprint === fingerprint ? done(routerId) : refused('CERT_FAILED_VALIDATION')
+  }
+  const { indexes } = state.table('router')
+  if (indexes.owner('fingerprint', nextFingerprint) !== undefined) return refused('CERT_IN_USE')
+  const fields = {
+    fingerprint,
+    certPem: nextCertPem,
+    serverCertPem: nextServerCertPem,
+    enrolledBy: null,
+    certificateNames: nextCertificateNames,
+    ...noNext,
+  }
+  context.touched.push({
+    action: 'patch',
+    entity: 'router',
+    id: routerId,
+    fields: Object.keys(fields),
+  })
+  consequencesIn(state, context).put('router', routerId, { ...router, ...fields })
+  return done(routerId)
+}
+
+const noNext = {
+  nextCertPem: null,
+  nextServerCertPem: null,
+  nextFingerprint: null,
+  nextCertificateNames: [],
+} as const
+
+/** The router that acts, when the certificate it showed is the one in force. */
+function routerInForce(
+  state: State,
+  routerId: string,
+  fingerprint: string,
+  context: CommandContext,
+): Router | undefined {
+  const router = context.routerId === routerId ? state.get<Router>('router', routerId) : undefined
+  const isInForce =
+    router?.isVerified === true && !router.disabled && router.fingerprint === fingerprint
+  return isInForce && fingerprint !== '' ? router : undefined
+}
+
+/**
+ * A new identity for who holds a certificate of a CA. Where the CA says by a claim who that is, the
+ * claim is all that is kept: every later certificate with it logs in as the same identity.
+ */
+export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(CaEnrollSchema, payload)
+  const { caId, identityId, certificate, externalId } = message
+  const ca = state.get<Ca>('ca', caId)
+  if (ca?.isVerified !== true || !ca.isAutoCaEnrollmentEnabled || certificate?.caId !== caId) {
+    return refused('CERT_FAILED_VALIDATION')
+  }
+  if ((externalId !== '') !== (ca.externalIdClaim !== null)) return refused('MISSING_CERT_CLAIM')
+  if (identityId === '' || state.get('identity', identityId) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  if (
+    externalId !== '' &&
+    state.table('identity').indexes.owner('externalId', externalId) !== undefined
+  ) {
+    return refused('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+  }
+  return state.transact(() => admit(state, message, ca, certificate, context))
+}
+
+function admit(
+  state: State,
+  { identityId, authenticatorId, externalId, name: wanted }: CaEnroll,
+  ca: Ca,
+  certificate: ClientCertificate,
+  context: CommandContext,
+): Outcome {
+  const name = freeName(state, wanted)
+  if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
+  consequencesIn(state, context).put('identity', identityId, {
+    name,
+    typeId: 'Default',
+    roleAttributes: ca.identityRoles,
+    externalId: externalId === '' ? null : externalId,
+  })
+  if (externalId !== '') return done(identityId)
+  const made = { id: authenticatorId, identityId, enrolledBy: null }
+  const added = addCertificate(state, made, certificate, context)
+  return added.ok ? done(identityId) : added
+}
+
+const NUMBER_MAX = 9999
+
+/** The name as it is, or with the first number that makes it unique. */
+export function freeName(state: State, wanted: string): string | null {
+  const { indexes } = state.table('identity')
+  for (let number = 0; number <= NUMBER_MAX; number += 1) {
+    const name = number === 0 ? wanted : `${wanted}${String(number).padStart(6, '0')}`
+    if (name.length > fieldLimits.nameCharactersMax) return null
+    if (name !== '' && indexes.owner('name', name) === undefined) return name
+  }
+  return null
+}
+
+/** By which a credential tells the token that it was enrolled by, without keeping it. */
+export function digestOf(token: string): string {
+  return hash('sha256', token)
+}

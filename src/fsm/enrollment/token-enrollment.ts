@@ -1,0 +1,84 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { type TokenEnroll, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { enabledSigner, takesTokensOf } from '../apply/external-tokens.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { addCertificate, freeName } from './enrollment.ts'
+import { done, faulty, refused } from '../apply/outcome.ts'
+import { consequencesIn } from '../apply/references.ts'
+
+/**
+ * A new identity for the holder of a token of an external JWT signer. The token was judged before
+ * proposing, and the revision of its signer is held against the one that stands here; what the
+ * signer and its auth policy allow is judged here too.
+ */
+export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(TokenEnrollSchema, payload)
+  const { signerId, identityId, externalId, certificate } = message
+  const signer = enabledSigner(state, signerId)
+  if (signer === undefined || externalId === '') return refused('INVALID_ENROLLMENT_JWT')
+  if (certificate !== undefined && certificate.caId !== '') {
+    return refused('CERTIFICATE_FAILED_VALIDATION')
+  }
+  if (state.table('identity').indexes.owner('externalId', externalId) !== undefined) {
+    return refused('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+  }
+  const policy = state.get<AuthPolicy>('authPolicy', signer.enrollAuthPolicyId)
+  const reason = enrollmentRefusal(signer, policy, certificate !== undefined)
+  if (reason !== null) return refused('INVALID_ENROLLMENT_NOT_ALLOWED', reason)
+  if (identityId === '' || state.get('identity', identityId) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  return state.transact(() => admit(state, message, signer, context))
+}
+
+/**
+ * Why nobody enrolls to a certificate, or to the use of tokens alone, by tokens of a signer; null
+ * when they may.
+ */
+export function enrollmentRefusal(
+  signer: ExternalJwtSigner,
+  policy: AuthPolicy | undefined,
+  isToCertificate: boolean,
+): string | null {
+  if (isToCertificate) {
+    if (!signer.enrollToCertEnabled)
+      return 'the signer does not let identities enroll to a certificate'
+    return policy?.primary.cert.allowed === true
+      ? null
+      : 'the auth policy for enrolled identities does not allow certificates'
+  }
+  if (!signer.enrollToTokenEnabled) return 'the signer does not let identities enroll to its tokens'
+  // The identity is found by its external id alone, so one that is looked for by its id could never
+  // log in.
+  if (!signer.useExternalId) return 'the signer does not identify by external id'
+  return takesTokensOf(policy, signer.id)
+    ? null
+    : 'the auth policy for enrolled identities does not allow tokens of the signer'
+}
+
+function admit(
+  state: State,
+  message: TokenEnroll,
+  { enrollAuthPolicyId }: ExternalJwtSigner,
+  context: CommandContext,
+): Outcome {
+  const { identityId, externalId, roleAttributes, authenticatorId, certificate } = message
+  const name = freeName(state, message.name)
+  if (name === null) return faulty({ field: 'name', reason: 'no number makes the name unique' })
+  context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
+  consequencesIn(state, context).put('identity', identityId, {
+    name,
+    typeId: 'Default',
+    roleAttributes,
+    externalId,
+    authPolicyId: enrollAuthPolicyId,
+  })
+  if (certificate === undefined) return done(identityId)
+  const made = { id: authenticatorId, identityId, enrolledBy: null }
+  const added = addCertificate(state, made, certificate, context)
+  return added.ok ? done(identityId) : added
+}

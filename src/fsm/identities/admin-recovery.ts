@@ -1,0 +1,112 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { type AdminRecover, AdminRecoverSchema } from '../../../proto/gen/command_pb.ts'
+import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { authPolicyOf, recoveryPolicyOf } from '../apply/authentication.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { endSessions } from './identity.ts'
+import { takeMfa } from './mfa.ts'
+import { done, faulty, refused } from '../apply/outcome.ts'
+import { forgetAttemptsOf } from './password-attempt.ts'
+import { consequencesIn } from '../apply/references.ts'
+
+/**
+ * Sets the password of an administrator and takes away what keeps it from logging in by it: a
+ * disabled identity, a lockout, MFA, a policy that takes no password or asks for a second factor.
+ * Its sessions end, as somebody else may hold them. All of it is one entry: nothing is half
+ * recovered.
+ */
+export function recoverAdmin(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(AdminRecoverSchema, payload)
+  const identity = administratorNamed(state, message.name)
+  if (identity === undefined) {
+    const who =
+      message.name === '' ? 'default administrator' : `administrator named ${message.name}`
+    return refused('NOT_FOUND', `there is no ${who.slice(0, 256)}`)
+  }
+  const known = passwordOf(state, identity.id)
+  if (known === undefined && isTaken(state, 'username', identity.name)) {
+    const reason = `another identity logs in as ${identity.name}; rename its user name or recover another administrator`
+    return faulty({ field: 'username', reason })
+  }
+  const { put } = consequencesIn(state, context)
+  const authPolicyId = usablePolicyId(state, identity, context)
+  endSessions(state, identity.id, context)
+  put('identity', identity.id, {
+    ...identity,
+    authPolicyId,
+    disabledAt: null,
+    disabledUntil: null,
+  })
+  putPassword(state, identity, known, message, context)
+  forgetAttemptsOf(state, identity.id)
+  takeMfa(state, identity.id, context)
+  const fields = authPolicyId === identity.authPolicyId ? [] : ['authPolicyId']
+  context.touched.unshift({ action: 'patch', entity: 'identity', id: identity.id, fields })
+  return done(identity.id)
+}
+
+function administratorNamed(state: State, name: string): Identity | undefined {
+  for (const id of state.table('identity').indexes.ids('isAdmin', 'true')) {
+    const identity = state.get<Identity>('identity', id)
+    if (identity === undefined) continue
+    if (name === '' ? identity.isDefaultAdmin : identity.name === name) return identity
+  }
+  return undefined
+}
+
+function passwordOf(state: State, identityId: string): Authenticator | undefined {
+  for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
+    const known = state.get<Authenticator>('authenticator', id)
+    if (known?.method === 'updb') return known
+  }
+  return undefined
+}
+
+function isTaken(state: State, field: string, value: string): boolean {
+  return state.table('authenticator').indexes.owner(field, value) !== undefined
+}
+
+function putPassword(
+  state: State,
+  identity: Identity,
+  known: Authenticator | undefined,
+  { authenticatorId, passwordHash }: AdminRecover,
+  context: CommandContext,
+): void {
+  const id = known?.id ?? authenticatorId
+  const made = { method: 'updb', identityId: identity.id, username: identity.name }
+  consequencesIn(state, context).put('authenticator', id, { ...made, ...known, passwordHash })
+  const action = known === undefined ? 'create' : 'patch'
+  context.touched.push({ action, entity: 'authenticator', id, fields: ['passwordHash'] })
+}
+
+/**
+ * Its own policy or the default one where that lets it in; else one made for it, which changes
+ * nothing for anybody else.
+ */
+function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
+  const known = recoveryPolicyOf(state, identity)
+  if (known !== undefined) {
+    return authPolicyOf(state, identity) === known ? identity.authPolicyId : known.id
+  }
+  const id = `recovery-${context.index}`
+  consequencesIn(state, context).put('authPolicy', id, {
+    name: nameFor(state, id),
+    primary: openPrimary as unknown as Json,
+    secondary: openSecondary as unknown as Json,
+  })
+  context.touched.push({ action: 'create', entity: 'authPolicy', id, fields: [] })
+  return id
+}
+
+/** Names are unique, and anybody may have taken this one. */
+function nameFor(state: State, id: string): string {
+  let name = id
+  while (state.table('authPolicy').indexes.owner('name', name) !== undefined) name += '-'
+  return name
+}

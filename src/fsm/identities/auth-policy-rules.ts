@@ -1,0 +1,110 @@
+import {
+  openPrimary,
+  openSecondary,
+  type PrimaryRules,
+  type SecondaryRules,
+} from '../../entities/auth-policy-factors.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import { isObject } from '../../entities/check.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { adminLossReason } from '../apply/admins.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { faulty, refused } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+
+export const authPolicyRules: KindRules = {
+  judgeWrite: judgeAuthPolicy,
+  afterWrite: noteSigners,
+}
+
+/** No rule can be weaker than what every password has to be. */
+export const passwordLengthMin = 5
+
+function judgeAuthPolicy(
+  state: State,
+  { before, after }: Write,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
+  const { primary, secondary } = after
+  for (const [field, value, example] of [
+    ['primary', primary, openPrimary],
+    ['secondary', secondary, openSecondary],
+  ] as const) {
+    if (!hasMembersOf(value, example as unknown as Json)) {
+      return faulty({ field, reason: `${field} does not say all that it must` })
+    }
+  }
+  const rules = primary as unknown as PrimaryRules
+  const fault =
+    boundFault(rules.updb) ?? signerFault(state, rules, secondary as unknown as SecondaryRules)
+  if (fault !== null || before === undefined) return fault
+  const reason = adminLossReason(state, { kind: 'authPolicy', id: before.id, after }, logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+}
+
+/** Patches are merged here, so what they come to is seen here alone. */
+function hasMembersOf(value: Json | undefined, example: Json): boolean {
+  if (example === null) return value === null || typeof value === 'string'
+  if (Array.isArray(example)) {
+    return Array.isArray(value) && value.every((item) => typeof item === 'string')
+  }
+  if (!isObject(example)) return typeof value === typeof example
+  if (!isObject(value)) return false
+  const names = Object.keys(example)
+  return (
+    Object.keys(value).length === names.length &&
+    names.every(
+      (name) => Object.hasOwn(value, name) && hasMembersOf(value[name], example[name] ?? null),
+    )
+  )
+}
+
+function boundFault(updb: PrimaryRules['updb']): Outcome | null {
+  for (const [name, minimum] of [
+    ['minPasswordLength', passwordLengthMin],
+    ['maxAttempts', 0],
+    ['lockoutDurationMinutes', 0],
+  ] as const) {
+    const value = updb[name]
+    if (Number.isSafeInteger(value) && value >= minimum) continue
+    return faulty({ field: `primary.updb.${name}`, reason: `should be at least ${minimum}`, value })
+  }
+  return null
+}
+
+/** Fields as the API family names them. */
+function signerFault(
+  state: State,
+  { extJwt }: PrimaryRules,
+  { requireExtJwtSigner }: SecondaryRules,
+): Outcome | null {
+  for (const [at, id] of extJwt.allowedSigners.entries()) {
+    if (state.get('externalJwtSigner', id) === undefined) {
+      return unknownSigner(`primary.extJwt.allowedExtJwtSigners[${at}]`, id)
+    }
+  }
+  if (requireExtJwtSigner === null) return null
+  return state.get('externalJwtSigner', requireExtJwtSigner) === undefined
+    ? unknownSigner('secondary.requiredExtJwtSigner', requireExtJwtSigner)
+    : null
+}
+
+function unknownSigner(field: string, value: string): Outcome {
+  return faulty({ field, reason: 'no external JWT signer has this id', value }, 'NOT_FOUND')
+}
+
+function noteSigners({ after }: Written, { put }: Consequences): void {
+  const { primary, secondary, ...record } = after as AuthPolicy
+  const allowedSignerIds = [...new Set(primary.extJwt.allowedSigners)].sort()
+  const required = secondary.requireExtJwtSigner
+  const requiredSignerIds = required === null ? [] : [required]
+  if (
+    allowedSignerIds.join() === record.allowedSignerIds.join() &&
+    requiredSignerIds.join() === record.requiredSignerIds.join()
+  ) {
+    return
+  }
+  put('authPolicy', record.id, { ...after, allowedSignerIds, requiredSignerIds })
+}

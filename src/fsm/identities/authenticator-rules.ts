@@ -1,0 +1,88 @@
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { adminLossReason } from '../apply/admins.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { endSessions } from './identity.ts'
+import { faulty, refused } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+
+export const authenticatorRules: KindRules = {
+  judgeWrite: judgeAuthenticator,
+  judgeDelete: judgeAuthenticatorDelete,
+  afterWrite: followPassword,
+}
+
+function judgeAuthenticator(state: State, write: Write): Outcome | null {
+  const { before, after } = write
+  if (before === undefined) return newAuthenticatorRefusal(state, after)
+  const hasMoved =
+    before['username'] !== after['username'] || before['passwordHash'] !== after['passwordHash']
+  if (before['method'] !== 'updb') return hasMoved ? refused('CAN_NOT_UPDATE_AUTHENTICATOR') : null
+  return missingFault(after, updbNeeds)
+}
+
+function judgeAuthenticatorDelete(
+  state: State,
+  { id }: EntityRecord,
+  { logTimeMs }: CommandContext,
+): Outcome | null {
+  const reason = adminLossReason(state, { kind: 'authenticator', id, after: undefined }, logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
+}
+
+/**
+ * Attempts at a password that is no longer in force count for nothing, and who has it keeps no
+ * session: all of its holder's end, but the one that the holder changed it in.
+ */
+function followPassword(
+  { before, after }: Written,
+  { state, context, remove }: Consequences,
+): void {
+  if (before?.['passwordHash'] === after['passwordHash']) return
+  remove('passwordAttempts', after.id)
+  if (before === undefined) return
+  endSessions(state, String(after['identityId']), context, context.sessionId)
+}
+
+/** What makes a credential of each method, and what a caller gives it as. */
+const updbNeeds = { username: 'username', passwordHash: 'password' } as const
+const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
+
+/**
+ * Without it, it would be an authenticator that nobody can use, and that stands in the way of one.
+ */
+function missingFault(after: JsonObject, needs: Readonly<Record<string, string>>): Outcome | null {
+  for (const [name, field] of Object.entries(needs)) {
+    if (typeof after[name] === 'string' && after[name] !== '') continue
+    return faulty({ field, reason: `${field} is required` })
+  }
+  return null
+}
+
+function newAuthenticatorRefusal(state: State, after: JsonObject): Outcome | null {
+  const identityId = String(after['identityId'])
+  const method = after['method']
+  if (method !== 'updb' && method !== 'cert') {
+    return faulty({ field: 'method', reason: 'method in body should be one of [updb cert]' })
+  }
+  if (state.get('identity', identityId)?.['typeId'] === 'Router') {
+    const reason = 'an identity of the type Router has no authenticators'
+    return faulty({ field: 'identityId', reason, value: identityId })
+  }
+  for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
+    if (state.get<Authenticator>('authenticator', id)?.method === method) {
+      return refused('MAX_AUTHENTICATOR_METHODS_REACHED')
+    }
+  }
+  return missingFault(after, method === 'updb' ? updbNeeds : certNeeds) ?? caFault(state, after)
+}
+
+function caFault(state: State, after: JsonObject): Outcome | null {
+  const caId = after['caId']
+  if (typeof caId !== 'string' || caId === '') return null
+  if (state.get('ca', caId)?.['isVerified'] === true) return null
+  return faulty({ field: 'certPem', reason: 'the CA that issued the certificate is not verified' })
+}

@@ -1,0 +1,40 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { adminLossReason } from '../apply/admins.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { faulty, refused } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { KindRules, Write } from '../apply/kind-rules.ts'
+
+export const identityRules: KindRules = {
+  judgeWrite: judgeIdentity,
+  judgeDelete: judgeIdentityDelete,
+}
+
+function judgeIdentity(state: State, write: Write, context: CommandContext): Outcome | null {
+  const { before, after } = write
+  if (before?.['typeId'] === 'Router' && after['name'] !== before['name']) {
+    return faulty({ field: 'name', reason: 'may not change name of router identities' })
+  }
+  if ((before?.['typeId'] === 'Router') !== (after['typeId'] === 'Router')) {
+    return faulty({ field: 'type', reason: 'only routers make identities of the type Router' })
+  }
+  if (before?.['isAdmin'] !== true) return null
+  const change = { kind: 'identity', id: before.id, after }
+  const reason = adminLossReason(state, change, context.logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+}
+
+function judgeIdentityDelete(
+  state: State,
+  record: EntityRecord,
+  context: CommandContext,
+): Outcome | null {
+  if (record['typeId'] === 'Router' && state.get('router', record.id) !== undefined) {
+    return refused('ENTITY_CAN_NOT_BE_DELETED', 'it goes with its router')
+  }
+  if (record['isAdmin'] !== true) return null
+  const change = { kind: 'identity', id: record.id, after: undefined }
+  const reason = adminLossReason(state, change, context.logTimeMs)
+  return reason === null ? null : refused('ENTITY_CAN_NOT_BE_DELETED', reason)
+}

@@ -1,0 +1,82 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/command_pb.ts'
+import { apiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import { adminLossReason } from '../apply/admins.ts'
+import { identityGuard } from '../apply/authority.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { forgetMfaAttempts } from './mfa-attempt.ts'
+import { done, notFound, refused } from '../apply/outcome.ts'
+import { forgetAttemptsOf } from './password-attempt.ts'
+import { removeWithReferences } from '../apply/references.ts'
+
+/** 100 years: what is longer would lead to times that can not be shown. */
+export const disableMinutesMax = 52_560_000
+
+/** From log time on the identity opens no session; those it has end in the same entry. */
+export function disableIdentity(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
+  const identity = state.get<Identity>('identity', id)
+  if (identity === undefined) return notFound('identity', id)
+  const denial = identityGuard(state, id, context)
+  if (denial !== null) return denial
+  const { logTimeMs, index } = context
+  const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
+  const disabledUntil = minutes === 0 ? null : logTimeMs + minutes * 60_000
+  const disabled = { ...identity, disabledAt: logTimeMs, disabledUntil }
+  if (identity.isAdmin) {
+    const change = { kind: 'identity', id, after: disabled }
+    const reason = adminLossReason(state, change, logTimeMs)
+    if (reason !== null) return refused('ENTITY_CAN_NOT_BE_UPDATED', reason)
+  }
+  endSessions(state, id, context)
+  state.put('identity', {
+    ...disabled,
+    updatedAt: logTimeMs,
+    revision: index,
+  })
+  return done(id)
+}
+
+export function enableIdentity(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id } = fromBinary(IdentityEnableSchema, payload)
+  const identity = state.get<Identity>('identity', id)
+  if (identity === undefined) return notFound('identity', id)
+  const denial = identityGuard(state, id, context)
+  if (denial !== null) return denial
+  forgetAttemptsOf(state, id)
+  forgetMfaAttempts(state, id)
+  const { logTimeMs: updatedAt, index: revision } = context
+  state.put('identity', {
+    ...identity,
+    disabledAt: null,
+    disabledUntil: null,
+    updatedAt,
+    revision,
+  })
+  return done(id)
+}
+
+/** All API sessions of an identity, or all but one, with what lives by them. */
+export function endSessions(
+  state: State,
+  identityId: string,
+  context: CommandContext,
+  exceptId = '',
+): void {
+  for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
+    if (id === exceptId) continue
+    const session = state.get('apiSession', id)
+    if (session !== undefined) removeWithReferences(state, apiSession, session, context)
+  }
+}

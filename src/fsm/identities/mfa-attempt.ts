@@ -1,0 +1,48 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { MfaAttemptSchema } from '../../../proto/gen/command_pb.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { mfaLimits, mfaPausedUntilMs } from '../apply/authentication.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, notFound, refused } from '../apply/outcome.ts'
+
+const PAUSE = ['pause'] as const
+
+/**
+ * Counts an attempt to give a code before the code is judged; one that is right is forgotten with
+ * all before it. Attempts have one order in the log, so guesses spread over controllers, or sent
+ * all at once, are no more than the limit.
+ */
+export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { identityId } = fromBinary(MfaAttemptSchema, payload)
+  if (state.get<Identity>('identity', identityId) === undefined) {
+    return notFound('identity', identityId)
+  }
+  const known = state.get<MfaAttempts>('mfaAttempts', identityId)
+  const { logTimeMs, index: revision } = context
+  if (logTimeMs < mfaPausedUntilMs(known)) return refused('SERVER_TOO_MANY_REQUESTS', tooMany)
+  const count = (known?.count ?? 0) + 1
+  state.put('mfaAttempts', {
+    id: identityId,
+    identityId,
+    count,
+    lastAt: logTimeMs,
+    createdAt: known?.createdAt ?? logTimeMs,
+    updatedAt: logTimeMs,
+    revision,
+  })
+  if (count >= mfaLimits.attemptsMax) {
+    context.touched.push({ action: 'patch', entity: 'mfa', id: identityId, fields: PAUSE })
+  }
+  return done(identityId)
+}
+
+const tooMany = 'too many wrong codes were given; wait before the next attempt'
+
+/** A code was right, or MFA was taken away. */
+export function forgetMfaAttempts(state: State, identityId: string): void {
+  if (state.get('mfaAttempts', identityId) === undefined) return
+  state.remove('mfaAttempts', identityId)
+}

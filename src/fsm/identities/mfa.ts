@@ -1,0 +1,221 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  MfaBeginSchema,
+  type MfaProve,
+  MfaProve_Purpose as Purpose,
+  MfaProveSchema,
+  MfaRemoveSchema,
+  MfaResealSchema,
+  type SealedFactor,
+} from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/kinds/mfa.ts'
+import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import { identityGuard } from '../apply/authority.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { forgetMfaAttempts } from './mfa-attempt.ts'
+import { done, faulty, notFound, type Refusal, refused } from '../apply/outcome.ts'
+import { removeWithReferences } from '../apply/references.ts'
+
+/** Recovery codes in one set. */
+export const recoveryCodesMax = 20
+const idCharactersMax = 64
+
+/** Only for the identity whose session asks; an enrollment that nobody has verified is replaced. */
+export function beginMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { secretId, factor } = fromBinary(MfaBeginSchema, payload)
+  const session = state.get<ApiSession>('apiSession', context.sessionId)
+  if (session === undefined) return refused('UNAUTHORIZED')
+  const { identityId } = session
+  const known = state.get<Mfa>('mfa', identityId)
+  if (known?.isVerified === true) return refused('MFA_EXISTS')
+  const fault = secretId === '' ? idFault : factorFault(state, factor)
+  if (fault !== null || factor === undefined) return fault ?? idFault
+  const { logTimeMs, index: revision } = context
+  state.put('mfa', {
+    id: identityId,
+    createdAt: logTimeMs,
+    updatedAt: logTimeMs,
+    revision,
+    identityId,
+    isVerified: false,
+    secretId: secretId.slice(0, idCharactersMax),
+    ...sealedFields(factor),
+    lastStep: 0,
+    usedCodes: [],
+  })
+  context.touched.push({ action: 'create', entity: 'mfa', id: identityId, fields: [] })
+  return done(identityId)
+}
+
+const idFault = faulty({ field: 'id', reason: 'the factor or its id is missing' })
+
+/**
+ * Why a factor can not be kept; REVISION_MOVED where it is to be encrypted anew, as the key has
+ * changed meanwhile.
+ */
+function factorFault(state: State, factor: SealedFactor | undefined): Refusal | null {
+  if (factor === undefined || factor.codesId === '') return idFault
+  const { sealed, codesId, keyVersion } = factor
+  if (sealed === '' || sealed.length > sealedCharactersMax || codesId.length > idCharactersMax) {
+    return faulty({ field: 'sealed', reason: 'it is missing or too long' })
+  }
+  const inForce = state.get<SharedSecret>('sharedSecret', 'factorKey')?.versions.at(-1)?.version
+  return keyVersion === inForce ? null : refused('REVISION_MOVED')
+}
+
+function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
+  return { sealed, codesId, keyVersion }
+}
+
+/** What of the enrollment a code changes, or why it changes nothing. */
+type Judgement =
+  | { readonly refusal: Refusal }
+  | { readonly refusal: null; readonly change: Partial<Mfa> }
+
+const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change })
+const refusing = (refusal: Refusal): Judgement => ({ refusal })
+
+/**
+ * A code that was right. Whether it may still be used is judged here, where all controllers' uses
+ * have one order: of two that were given the same code at once, one takes it.
+ */
+export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(MfaProveSchema, payload)
+  const { purpose, secretId } = message
+  const session = state.get<ApiSession>('apiSession', context.sessionId)
+  if (session === undefined) return refused('UNAUTHORIZED')
+  const { identityId } = session
+  const known = state.get<Mfa>('mfa', identityId)
+  const wanted = known === undefined ? missing : stateFault(known, purpose)
+  if (wanted !== null || known === undefined) return wanted ?? missing
+  if (known.secretId !== secretId) return refused('REVISION_MOVED')
+  const isFree = purpose === Purpose.END && !known.isVerified
+  const used = isFree ? changing({}) : judgeUse(known, message)
+  if (used.refusal !== null) return used.refusal
+  if (purpose === Purpose.END) {
+    endMfa(state, known, context)
+    return done(identityId)
+  }
+  const renewal = purpose === Purpose.RENEW ? renewed(state, message) : changing({})
+  if (renewal.refusal !== null) return renewal.refusal
+  const { logTimeMs: updatedAt, index: revision } = context
+  const isVerified = known.isVerified || purpose === Purpose.VERIFY
+  const change = { ...used.change, ...renewal.change, isVerified }
+  state.put('mfa', { ...known, ...change, updatedAt, revision })
+  forgetMfaAttempts(state, identityId)
+  if (purpose === Purpose.VERIFY || purpose === Purpose.PASS) passIn(state, session, context)
+  const fields = fieldsOf[purpose] ?? []
+  context.touched.push({ action: 'patch', entity: 'mfa', id: identityId, fields })
+  return done(identityId)
+}
+
+const usedOrWrong = refused('MFA_INVALID_TOKEN')
+const missing = refused('NOT_FOUND', 'mfa of the current identity not found')
+/** What an audit record says was changed. */
+const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
+  [Purpose.VERIFY]: ['isVerified'],
+  [Purpose.PASS]: ['lastUse'],
+  [Purpose.VIEW]: ['lastUse'],
+  [Purpose.RENEW]: ['recoveryCodes'],
+}
+
+/** Why an enrollment in this state takes no code for that; null when it does. */
+function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
+  switch (purpose) {
+    case Purpose.VERIFY:
+      return isVerified ? missing : null
+    case Purpose.PASS:
+      return isVerified ? null : refused('MFA_NOT_ENROLLED')
+    case Purpose.VIEW:
+    case Purpose.RENEW:
+      return isVerified ? null : missing
+    case Purpose.END:
+      return null
+    default:
+      return faulty({ field: 'purpose', reason: 'it is not known' })
+  }
+}
+
+/**
+ * What the use of the code makes of the enrollment; a refusal where it can not be used, or was used
+ * before.
+ */
+function judgeUse(known: Mfa, { proof, purpose }: MfaProve): Judgement {
+  if (proof.case === 'step') {
+    const step = Number(proof.value)
+    return step > known.lastStep ? changing({ lastStep: step }) : refusing(usedOrWrong)
+  }
+  if (proof.case === undefined || purpose === Purpose.VERIFY || purpose === Purpose.VIEW) {
+    return refusing(usedOrWrong)
+  }
+  const { codesId, position } = proof.value
+  const isOpen =
+    codesId === known.codesId && position < recoveryCodesMax && !known.usedCodes.includes(position)
+  return isOpen ? changing({ usedCodes: [...known.usedCodes, position] }) : refusing(usedOrWrong)
+}
+
+function renewed(state: State, { renewed: factor }: MfaProve): Judgement {
+  const fault = factorFault(state, factor)
+  if (fault !== null || factor === undefined) return refusing(fault ?? idFault)
+  return changing({ ...sealedFields(factor), usedCodes: [] })
+}
+
+/**
+ * The session that the code was given in, and no other: another one of the identity may be somebody
+ * else's.
+ */
+function passIn(state: State, session: ApiSession, context: CommandContext): void {
+  const { logTimeMs, index: revision } = context
+  const passed = { isMfaComplete: true, mfaPassedAt: logTimeMs }
+  state.put('apiSession', { ...session, ...passed, updatedAt: logTimeMs, revision })
+}
+
+export function removeMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { identityId } = fromBinary(MfaRemoveSchema, payload)
+  if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  const denial = identityGuard(state, identityId, context)
+  if (denial !== null) return denial
+  takeMfa(state, identityId, context)
+  return done(identityId)
+}
+
+/** Whatever there is of it; the pause after wrong codes ends as well. */
+export function takeMfa(state: State, identityId: string, context: CommandContext): void {
+  const known = state.get<Mfa>('mfa', identityId)
+  if (known !== undefined) endMfa(state, known, context)
+  forgetMfaAttempts(state, identityId)
+}
+
+/** What sessions showed by it counts no more: a factor that is enrolled later is another one. */
+function endMfa(state: State, known: Mfa, context: CommandContext): void {
+  const { identityId } = known
+  removeWithReferences(state, mfaKind, known, context)
+  forgetMfaAttempts(state, identityId)
+  const { logTimeMs: updatedAt, index: revision } = context
+  for (const id of Array.from(state.table('apiSession').indexes.ids('identityId', identityId))) {
+    const session = state.get<ApiSession>('apiSession', id)
+    if (session?.isMfaComplete !== true) continue
+    const gone = { isMfaComplete: false, mfaPassedAt: null }
+    state.put('apiSession', { ...session, ...gone, updatedAt, revision })
+  }
+  context.touched.push({ action: 'delete', entity: 'mfa', id: identityId, fields: [] })
+}
+
+/** Says nothing new: what was judged on the secret and the codes before still counts. */
+export function resealMfa(
+  state: State,
+  payload: Uint8Array,
+  { index: revision }: CommandContext,
+): Outcome {
+  const { identityId, secretId, factor } = fromBinary(MfaResealSchema, payload)
+  const known = state.get<Mfa>('mfa', identityId)
+  const fault = factorFault(state, factor)
+  if (fault !== null || factor === undefined) return fault ?? idFault
+  const isSame = known?.secretId === secretId && known.codesId === factor.codesId
+  if (known === undefined || !isSame) return refused('REVISION_MOVED')
+  state.put('mfa', { ...known, ...sealedFields(factor), revision })
+  return done(identityId)
+}

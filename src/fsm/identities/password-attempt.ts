@@ -1,0 +1,69 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { authPolicyOf, isLockedOut, nextAttempt } from '../apply/authentication.ts'
+import type { State } from '../records/state.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, refused } from '../apply/outcome.ts'
+
+/**
+ * Counts an attempt before its hash is computed, or forgets those counted when it was right.
+ * Attempts have one order in the log, so guesses spread over controllers, or sent all at once, are
+ * no more than the policy allows.
+ */
+export function attemptPassword(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { authenticatorId, proven } = fromBinary(PasswordAttemptSchema, payload)
+  const authenticator = state.get<Authenticator>('authenticator', authenticatorId)
+  const identity = state.get<Identity>('identity', authenticator?.identityId ?? '')
+  if (identity === undefined) return refused('INVALID_AUTH')
+  if (proven) {
+    forgetAttempts(state, authenticatorId)
+    return done('')
+  }
+  const rules = authPolicyOf(state, identity)?.primary.updb
+  if (rules === undefined || isDisabled(identity, context.logTimeMs)) return refused('INVALID_AUTH')
+  // The policy may have stopped counting since the attempt was proposed.
+  if (rules.maxAttempts <= 0) return done('')
+  const known = state.get<PasswordAttempts>('passwordAttempts', authenticatorId)
+  if (isLockedOut(known, rules, context.logTimeMs)) return refused('INVALID_AUTH')
+  const count = nextAttempt(known, rules, context.logTimeMs)
+  const { logTimeMs, index: revision } = context
+  state.put('passwordAttempts', {
+    id: authenticatorId,
+    authenticatorId,
+    count,
+    lastAt: logTimeMs,
+    createdAt: known?.createdAt ?? logTimeMs,
+    updatedAt: logTimeMs,
+    revision,
+  })
+  // Each attempt would fill the audit log; the one that locks the password, unless it is right, is
+  // worth a record.
+  if (count >= rules.maxAttempts) {
+    const action = 'patch'
+    context.touched.push({ action, entity: 'authenticator', id: authenticatorId, fields: LOCKOUT })
+  }
+  return done('')
+}
+
+const LOCKOUT = ['lockout'] as const
+
+/** The password was proven, set anew, or unlocked by an administrator. */
+export function forgetAttempts(state: State, authenticatorId: string): void {
+  if (state.get('passwordAttempts', authenticatorId) === undefined) return
+  state.remove('passwordAttempts', authenticatorId)
+}
+
+export function forgetAttemptsOf(state: State, identityId: string): void {
+  for (const id of state.table('authenticator').indexes.ids('identityId', identityId)) {
+    forgetAttempts(state, id)
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * How the records of a backup travel through the log: blocks of lines, each `kind TAB stored JSON`,
+ * compressed one by one. JSON holds neither tabs nor line breaks of its own.
+ */
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Lanes } from './digest.ts'
+import { restoreLimits } from './restore-limits.ts'
+
+/** A record as a table holds it, with the text that is stored and the digest over that. */
+export interface ShapedRecord {
+  readonly kind: string
+  readonly record: EntityRecord
+  readonly value: string
+  readonly lanes: Lanes
+}
+
+/** Brings the values of a record into the form of its table. */
+export type Shape = (kind: string, values: Values) => ShapedRecord
+
+export type Values = Readonly<Record<string, Json>> & { readonly id: string }
+
+const ID_CHARACTERS_MAX = 512
+
+/** One record as a line of a block. */
+export function lineOf(kind: string, value: string): string {
+  return `${kind}\t${value}`
+}
+
+/** Compresses lines into blocks. */
+export function* blocksOf(lines: Iterable<string>): Generator<Uint8Array> {
+  let held: string[] = []
+  let characters = 0
+  for (const line of lines) {
+    held.push(line)
+    characters += line.length
+    if (characters < restoreLimits.blockCharacters) continue
+    yield packed(held)
+    held = []
+    characters = 0
+  }
+  if (held.length > 0) yield packed(held)
+}
+
+function packed(lines: readonly string[]): Uint8Array {
+  return Uint8Array.from(deflateRawSync(Buffer.from(lines.join('\n'), 'utf8')))
+}
+
+export interface DecodedBlock {
+  readonly records: readonly ShapedRecord[]
+  /** Of its text. */
+  readonly bytes: number
+}
+
+/** @param kinds that may be in it. @returns null when the bytes are no block of such records. */
+export function decodeBlock(
+  bytes: Uint8Array,
+  kinds: ReadonlySet<string>,
+  shape: Shape,
+): DecodedBlock | null {
+  const text = inflated(bytes)
+  if (text === null) return null
+  const records: ShapedRecord[] = []
+  for (const line of text.toString('utf8').split('\n')) {
+    const record = recordIn(line, kinds, shape)
+    if (record === null) return null
+    records.push(record)
+  }
+  return { records, bytes: text.length }
+}
+
+function inflated(bytes: Uint8Array): Buffer | null {
+  try {
+    return inflateRawSync(bytes, { maxOutputLength: restoreLimits.blockTextBytesMax })
+  } catch {
+    return null
+  }
+}
+
+function recordIn(line: string, kinds: ReadonlySet<string>, shape: Shape): ShapedRecord | null {
+  const end = line.indexOf('\t')
+  const kind = line.slice(0, Math.max(0, end))
+  if (!kinds.has(kind)) return null
+  const values = valuesIn(line.slice(end + 1))
+  return values === null ? null : shape(kind, values)
+}
+
+function valuesIn(json: string): Values | null {
+  let found: unknown
+  try {
+    found = JSON.parse(json)
+  } catch {
+    return null
+  }
+  const { id } = { ...(found as Partial<Record<string, unknown>> | null) }
+  const isUsable = typeof id === 'string' && id.length > 0 && id.length <= ID_CHARACTERS_MAX
+  return isUsable ? (found as Values) : null
+}

@@ -1,0 +1,229 @@
+import type { Entity } from '../../entities/define.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { type IdScope, noIds, SetScope, SortedIds } from './sorted-ids.ts'
+import type { State } from './state.ts'
+import type { Records, Table } from './table.ts'
+
+const ALL = '#all'
+
+/** Bits of what policies grant, in the order in which they are shown. */
+export const BIND = 1
+export const DIAL = 2
+
+export function attributesOf(record: EntityRecord): readonly string[] {
+  const attributes = record['roleAttributes']
+  return Array.isArray(attributes) ? (attributes as readonly string[]) : []
+}
+
+function hasAttributes(record: EntityRecord, roles: readonly string[], semantic: string): boolean {
+  const own = attributesOf(record)
+  let named = 0
+  for (const role of roles) {
+    if (!role.startsWith('#')) continue
+    named += 1
+    const has = own.includes(role.slice(1))
+    if (has && semantic === 'AnyOf') return true
+    if (!has && semantic !== 'AnyOf') return false
+  }
+  return semantic !== 'AnyOf' && named > 0
+}
+
+/**
+ * Whether a role list means the record: it is named by `@id`, or the list says `#all`, or AllOf and
+ * it has every `#attribute` of at least one, or AnyOf and it has any. Naming by id counts under
+ * both semantics. The record is in the scope of the kind that the list speaks of.
+ */
+export function matches(record: EntityRecord, roles: readonly string[], semantic: string): boolean {
+  if (roles.includes(ALL) || roles.includes(`@${record.id}`)) return true
+  return hasAttributes(record, roles, semantic)
+}
+
+/** Ids with the attributes named, by the index; `all` of them start from the rarest. */
+export function idsByAttributes(
+  table: Records,
+  attributes: readonly string[],
+  semantic: string,
+): Set<string> {
+  const postings = attributes.map((name) => table.indexes.ids('roleAttributes', name))
+  return matchingIds(postings, semantic)
+}
+
+/** What both a set and sorted ids offer. */
+interface IdSet extends Iterable<string> {
+  readonly size: number
+  has(id: string): boolean
+}
+
+/** The ids of all postings together, or those in each of them; added to `found`. */
+export function matchingIds(
+  postings: readonly IdSet[],
+  semantic: string,
+  found = new Set<string>(),
+): Set<string> {
+  if (semantic === 'AnyOf') {
+    for (const ids of postings) for (const id of ids) found.add(id)
+    return found
+  }
+  const [rarest, ...others] = [...postings].sort((a, b) => a.size - b.size)
+  for (const id of rarest ?? []) if (others.every((ids) => ids.has(id))) found.add(id)
+  return found
+}
+
+/** A role list with the semantic of its policy. */
+export interface RoleList {
+  readonly roles: readonly string[]
+  readonly semantic: string
+}
+
+/**
+ * What many role lists name, each thing once: their number must not multiply the records behind an
+ * attribute.
+ */
+interface Named {
+  readonly ids: Set<string>
+  readonly any: Set<string>
+  /** Sorted attributes of which all are needed, by their joined text. */
+  readonly all: Map<string, readonly string[]>
+}
+
+function nameAll(lists: readonly RoleList[]): Named {
+  const named: Named = { ids: new Set(), any: new Set(), all: new Map() }
+  for (const { roles, semantic } of lists) {
+    const attributes: string[] = []
+    for (const role of roles) {
+      if (role.startsWith('@')) named.ids.add(role.slice(1))
+      else attributes.push(role.slice(1))
+    }
+    if (semantic === 'AnyOf' || attributes.length === 1) {
+      for (const attribute of attributes) named.any.add(attribute)
+    } else named.all.set(JSON.stringify(attributes), attributes)
+  }
+  return named
+}
+
+/** The records of a table that are not of this kind. */
+function outside(table: Table, { scope }: Entity): IdScope {
+  return scope === null ? noIds : table.indexes.ids(scope.field, String(!scope.value))
+}
+
+/** The records of a kind; null for all of the table. */
+export function scopeOf(table: Table, kind: Entity): IdScope | null {
+  const { scope } = kind
+  if (scope === null || outside(table, kind).size === 0) return null
+  return table.indexes.ids(scope.field, String(scope.value))
+}
+
+/** The records of a kind that any of the role lists means. */
+export function roleMembers(state: State, kind: string, lists: readonly RoleList[]): IdScope {
+  const found = meant(state, kind, lists)
+  return found instanceof SortedIds ? found : new SetScope(found)
+}
+
+/** As `members`, in no order. */
+export function meant(
+  state: State,
+  kind: string,
+  lists: readonly RoleList[],
+): ReadonlySet<string> | SortedIds {
+  const table = state.table(kind)
+  const hidden = outside(table, entityNamed(kind))
+  const meansAll = lists.some(({ roles }) => roles.includes(ALL))
+  if (meansAll && hidden.size === 0) return table.ids
+  const found = new Set<string>(meansAll ? table.ids : [])
+  if (!meansAll) {
+    const named = nameAll(lists)
+    for (const id of named.ids) if (table.rows.has(id)) found.add(id)
+    for (const id of idsByAttributes(table, [...named.any], 'AnyOf')) found.add(id)
+    for (const attributes of named.all.values()) {
+      for (const id of idsByAttributes(table, attributes, 'AllOf')) found.add(id)
+    }
+  }
+  for (const id of hidden) found.delete(id)
+  return found
+}
+
+/** The policies of the table whose role list `field` means the record, in id order. */
+export function policiesMatching<P extends EntityRecord & { readonly semantic: string }>(
+  policies: Table,
+  field: string,
+  record: EntityRecord,
+): P[] {
+  const roles = [ALL, `@${record.id}`, ...attributesOf(record).map((name) => `#${name}`)]
+  const candidates = new Set<string>()
+  for (const role of roles) for (const id of policies.indexes.ids(field, role)) candidates.add(id)
+  const found: P[] = []
+  for (const id of [...candidates].sort()) {
+    const policy = policies.get(id) as P | undefined
+    const list = policy?.[field] as readonly string[] | undefined
+    if (policy === undefined || list === undefined) continue
+    if (matches(record, list, policy.semantic)) found.push(policy)
+  }
+  return found
+}
+
+/** What policies grant on one side of a pair: whom the other side may be, by type of policy. */
+export interface Grants {
+  readonly bind: IdScope
+  readonly dial: IdScope
+  /** Either of them. */
+  readonly any: IdScope
+}
+
+/** Bits of BIND and DIAL. */
+export function bitsOf(grants: Grants, id: string): number {
+  return (grants.bind.has(id) ? BIND : 0) | (grants.dial.has(id) ? DIAL : 0)
+}
+
+/** The larger one where it holds the other: as it does when it is all there is. */
+function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
+  const [small, large] = a.size < b.size ? [a, b] : [b, a]
+  if (small.size === 0 || large.size === sizeOfAll) return large
+  return new SetScope(new Set([...large, ...small]))
+}
+
+/** The identities that may use a service. */
+export function identityGrants(state: State, service: EntityRecord): Grants {
+  const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
+  const table = state.table('servicePolicy')
+  for (const policy of policiesMatching<ServicePolicy>(table, 'serviceRoles', service)) {
+    lists[policy.type].push({ roles: policy.identityRoles, semantic: policy.semantic })
+  }
+  const bind = roleMembers(state, 'identity', lists.Bind)
+  const dial = roleMembers(state, 'identity', lists.Dial)
+  return { bind, dial, any: union(bind, dial, state.table('identity').rows.size) }
+}
+
+/** The policies that link the two, in id order. */
+export function linkingPolicies(
+  state: State,
+  identity: EntityRecord,
+  service: EntityRecord,
+): ServicePolicy[] {
+  return policiesMatching<ServicePolicy>(
+    state.table('servicePolicy'),
+    'identityRoles',
+    identity,
+  ).filter((policy) => matches(service, policy.serviceRoles, policy.semantic))
+}
+
+/**
+ * Role list as shown: `@id` by the name of what it names now; an id that names nothing is left out.
+ */
+export function rolesDisplay(
+  state: State,
+  to: string,
+  roles: readonly string[],
+): { readonly role: string; readonly name: string }[] {
+  const shown: { role: string; name: string }[] = []
+  for (const role of roles) {
+    if (role.startsWith('#')) {
+      shown.push({ role, name: role })
+      continue
+    }
+    const name = state.get(to, role.slice(1))?.['name']
+    if (typeof name === 'string') shown.push({ role, name: `@${name}` })
+  }
+  return shown
+}

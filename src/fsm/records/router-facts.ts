@@ -1,0 +1,35 @@
+import type { RouterFact } from '../../entities/fields.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { capabilityMask, capabilityNames } from '../../lib/router-capabilities.ts'
+import type { RouterStatus } from '../../ports/router-status.ts'
+
+const noVersion = { version: '', revision: '', buildDate: '', os: '', arch: '' } as const
+
+/**
+ * What is shown of a router, and filtered by; the empty value of each while it is connected
+ * nowhere.
+ */
+export function routerFact(status: RouterStatus | null, fact: RouterFact): Json {
+  switch (fact) {
+    case 'isOnline':
+      return status !== null
+    case 'hostname':
+      return status?.hostname ?? ''
+    case 'supportedProtocols':
+      return status === null ? {} : { ...status.protocols }
+    case 'syncStatus':
+      if (status === null) return 'SYNC_UNKNOWN'
+      // It is told of the model once it has said where it listens.
+      return status.hostname === '' ? 'SYNC_HELLO' : 'SYNC_DONE'
+    case 'version':
+      return status?.version.version ?? ''
+    case 'versionInfo':
+      return status === null ? null : { ...status.version }
+    case 'versionInfoOrEmpty':
+      return { ...(status?.version ?? noVersion) }
+    case 'capabilities':
+      return capabilityNames(status?.capabilities ?? [])
+    case 'capabilitiesMask':
+      return capabilityMask(status?.capabilities ?? [])
+  }
+}

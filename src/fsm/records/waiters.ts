@@ -1,0 +1,64 @@
+import type { Index } from '../../raft/types.ts'
+
+/** Runs something later, once. @returns the way to call it off. */
+export type Schedule = (delayMs: number, run: () => void) => () => void
+
+/** Timers that never keep a process alive. */
+export const systemSchedule: Schedule = (delayMs, run) => {
+  const timer = setTimeout(run, delayMs)
+  timer.unref()
+  return () => {
+    clearTimeout(timer)
+  }
+}
+
+interface Waiter {
+  readonly index: Index
+  readonly settle: (isReached: boolean) => void
+}
+
+const waitersMax = 16_384
+
+/** Those who wait for an index to be applied. A full house turns the next one away at once. */
+export class IndexWaiters {
+  readonly #waiters = new Set<Waiter>()
+  readonly #schedule: Schedule
+  #lowest = Infinity
+
+  constructor(schedule: Schedule) {
+    this.#schedule = schedule
+  }
+
+  wait(index: Index, timeoutMs: number): Promise<boolean> {
+    if (this.#waiters.size >= waitersMax) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const waiter: Waiter = {
+        index,
+        settle: (isReached) => {
+          cancel()
+          this.#waiters.delete(waiter)
+          resolve(isReached)
+        },
+      }
+      const cancel = this.#schedule(timeoutMs, () => {
+        waiter.settle(false)
+      })
+      this.#waiters.add(waiter)
+      this.#lowest = Math.min(this.#lowest, index)
+    })
+  }
+
+  reached(applied: Index): void {
+    if (applied < this.#lowest) return
+    let lowest = Infinity
+    for (const waiter of this.#waiters) {
+      if (waiter.index <= applied) waiter.settle(true)
+      else lowest = Math.min(lowest, waiter.index)
+    }
+    this.#lowest = lowest
+  }
+
+  dismiss(): void {
+    for (const waiter of this.#waiters) waiter.settle(false)
+  }
+}

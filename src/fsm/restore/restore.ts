@@ -1,0 +1,166 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import {
+  type RestoreBegin,
+  RestoreBeginSchema,
+  RestoreChunkSchema,
+  type RestoreEnd,
+  RestoreEndSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { entitiesByName } from '../../entities/registry.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { Shape } from '../records/record-blocks.ts'
+import { replace, replacementOf, restoredKinds, unreadableFactor } from './replacement.ts'
+import { restoreLimits } from '../records/restore-limits.ts'
+import type { StagedHead } from '../records/staged-restore.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, refused } from '../apply/outcome.ts'
+
+const ID = /^[A-Za-z0-9_.-]{1,64}$/
+const SHA256_BYTES = 32
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}
+
+function shapingOf(state: State): { readonly level: number; readonly shape: Shape } {
+  return { level: state.featureLevel, shape: (kind, values) => state.shaped(kind, values) }
+}
+
+/** Opens the staging area for one restore. The same begin again, as of a retry, changes nothing. */
+export function beginRestore(
+  state: State,
+  payload: Uint8Array,
+  { logTimeMs }: CommandContext,
+): Outcome {
+  const message = fromBinary(RestoreBeginSchema, payload)
+  const { head } = state.staged
+  if (head !== null && head.id === message.id) return done(message.id)
+  if (head !== null)
+    return refused('RESTORE_UNDER_WAY', `another one may go on until ${untilText(head)}`)
+  const fault = beginFault(state, message)
+  if (fault !== null) return fault
+  const { id, chunks, clusterId } = message
+  state.staged.begin({
+    id,
+    chunks,
+    clusterId,
+    bytes: Number(message.bytes),
+    sha256: hex(message.sha256),
+    expiresAtMs: logTimeMs + restoreLimits.lifetimeMs,
+  })
+  return done(id)
+}
+
+function untilText({ expiresAtMs }: StagedHead): string {
+  return new Date(expiresAtMs).toISOString()
+}
+
+function beginFault(state: State, message: RestoreBegin): Outcome | null {
+  const { id, chunks, sha256, clusterId, featureLevel, allowsOtherCluster } = message
+  const bytes = Number(message.bytes)
+  if (!ID.test(id)) return faulty({ field: 'id', reason: 'id is not usable' })
+  if (id === state.staged.lastId) return refused('RESTORE_REFUSED', 'this restore is complete')
+  if (chunks < 1 || bytes < chunks || bytes > chunks * restoreLimits.chunkBytesMax) {
+    return faulty({ field: 'chunks', reason: 'chunks and bytes do not fit together' })
+  }
+  if (bytes > restoreLimits.stagedBytesMax) {
+    return refused('RESTORE_REFUSED', `at most ${restoreLimits.stagedBytesMax} bytes can be staged`)
+  }
+  if (sha256.length !== SHA256_BYTES) {
+    return faulty({ field: 'sha256', reason: 'sha256 is not usable' })
+  }
+  if (featureLevel > state.featureLevel) {
+    return refused(
+      'RESTORE_REFUSED',
+      `the backup is of feature level ${featureLevel} and level ${state.featureLevel} is in force`,
+    )
+  }
+  if (clusterId === state.clusterId || allowsOtherCluster) return null
+  return refused('RESTORE_REFUSED', `the backup is of another cluster, ${clusterId.slice(0, 64)}`)
+}
+
+/** Stages the next chunk. One that is there already, as of a retry, changes nothing. */
+export function stageRestore(state: State, payload: Uint8Array): Outcome {
+  const { id, number, bytes, endsBlock } = fromBinary(RestoreChunkSchema, payload)
+  const { staged } = state
+  const { head } = staged
+  if (head?.id !== id) return notStaged()
+  if (number < staged.received) return done(id)
+  if (number > staged.received) {
+    return refused('RESTORE_REFUSED', `chunk ${staged.received} is the next one`)
+  }
+  const isTooLarge = bytes.length === 0 || bytes.length > restoreLimits.chunkBytesMax
+  if (isTooLarge || number >= head.chunks || staged.bytes + bytes.length > head.bytes) {
+    return refused('RESTORE_REFUSED', 'the chunk is not what was announced')
+  }
+  if (staged.add(bytes, endsBlock, restoredKinds, shapingOf(state))) return done(id)
+  return refused('RESTORE_REFUSED', 'the chunk holds no records that can be restored')
+}
+
+function notStaged(): Outcome {
+  return refused('RESTORE_REFUSED', 'it is not staged, or no longer; begin again')
+}
+
+/** The one entry that replaces the records, or drops what is staged. */
+export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(RestoreEndSchema, payload)
+  const { staged } = state
+  // A retry of an entry that took effect, or of one that left nothing to drop.
+  if (message.id === staged.lastId) return done(message.id)
+  if (staged.head?.id !== message.id) return message.isAbandoned ? done(message.id) : notStaged()
+  if (message.isAbandoned) {
+    staged.clear()
+    return done(message.id)
+  }
+  return swapFault(state, staged.head, message) ?? swapIn(state, staged.head, context)
+}
+
+function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome | null {
+  const { staged } = state
+  const wanted = hex(message.sha256)
+  if (!staged.isWhole || wanted !== head.sha256 || staged.sha256() !== wanted) {
+    return refused('RESTORE_REFUSED', 'what is staged is not whole; begin again')
+  }
+  const index = Number(message.ifIndex)
+  if (index === 0 || !hasWritesAfter(state, index)) return null
+  return refused('RESTORE_REFUSED', `records were written after index ${index}`)
+}
+
+/**
+ * Whether a record that would be replaced was written after an index; so, too, when that is too
+ * long ago to be known.
+ */
+function hasWritesAfter(state: State, index: number): boolean {
+  for (const record of state.audit.newestFirst()) {
+    if (Number(record['index']) <= index) return false
+    if (record['outcome'] === 'done' && isOfRecords(record)) return true
+  }
+  return true
+}
+
+function isOfRecords({ entity, action }: Readonly<Record<string, unknown>>): boolean {
+  const table = entitiesByName.get(String(entity))?.table
+  return action === 'restore-end' || (table !== undefined && restoredKinds.has(table))
+}
+
+function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandContext): Outcome {
+  const revision = clusterId === state.clusterId ? null : context.index
+  const replacement = replacementOf(
+    state,
+    state.staged.records(restoredKinds, shapingOf(state)),
+    revision,
+  )
+  const unreadable = unreadableFactor(state, replacement)
+  if (unreadable !== null) {
+    const { identityId, keyVersion } = unreadable
+    return refused(
+      'RESTORE_REFUSED',
+      `the second factor of ${identityId.slice(0, 64)} is encrypted by version ${keyVersion} of a key that this cluster does not hold`,
+    )
+  }
+  replace(state, replacement)
+  state.staged.clear(id)
+  return done(id)
+}

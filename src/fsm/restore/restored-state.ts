@@ -1,0 +1,102 @@
+import { apiSession } from '../../entities/kinds/api-session.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import {
+  type AdmissionRecord,
+  type SecretVersion,
+  type SharedSecretName,
+  sharedSecretNames,
+} from '../../lib/cluster-records.ts'
+import type { Position } from '../../raft/types.ts'
+import { settleAccess } from '../access/settle.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { removeWithReferences } from '../apply/references.ts'
+import type { State } from '../records/state.ts'
+
+/**
+ * The new cluster that a restored state becomes: one controller, a cluster id and secrets of its
+ * own.
+ */
+export interface RestoredCluster {
+  readonly clusterId: string
+  /** membership.v1.Configuration bytes: the one controller. */
+  readonly configuration: Uint8Array
+  readonly admission: JsonObject & Pick<AdmissionRecord, 'id'>
+  /** Every version of every shared secret, wrapped for the one controller alone. */
+  readonly secrets: Readonly<Record<SharedSecretName, readonly SecretVersion[]>>
+  /** UTC ms. */
+  readonly timeMs: number
+}
+
+/**
+ * Turns the state of one cluster into the beginning of another, as one step after its last entry:
+ * sessions end, the old controllers are forgotten, and everything else stays. The term rises, as
+ * nobody has voted in it.
+ * @returns the new position.
+ */
+export function becomeCluster(state: State, restored: RestoredCluster): Position {
+  const index = state.position.index + 1
+  const logTimeMs = Math.max(state.logTimeMs, restored.timeMs)
+  const context: CommandContext = {
+    index,
+    logTimeMs,
+    sessionId: '',
+    routerId: '',
+    authority: 'full',
+    held: [],
+    touched: [],
+  }
+  state.logTimeMs = logTimeMs
+  state.forget()
+  state.staged.clear()
+  endSessions(state, context)
+  removeAll(state, 'joinTicket')
+  removeAll(state, 'admission')
+  put(state, 'admission', restored.admission, context)
+  for (const name of sharedSecretNames) {
+    put(state, 'sharedSecret', { id: name, versions: restored.secrets[name] }, context)
+  }
+  settleAccess(state, context)
+  state.clusterId = restored.clusterId
+  state.configuration = Uint8Array.from(restored.configuration)
+  state.position = { term: state.position.term + 1, index }
+  return state.position
+}
+
+/**
+ * Ends the sessions of a backup before its records go into a running cluster, as none of them comes
+ * back.
+ */
+export function withoutSessions(state: State): void {
+  const { position, logTimeMs } = state
+  endSessions(state, {
+    index: position.index,
+    logTimeMs,
+    sessionId: '',
+    routerId: '',
+    authority: 'full',
+    held: [],
+    touched: [],
+  })
+}
+
+/** With what hangs on them: service sessions, their certificates, terminators that they host. */
+function endSessions(state: State, context: CommandContext): void {
+  for (const id of Array.from(state.table('apiSession').ids)) {
+    const session = state.get('apiSession', id)
+    if (session !== undefined) removeWithReferences(state, apiSession, session, context)
+  }
+}
+
+function removeAll(state: State, kind: string): void {
+  for (const id of Array.from(state.table(kind).ids)) state.remove(kind, id)
+}
+
+function put(
+  state: State,
+  kind: string,
+  values: JsonObject & { readonly id: string },
+  { index: revision, logTimeMs }: CommandContext,
+): void {
+  const createdAt = state.get(kind, values.id)?.createdAt ?? logTimeMs
+  state.put(kind, { ...values, createdAt, updatedAt: logTimeMs, revision })
+}

@@ -1,0 +1,39 @@
+import type { KindRules } from './apply/kind-rules.ts'
+import { authPolicyRules } from './identities/auth-policy-rules.ts'
+import { authenticatorRules } from './identities/authenticator-rules.ts'
+import { caRules } from './enrollment/ca-rules.ts'
+import { configTypeRules } from './services/config-type-rules.ts'
+import { enrollmentRules } from './enrollment/enrollment-rules.ts'
+import { identityRules } from './identities/identity-rules.ts'
+import { edgeRouterRules, fabricRouterRules, transitRouterRules } from './services/router-rules.ts'
+import { externalJwtSignerRules } from './sessions/external-jwt-signer-rules.ts'
+import { postureCheckRules } from './services/posture-check-rules.ts'
+import { revocationRules } from './sessions/revocation-rules.ts'
+import { serviceRules } from './services/service-rules.ts'
+import { fabricTerminatorRules, terminatorRules } from './services/terminator-rules.ts'
+
+const none: KindRules = {}
+
+const byKind: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
+  ['authPolicy', authPolicyRules],
+  ['authenticator', authenticatorRules],
+  ['ca', caRules],
+  ['configType', configTypeRules],
+  ['edgeRouter', edgeRouterRules],
+  ['enrollment', enrollmentRules],
+  ['fabricRouter', fabricRouterRules],
+  ['fabricTerminator', fabricTerminatorRules],
+  ['identity', identityRules],
+  ['router', transitRouterRules],
+  ['externalJwtSigner', externalJwtSignerRules],
+  ['postureCheck', postureCheckRules],
+  ['revocation', revocationRules],
+  ['service', serviceRules],
+  ['terminator', terminatorRules],
+  ['transitRouter', transitRouterRules],
+])
+
+/** Of a kind without any: none. */
+export function rulesOf(kind: string): KindRules {
+  return byKind.get(kind) ?? none
+}

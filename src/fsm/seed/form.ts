@@ -1,0 +1,38 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { FormSchema } from '../../../proto/gen/command_pb.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import { FEATURE_LEVEL, FeatureLevelUnknown } from '../../ports/feature-level.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { parseFields } from '../apply/entity.ts'
+import { done, refused } from '../apply/outcome.ts'
+
+/**
+ * The first command of a cluster: its id, its feature level and the records that it begins with. A
+ * formed cluster refuses another.
+ * @throws {FeatureLevelUnknown}
+ */
+export function form(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(FormSchema, payload)
+  if (state.clusterId !== '') return refused('ENTITY_CAN_NOT_BE_UPDATED', 'the cluster is formed')
+  const level = Math.max(1, message.featureLevel)
+  if (level > FEATURE_LEVEL) throw new FeatureLevelUnknown('the log', level)
+  const decoded = message.records.map((record) => ({
+    entity: entityNamed(record.entity),
+    id: record.id,
+    fields: parseFields(record.json),
+  }))
+  state.featureLevel = level
+  for (const { entity, id, fields } of decoded) {
+    state.put(entity.name, {
+      ...fields,
+      id,
+      createdAt: context.logTimeMs,
+      updatedAt: context.logTimeMs,
+      revision: context.index,
+    })
+  }
+  state.clusterId = message.clusterId
+  return done(message.clusterId)
+}

@@ -1,0 +1,33 @@
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
+import type { Config } from '../../entities/kinds/config.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { faulty } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { Write } from '../apply/kind-rules.ts'
+
+/** The configs that a record names: of types for its kind, at most one of each. */
+export function judgeConfigs(
+  state: State,
+  { before, after }: Write,
+  target: 'service' | 'router',
+): Outcome | null {
+  const configs = after['configs']
+  if (!Array.isArray(configs) || configs === before?.['configs']) return null
+  const typesSeen = new Map<string, string>()
+  for (const id of configs as readonly string[]) {
+    const typeId = state.get<Config>('config', id)?.configTypeId ?? ''
+    const type = state.get<ConfigType>('configType', typeId)
+    const name = type?.name ?? typeId
+    if (type?.target !== target) {
+      const reason = `config ${id} is of the type ${name}, which is not for ${target}s`
+      return faulty({ field: 'configs', reason, value: id })
+    }
+    const other = typesSeen.get(typeId)
+    if (other !== undefined) {
+      const reason = `duplicate config types: ${other} and ${id} are both of the type ${name}`
+      return faulty({ field: 'configs', reason, value: id })
+    }
+    typesSeen.set(typeId, id)
+  }
+  return null
+}

@@ -1,0 +1,225 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  type HostedTerminatorCreate,
+  HostedTerminatorCreateSchema,
+  HostedTerminatorsRemoveSchema,
+  HostedTerminatorUpdateSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Service } from '../../entities/kinds/service.ts'
+import type { Session } from '../../entities/kinds/session.ts'
+import { terminator, type Terminator } from '../../entities/kinds/terminator.ts'
+import { costMax, precedences, terminatorBounds } from '../../entities/terminator-fields.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { commonRouters } from '../access/routers.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { consequencesIn, removeWithReferences } from '../apply/references.ts'
+
+export const hostedTerminatorLimits = {
+  /** Of clients of one router. */
+  terminatorsPerRouterMax: 65_536,
+  /** That one identity hosts, on all routers. */
+  terminatorsPerIdentityMax: 4096,
+  /** Keys of what a host tells whoever dials it, and characters of each value. */
+  peerDataKeysMax: 32,
+  peerDataCharactersMax: 4096,
+  idCharactersMax: 128,
+  instanceIdCharactersMax: 512,
+} as const
+const limits = hostedTerminatorLimits
+
+/** From this level on, hosts of one instance are of one identity. */
+const ONE_IDENTITY_LEVEL = 2
+/** From this level on, a router that removes a terminator of another one is refused. */
+const OWN_TERMINATORS_LEVEL = 2
+
+/** By which a router reaches a host that is a client of it. */
+const HOSTED = 'edge'
+
+/**
+ * A service is hosted at a router. Who hosts it follows from the service session alone: it ends
+ * with the right to host, so a router can host nothing that no client of it may. The same one
+ * again, as after a lost answer, is done.
+ */
+export function createHostedTerminator(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const message = fromBinary(HostedTerminatorCreateSchema, payload)
+  const router = actingRouter(state, context)
+  if (router === undefined) return refused('UNAUTHORIZED')
+  const session = state.get<Session>('session', message.sessionId)
+  const identity = state.get<Identity>('identity', session?.identityId ?? '')
+  const service = state.get<Service>('service', session?.serviceId ?? '')
+  if (session?.type !== 'Bind' || identity === undefined || service === undefined) {
+    return refused('INVALID_AUTH')
+  }
+  if (!commonRouters(state, identity, service).has(router.id)) {
+    return refused('NO_EDGE_ROUTERS_AVAILABLE')
+  }
+  const known = state.get<Terminator>('terminator', message.id)
+  if (known !== undefined) {
+    const isSame =
+      known.isSystem &&
+      known.routerId === router.id &&
+      known.hostId === identity.id &&
+      known.serviceId === service.id &&
+      known.address === message.address
+    return isSame ? done(known.id) : faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  return (
+    boundsFault(message) ??
+    instanceFault(state, { serviceId: service.id, hostId: identity.id }, message) ??
+    crowdFault(state, router.id, identity.id) ??
+    insert(state, message, { router, identity, service }, context)
+  )
+}
+
+interface Hosting {
+  readonly router: Router
+  readonly identity: Identity
+  readonly service: Service
+}
+
+function insert(
+  state: State,
+  message: HostedTerminatorCreate,
+  { router, identity, service }: Hosting,
+  context: CommandContext,
+): Outcome {
+  const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
+  const { defaultHostingCost, defaultHostingPrecedence } = identity
+  context.touched.push({ action: 'create', entity: 'terminator', id, fields: [] })
+  consequencesIn(state, context).put('terminator', id, {
+    serviceId: service.id,
+    routerId: router.id,
+    hostId: identity.id,
+    binding: HOSTED,
+    address,
+    instanceId,
+    instanceSecret,
+    peerData,
+    isSystem: true,
+    // What the client does not say, its identity does: for the service, or for all of them.
+    cost: cost > 0 ? cost : (identity.serviceHostingCosts[service.id] ?? defaultHostingCost),
+    precedence:
+      precedence !== 'default'
+        ? precedence
+        : (identity.serviceHostingPrecedences[service.id] ?? defaultHostingPrecedence),
+  })
+  return done(id)
+}
+
+export function updateHostedTerminator(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { id, cost, precedence } = fromBinary(HostedTerminatorUpdateSchema, payload)
+  const router = actingRouter(state, context)
+  if (router === undefined) return refused('UNAUTHORIZED')
+  const known = state.get<Terminator>('terminator', id)
+  if (known === undefined || !isHostedAt(known, router.id)) return notFound('terminator', id)
+  if (cost !== undefined && cost > costMax) return faulty({ field: 'cost', reason: 'too large' })
+  if (precedence !== undefined && !isPrecedence(precedence)) {
+    return faulty({ field: 'precedence', reason: 'no precedence of that name' })
+  }
+  const fields = {
+    ...(cost === undefined ? {} : { cost }),
+    ...(precedence === undefined ? {} : { precedence }),
+  }
+  context.touched.push({ action: 'patch', entity: 'terminator', id, fields: Object.keys(fields) })
+  consequencesIn(state, context).put('terminator', id, { ...known, ...fields })
+  return done(id)
+}
+
+/**
+ * Those that are gone already are passed over: the router is done with all of them. With one of
+ * another router none goes; before the level that says so, that one was passed over.
+ */
+export function removeHostedTerminators(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { ids } = fromBinary(HostedTerminatorsRemoveSchema, payload)
+  const router = actingRouter(state, context)
+  if (router === undefined) return refused('UNAUTHORIZED')
+  const isForeign = (id: string): boolean => {
+    const known = state.get<Terminator>('terminator', id)
+    return known !== undefined && !isHostedAt(known, router.id)
+  }
+  const foreign = state.featureLevel >= OWN_TERMINATORS_LEVEL ? ids.find(isForeign) : undefined
+  if (foreign !== undefined) return notFound('terminator', foreign)
+  for (const id of ids) {
+    const known = state.get<Terminator>('terminator', id)
+    if (known === undefined || isForeign(id)) continue
+    removeWithReferences(state, terminator, known, context)
+    context.touched.push({ action: 'delete', entity: 'terminator', id, fields: [] })
+  }
+  return done('')
+}
+
+function actingRouter(state: State, { routerId }: CommandContext): Router | undefined {
+  const router = routerId === '' ? undefined : state.get<Router>('router', routerId)
+  return router?.isVerified === true && !router.disabled ? router : undefined
+}
+
+function isHostedAt(known: Terminator, routerId: string): boolean {
+  return known.isSystem && known.routerId === routerId
+}
+
+function isPrecedence(name: string): boolean {
+  return (precedences as readonly string[]).includes(name)
+}
+
+function boundsFault(message: HostedTerminatorCreate): Outcome | null {
+  const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
+  const fault = (field: string): Outcome => faulty({ field, reason: 'is not usable' })
+  if (id === '' || id.length > limits.idCharactersMax) return fault('id')
+  if (address === '' || address.length > terminatorBounds.addressCharactersMax) {
+    return fault('address')
+  }
+  if (cost > costMax) return fault('cost')
+  if (!isPrecedence(precedence)) return fault('precedence')
+  if (instanceId.length > limits.instanceIdCharactersMax) return fault('identity')
+  if (instanceSecret.length > terminatorBounds.secretCharactersMax) return fault('identitySecret')
+  const told = Object.values(peerData)
+  const isTold = told.every((text) => text.length <= limits.peerDataCharactersMax)
+  return told.length <= limits.peerDataKeysMax && isTold ? null : fault('peerData')
+}
+
+/**
+ * Hosts that are one instance of a service are of one identity and know one secret: no other takes
+ * its dialers.
+ */
+function instanceFault(
+  state: State,
+  { serviceId, hostId }: Pick<Terminator, 'serviceId' | 'hostId'>,
+  { instanceId, instanceSecret }: HostedTerminatorCreate,
+): Outcome | null {
+  if (instanceId === '') return null
+  for (const id of state.table('terminator').indexes.ids('instanceId', instanceId)) {
+    const other = state.get<Terminator>('terminator', id)
+    if (other?.serviceId !== serviceId) continue
+    if (state.featureLevel >= ONE_IDENTITY_LEVEL && other.hostId !== hostId) {
+      return faulty({ field: 'identity', reason: 'another identity hosts this instance' })
+    }
+    if (other.instanceSecret !== instanceSecret) {
+      return faulty({ field: 'identitySecret', reason: 'another host has this identity' })
+    }
+  }
+  return null
+}
+
+function crowdFault(state: State, routerId: string, identityId: string): Outcome | null {
+  const { indexes } = state.table('terminator')
+  const isFull =
+    indexes.ids('routerId', routerId).size >= limits.terminatorsPerRouterMax ||
+    indexes.ids('hostId', identityId).size >= limits.terminatorsPerIdentityMax
+  return isFull ? refused('SERVER_TOO_MANY_REQUESTS') : null
+}

@@ -1,0 +1,92 @@
+import { identity } from '../../entities/kinds/identity.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { faulty, refused } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import { judgeConfigs } from './configs-rules.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+
+/** Every router of the table has what follows of it; only edge routers tunnel. */
+const common = { afterWrite: keepTunneler, afterDelete: removeTunneler } as const
+
+export const edgeRouterRules: KindRules = { ...common, judgeWrite: judgeRouter }
+export const fabricRouterRules: KindRules = { ...common, judgeWrite: judgeRouter }
+export const transitRouterRules: KindRules = { ...common, judgeWrite: judgeTransitRouter }
+
+function judgeTransitRouter(state: State, write: Write): Outcome | null {
+  const { before } = write
+  if (before !== undefined && before['isTransit'] !== true) return refused('CAN_NOT_UPDATE_ROUTER')
+  return judgeRouter(state, write)
+}
+
+function judgeRouter(state: State, write: Write): Outcome | null {
+  return judgeConfigs(state, write, 'router') ?? judgeTunneler(state, write)
+}
+
+function policyNameOf(id: string): string {
+  return `edge-router-${id}-system`
+}
+
+/** A router that tunnels is an identity too, and a policy of its own lets that identity use it. */
+function judgeTunneler(state: State, { id, after }: Write): Outcome | null {
+  if (after['isTunnelerEnabled'] !== true) return null
+  const name = String(after['name'])
+  const namesake = state.table('identity').indexes.owner('name', name)
+  if (isOther(namesake, id)) {
+    const reason = identity.fields['name']?.unique?.replace('{value}', () => name) ?? ''
+    return faulty({ field: 'name', reason, value: name })
+  }
+  const policyName = policyNameOf(id)
+  if (isOther(state.table('edgeRouterPolicy').indexes.owner('name', policyName), id)) {
+    const reason = `the policy of the router would be called ${policyName}, as another one is`
+    return faulty({ field: 'isTunnelerEnabled', reason })
+  }
+  const held = state.get('identity', id)
+  const policy = state.get('edgeRouterPolicy', id)
+  if ((held !== undefined && !isOwned(held)) || (policy !== undefined && !isOwned(policy))) {
+    const reason = 'the id of the router is that of a record which is not its own'
+    return faulty({ field: 'isTunnelerEnabled', reason })
+  }
+  return null
+}
+
+function isOther(owner: string | undefined, id: string): boolean {
+  return owner !== undefined && owner !== id
+}
+
+/** Made with a router, and not by a caller. */
+function isOwned(record: EntityRecord): boolean {
+  return record['typeId'] === 'Router' || record['isSystem'] === true
+}
+
+function keepTunneler({ before, after }: Written, consequences: Consequences): void {
+  const router = after as Router
+  if (!router.isTunnelerEnabled) {
+    if (before?.['isTunnelerEnabled'] === true) removeTunneler(router, consequences)
+    return
+  }
+  const { id, name } = router
+  const { state } = consequences
+  const known = state.get('identity', id)
+  if (known === undefined) {
+    consequences.put('identity', id, { name, typeId: 'Router' })
+  } else if (known['name'] !== name) {
+    consequences.put('identity', id, { ...known, name })
+  }
+  if (state.get('edgeRouterPolicy', id) !== undefined) return
+  consequences.put('edgeRouterPolicy', id, {
+    name: policyNameOf(id),
+    semantic: 'AnyOf',
+    edgeRouterRoles: [`@${id}`],
+    identityRoles: [`@${id}`],
+    isSystem: true,
+  })
+}
+
+function removeTunneler({ id }: EntityRecord, consequences: Consequences): void {
+  for (const kind of ['edgeRouterPolicy', 'identity']) {
+    const record = consequences.state.get(kind, id)
+    if (record !== undefined && isOwned(record)) consequences.remove(kind, id)
+  }
+}

@@ -1,0 +1,106 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { ServiceConfigsSchema } from '../../../proto/gen/command_pb.ts'
+import type { ConfigType } from '../../entities/kinds/config-type.ts'
+import type { Config } from '../../entities/kinds/config.ts'
+import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import type { State } from '../records/state.ts'
+import { identityGuard } from '../apply/authority.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { done, faulty, notFound } from '../apply/outcome.ts'
+
+/** Of one identity: each list of services it is shown looks through them. */
+export const serviceConfigsPerIdentityMax = 16_384
+
+interface Association {
+  /**
+   * Of the record: made of identity, service and config type, so that a second config of a type
+   * takes its place.
+   */
+  readonly id: string
+  readonly serviceId: string
+  readonly configId: string
+  readonly type: ConfigType | undefined
+}
+
+type Judged =
+  | { readonly identityId: string; readonly associations: readonly Association[] }
+  | Extract<Outcome, { readonly ok: false }>
+
+function decode(state: State, payload: Uint8Array, context: CommandContext): Judged {
+  const { identityId, pairs } = fromBinary(ServiceConfigsSchema, payload)
+  if (state.get('identity', identityId) === undefined) return notFound('identity', identityId)
+  const denial = identityGuard(state, identityId, context)
+  if (denial !== null) return denial
+  const associations: Association[] = []
+  for (const { serviceId, configId } of pairs) {
+    const config = state.get<Config>('config', configId)
+    if (config === undefined) return notFound('config', configId)
+    const id = `${serviceConfigHolder(identityId, serviceId)}:${config.configTypeId}`
+    const type = state.get<ConfigType>('configType', config.configTypeId)
+    associations.push({ id, serviceId, configId, type })
+  }
+  return { identityId, associations }
+}
+
+/** All of them or, when one is refused, none. */
+export function associateServiceConfigs(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const judged = decode(state, payload, context)
+  if ('ok' in judged) return judged
+  const { identityId, associations } = judged
+  for (const { serviceId, configId, type } of associations) {
+    if (state.get('service', serviceId) === undefined) {
+      const reason = `service with id ${serviceId.slice(0, 128)} not found`
+      return faulty({ field: 'serviceConfigs', reason, value: serviceId.slice(0, 128) })
+    }
+    if (type?.target !== 'service') {
+      const reason = `config ${configId} is of the type ${type?.name ?? ''}, which is not for services`
+      return faulty({ field: 'serviceConfigs', reason, value: configId })
+    }
+  }
+  const known = state.table('serviceConfig').indexes.ids('identityId', identityId)
+  if (known.size + associations.length > serviceConfigsPerIdentityMax) {
+    const reason = `an identity has at most ${serviceConfigsPerIdentityMax} configs of services; remove some first`
+    return faulty({ field: 'serviceConfigs', reason })
+  }
+  for (const association of associations) put(state, identityId, association, context)
+  return done(identityId)
+}
+
+function put(
+  state: State,
+  identityId: string,
+  { id, serviceId, configId }: Association,
+  { logTimeMs, index }: CommandContext,
+): void {
+  state.put('serviceConfig', {
+    id,
+    createdAt: state.get('serviceConfig', id)?.createdAt ?? logTimeMs,
+    updatedAt: logTimeMs,
+    revision: index,
+    identityId,
+    serviceId,
+    configId,
+    holder: serviceConfigHolder(identityId, serviceId),
+  })
+}
+
+/**
+ * What a service gives by the type of each config named; where nothing is given, nothing happens.
+ */
+export function disassociateServiceConfigs(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const judged = decode(state, payload, context)
+  if ('ok' in judged) return judged
+  for (const { id } of judged.associations) {
+    if (state.get('serviceConfig', id) !== undefined) state.remove('serviceConfig', id)
+  }
+  return done(judged.identityId)
+}

@@ -1,0 +1,6 @@
+import { judgeConfigs } from './configs-rules.ts'
+import type { KindRules } from '../apply/kind-rules.ts'
+
+export const serviceRules: KindRules = {
+  judgeWrite: (state, write) => judgeConfigs(state, write, 'service'),
+}

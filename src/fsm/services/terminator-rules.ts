@@ -1,0 +1,32 @@
+import type { Outcome } from '../../ports/proposer.ts'
+import { notFound } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { Consequences, KindRules, Write, Written } from '../apply/kind-rules.ts'
+
+export const terminatorRules: KindRules = {
+  judgeWrite: (state, write) => judgeTerminator(state, write, 'service', 'router'),
+}
+
+export const fabricTerminatorRules: KindRules = {
+  judgeWrite: (state, write) => judgeTerminator(state, write, 'fabricService', 'fabricRouter'),
+  afterWrite: markFabricOnly,
+}
+
+/** References to nothing at all pass for none elsewhere; a terminator has both. */
+function judgeTerminator(
+  _state: State,
+  { after }: Write,
+  service: string,
+  router: string,
+): Outcome | null {
+  if ((after['serviceId'] ?? '') === '') return notFound(service, '')
+  if ((after['routerId'] ?? '') === '') return notFound(router, '')
+  return null
+}
+
+/** Of a service that the other APIs do not know, they know no terminator either. */
+function markFabricOnly({ before, after }: Written, { state, put }: Consequences): void {
+  if (before !== undefined) return
+  const isFabricOnly = state.get('fabricService', String(after['serviceId']))?.['isFabricOnly']
+  if (isFabricOnly === true) put('fabricTerminator', after.id, { ...after, isFabricOnly })
+}

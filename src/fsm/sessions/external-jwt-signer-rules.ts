@@ -1,0 +1,50 @@
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { faulty } from '../apply/outcome.ts'
+import type { State } from '../records/state.ts'
+import type { KindRules, Write } from '../apply/kind-rules.ts'
+
+export const externalJwtSignerRules: KindRules = { judgeWrite: judgeSigner }
+
+function judgeSigner(state: State, { id, after }: Write): Outcome | null {
+  return keyFault(after) ?? enrollmentFault(state, id, after)
+}
+
+/**
+ * A token is verified by one certificate or by the keys at one address; with both, neither would be
+ * known to decide.
+ */
+function keyFault(after: JsonObject): Outcome | null {
+  const hasCertificate = isText(after['certPem'])
+  if (hasCertificate === isText(after['jwksEndpoint'])) {
+    const reason = 'exactly one of certPem and jwksEndpoint is needed'
+    return faulty({ field: hasCertificate ? 'jwksEndpoint' : 'certPem', reason })
+  }
+  if (hasCertificate && !(isText(after['kid']) && isText(after['fingerprint']))) {
+    return faulty({ field: 'kid', reason: 'kid is required with certPem' })
+  }
+  return null
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
+/** Whoever enrolls by a token gets a credential that the policy named would have to take. */
+function enrollmentFault(state: State, id: string, after: JsonObject): Outcome | null {
+  const policyId = String(after['enrollAuthPolicyId'] ?? 'default')
+  const { cert, extJwt } = state.get<AuthPolicy>('authPolicy', policyId)?.primary ?? {}
+  if (after['enrollToCertEnabled'] === true && cert?.allowed !== true) {
+    const reason = 'the auth policy for enrolled identities does not allow certificates'
+    return faulty({ field: 'enrollToCertEnabled', reason, value: policyId })
+  }
+  const takesToken =
+    extJwt?.allowed === true &&
+    (extJwt.allowedSigners.length === 0 || extJwt.allowedSigners.includes(id))
+  if (after['enrollToTokenEnabled'] === true && !takesToken) {
+    const reason = 'the auth policy for enrolled identities does not allow tokens of this signer'
+    return faulty({ field: 'enrollToTokenEnabled', reason, value: policyId })
+  }
+  return null
+}

@@ -1,0 +1,152 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  ServiceSessionCreateSchema,
+  ServiceSessionEndSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
+import { bytesOfMap, checkFields } from '../../entities/check.ts'
+import { session, type Session } from '../../entities/kinds/session.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Service } from '../../entities/kinds/service.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { isGrantedByAny } from '../access/checked-policies.ts'
+import { commonRouters } from '../access/routers.ts'
+import type { Indexes } from '../records/indexes.ts'
+import { linkingPolicies } from '../records/roles.ts'
+import type { State } from '../records/state.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { parseFields } from '../apply/entity.ts'
+import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { removeWithReferences } from '../apply/references.ts'
+
+export const serviceSessionLimits = {
+  /** Of the whole network. */
+  serviceSessionsMax: 2_000_000,
+  /** Two for each service of a large network. */
+  serviceSessionsPerApiSessionMax: 32_768,
+  /** Over all its API sessions. */
+  serviceSessionsPerIdentityMax: 32_768,
+  /** Tags of all the service sessions of an identity, as canonical JSON. */
+  serviceSessionTagsBytesPerIdentityMax: 262_144,
+} as const
+
+/**
+ * Lets an API session dial or host a service. The checks come in one order, which tells a caller no
+ * more than it may know: a service that it may not use is as good as none. Nobody passes for being
+ * an administrator.
+ */
+export function createServiceSession(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const message = fromBinary(ServiceSessionCreateSchema, payload)
+  const { id, apiSessionId, serviceId, passingChecks, tagsJson } = message
+  const tags = tagsJson.length === 0 ? {} : parseFields(tagsJson)
+  const fault = checkFields(session, { tags })
+  if (fault !== null) return faulty(fault)
+  const type = (['Dial', 'Bind'] as const).find((known) => known === message.type)
+  if (type === undefined) {
+    return faulty({ field: 'type', reason: 'type in body should be one of [Dial Bind]' })
+  }
+  const apiSession = state.get<ApiSession>('apiSession', apiSessionId)
+  const identity = state.get<Identity>('identity', apiSession?.identityId ?? '')
+  if (apiSession === undefined || identity === undefined) return refused('UNAUTHORIZED')
+  const service = state.get<Service>('service', serviceId)
+  const policies = service === undefined ? [] : linkingPolicies(state, identity, service)
+  if (service === undefined || policies.length === 0) return notFound('service', serviceId)
+  const granting = policies.filter((policy) => policy.type === type)
+  if (granting.length === 0) {
+    return faulty({ field: 'ServiceId', reason: 'service not found', value: serviceId })
+  }
+  // A check that has changed since it was judged may ask for something else by now.
+  const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
+  const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
+  if (!isGrantedByAny(state, granting, isPassing)) return refused('INVALID_POSTURE')
+  if (commonRouters(state, identity, service).size === 0) {
+    return refused('NO_EDGE_ROUTERS_AVAILABLE')
+  }
+  const known = sessionOf(state, apiSessionId, serviceId, type)
+  if (known !== undefined) return done(known.id)
+  const wanted = { id, apiSessionId, identityId: identity.id, serviceId, type, tags }
+  return insert(state, wanted, context)
+}
+
+/** Ends those that are left of the sessions; refused when none is. */
+export function endServiceSessions(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { ids } = fromBinary(ServiceSessionEndSchema, payload)
+  let ended = 0
+  for (const id of ids) {
+    const known = state.get<Session>('session', id)
+    if (known === undefined) continue
+    removeWithReferences(state, session, known, context)
+    context.touched.push({ action: 'delete', entity: 'session', id, fields: [] })
+    ended += 1
+  }
+  return ended === 0 ? refused('NOT_FOUND') : done('')
+}
+
+interface Wanted extends Pick<
+  Session,
+  'id' | 'apiSessionId' | 'identityId' | 'serviceId' | 'type'
+> {
+  readonly tags: JsonObject
+}
+
+function insert(state: State, wanted: Wanted, context: CommandContext): Outcome {
+  const { id, apiSessionId } = wanted
+  const table = state.table('session')
+  if (id === '' || table.get(id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  const { indexes } = table
+  const own = indexes.ids('apiSessionId', apiSessionId).size
+  const { serviceSessionsMax, serviceSessionsPerApiSessionMax } = serviceSessionLimits
+  if (table.rows.size >= serviceSessionsMax || own >= serviceSessionsPerApiSessionMax) {
+    return refused('SERVER_TOO_MANY_REQUESTS')
+  }
+  const excess = excessOf(indexes, wanted)
+  if (excess !== null) return refused('SERVER_TOO_MANY_REQUESTS', excess)
+  const { logTimeMs, index: revision } = context
+  state.put('session', { ...wanted, createdAt: logTimeMs, updatedAt: logTimeMs, revision })
+  return done(id)
+}
+
+/**
+ * Which bound of its identity a service session would go beyond, for the one who asks; null: none.
+ */
+function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
+  const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
+    serviceSessionLimits
+  if (indexes.ids('identityId', identityId).size >= serviceSessionsPerIdentityMax) {
+    return `the identity has ${serviceSessionsPerIdentityMax} service sessions; end some of them`
+  }
+  const bytes = indexes.weight(identityId) + bytesOfMap(tags)
+  if (bytes <= serviceSessionTagsBytesPerIdentityMax) return null
+  const limit = `${serviceSessionTagsBytesPerIdentityMax} bytes`
+  return `the tags of all service sessions of the identity take more than ${limit}; end some of them`
+}
+
+function sessionOf(
+  state: State,
+  apiSessionId: string,
+  serviceId: string,
+  type: string,
+): Session | undefined {
+  const { indexes } = state.table('session')
+  const ofApiSession = indexes.ids('apiSessionId', apiSessionId)
+  const ofService = indexes.ids('serviceId', serviceId)
+  const [few, many] =
+    ofApiSession.size < ofService.size ? [ofApiSession, ofService] : [ofService, ofApiSession]
+  for (const id of few) {
+    const known = many.has(id) ? state.get<Session>('session', id) : undefined
+    if (known?.type === type) return known
+  }
+  return undefined
+}

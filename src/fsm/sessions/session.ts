@@ -1,0 +1,212 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import {
+  type CertificateProof,
+  type SessionCreate,
+  SessionCreateSchema,
+  SessionDeleteSchema,
+  SessionExpireSchema,
+  SessionTouchSchema,
+  type TokenProof,
+} from '../../../proto/gen/command_pb.ts'
+import { apiSession, type ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { isSameJson } from '../../lib/text/canonical-json.ts'
+import type { Outcome } from '../../ports/proposer.ts'
+import { authPolicyOf, takesLogIns } from '../apply/authentication.ts'
+import { enabledSigner, isClaimOf, takesTokensOf } from '../apply/external-tokens.ts'
+import type { State } from '../records/state.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { CommandContext } from '../apply/context.ts'
+import { parseFields } from '../apply/entity.ts'
+import { done, faulty, notFound, refused } from '../apply/outcome.ts'
+import { forgetAttempts } from '../identities/password-attempt.ts'
+import { removeWithReferences } from '../apply/references.ts'
+
+/** Sessions of the whole network; expiry keeps the number far below. */
+export const apiSessionsMax = 1_000_000
+/**
+ * Of one identity, which may be what many programs share: far more than use it, far less than all
+ * there is room for.
+ */
+export const apiSessionsPerIdentityMax = 1000
+
+/** What the client told of its machine; empty bytes leave what is known. */
+function noteClient(
+  state: State,
+  identity: Identity,
+  message: SessionCreate,
+  context: CommandContext,
+): void {
+  if (message.envInfoJson.length === 0 && message.sdkInfoJson.length === 0) return
+  const { envInfoJson, sdkInfoJson } = message
+  const told = {
+    envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
+    sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
+  }
+  // A client says the same at each log-in; a record that is written anew is written to the disk of
+  // every controller.
+  if (isSameJson(told.envInfo, identity.envInfo) && isSameJson(told.sdkInfo, identity.sdkInfo))
+    return
+  state.put('identity', { ...identity, ...told, revision: context.index })
+}
+
+/**
+ * Whether its last log-in led to a root of the network, for whoever looks after its certificate.
+ */
+function noteChain(
+  state: State,
+  authenticator: Authenticator,
+  lastAuthResolvedToRoot: boolean,
+  { index: revision }: CommandContext,
+): void {
+  if (authenticator.lastAuthResolvedToRoot === lastAuthResolvedToRoot) return
+  state.put('authenticator', { ...authenticator, lastAuthResolvedToRoot, revision })
+}
+
+/**
+ * Whether the certificate of a log-in still is its holder's: the authenticator may have got another
+ * one meanwhile, and a CA may have been taken back.
+ */
+function isStillHeld(
+  state: State,
+  identity: Identity,
+  authenticator: Authenticator | undefined,
+  { fingerprint, caId, externalId }: CertificateProof,
+): boolean {
+  const isByClaim = externalId !== ''
+  if (isByClaim ? identity.externalId !== externalId : authenticator?.fingerprint !== fingerprint) {
+    return false
+  }
+  if (caId === '') return !isByClaim
+  return takesLogIns(state.get<Ca>('ca', caId))
+}
+
+/**
+ * Whether the policy of the identity still takes what it logs in by: it may have changed since the
+ * credential was judged.
+ */
+function isMethodAllowed(
+  state: State,
+  identity: Identity,
+  { certificate, authenticatorId }: SessionCreate,
+): boolean {
+  const primary = authPolicyOf(state, identity)?.primary
+  if (certificate !== undefined) return primary?.cert.allowed === true
+  return authenticatorId === '' || primary?.updb.allowed === true
+}
+
+/**
+ * Whether a token still leads to the identity: its signer, its auth policy or itself may have been
+ * changed meanwhile.
+ */
+function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
+  const signer = enabledSigner(state, signerId)
+  if (signer === undefined || !isClaimOf(signer, claim, identity)) return false
+  return takesTokensOf(authPolicyOf(state, identity), signerId)
+}
+
+/**
+ * A log-in. The credential was judged before; that its holder still exists and may log in is judged
+ * here.
+ */
+export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const message = fromBinary(SessionCreateSchema, payload)
+  const identity = state.get<Identity>('identity', message.identityId)
+  const authenticator = state.get<Authenticator>('authenticator', message.authenticatorId)
+  if (identity === undefined || isDisabled(identity, context.logTimeMs)) {
+    return refused('INVALID_AUTH')
+  }
+  if (message.authenticatorId !== '' && authenticator?.identityId !== identity.id) {
+    return refused('INVALID_AUTH')
+  }
+  if (!isMethodAllowed(state, identity, message)) return refused('INVALID_AUTH')
+  const { certificate, token } = message
+  if (certificate !== undefined && !isStillHeld(state, identity, authenticator, certificate)) {
+    return refused('INVALID_AUTH')
+  }
+  if (token !== undefined && !isStillTaken(state, identity, token)) return refused('INVALID_AUTH')
+  // Its credential was right, whatever else may stand in the way of a session.
+  forgetAttempts(state, message.authenticatorId)
+  if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
+    return faulty({ field: 'id', reason: 'id must be unique' })
+  }
+  if (state.table('apiSession').rows.size >= apiSessionsMax) {
+    return refused('SERVER_TOO_MANY_REQUESTS')
+  }
+  const own = state.table('apiSession').indexes.ids('identityId', identity.id).size
+  if (own >= apiSessionsPerIdentityMax) {
+    const advice = 'log out of some, or wait until they end unused'
+    return refused('SERVER_TOO_MANY_REQUESTS', `the identity has ${own} API sessions; ${advice}`)
+  }
+  state.put('apiSession', {
+    id: message.id,
+    createdAt: context.logTimeMs,
+    updatedAt: context.logTimeMs,
+    lastActivityAt: context.logTimeMs,
+    revision: context.index,
+    identityId: identity.id,
+    authenticatorId: message.authenticatorId,
+    caId: certificate?.externalId ? certificate.caId : '',
+    signerId: token?.signerId ?? '',
+    certFingerprint: certificate?.fingerprint ?? null,
+    hasImproperChain: certificate?.improperChain ?? false,
+    ipAddress: message.ipAddress,
+    configTypes: message.configTypes,
+    api: isApi(message.api) ? message.api : '',
+    isMfaComplete: false,
+    mfaPassedAt: null,
+  })
+  noteClient(state, identity, message, context)
+  if (certificate !== undefined && authenticator?.isIssuedByNetwork === true) {
+    noteChain(state, authenticator, !certificate.improperChain, context)
+  }
+  return done(message.id)
+}
+
+function isApi(text: string): boolean {
+  return text === 'client' || text === 'management'
+}
+
+export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  const { id } = fromBinary(SessionDeleteSchema, payload)
+  const session = state.get('apiSession', id)
+  if (session === undefined) return notFound('apiSession', id)
+  removeWithReferences(state, apiSession, session, context)
+  return done(id)
+}
+
+/**
+ * Activity is never moved back, nor past log time: a controller whose clock runs ahead can not
+ * lengthen a session.
+ */
+export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+  for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
+    const session = state.get<ApiSession>('apiSession', mark.id)
+    const atMs = Math.min(Number(mark.atMs), context.logTimeMs)
+    if (session === undefined || atMs <= (session.lastActivityAt ?? 0)) continue
+    state.put('apiSession', { ...session, lastActivityAt: atMs, revision: context.index })
+  }
+  return done('')
+}
+
+/**
+ * Ends those whose activity has not moved since the leader looked; refused when none is left of
+ * them.
+ */
+export function expireSessions(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
+  const { marks } = fromBinary(SessionExpireSchema, payload)
+  let ended = 0
+  for (const mark of marks) {
+    const session = state.get<ApiSession>('apiSession', mark.id)
+    if (session === undefined || session.lastActivityAt !== Number(mark.lastActivityMs)) continue
+    removeWithReferences(state, apiSession, session, context)
+    ended += 1
+  }
+  return ended === 0 && marks.length > 0 ? refused('REVISION_MOVED') : done('')
+}
