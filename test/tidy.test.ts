@@ -66,8 +66,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'fsm/sessions',
   ],
   'fsm/access': ['fsm/apply', 'fsm/query', 'fsm/records'],
-  // A write is judged by the rules of its kind, which know what all writes share.
-  'fsm/apply': ['fsm', 'fsm/records'],
+  'fsm/apply': ['fsm/records'],
   'fsm/cluster': ['fsm/apply', 'fsm/records'],
   'fsm/enrollment': ['fsm/apply', 'fsm/records'],
   'fsm/identities': ['fsm/apply', 'fsm/records'],

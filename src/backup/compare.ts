@@ -1,4 +1,4 @@
-import { withoutSessions } from '../fsm/restore/restored-state.ts'
+import { withoutSessions } from '../fsm/restored-state.ts'
 import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
 import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
 import type { State } from '../fsm/records/state.ts'

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ClusterActionSchema, CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
-import { becomeCluster } from '../fsm/restore/restored-state.ts'
+import { becomeCluster } from '../fsm/restored-state.ts'
 import type { State } from '../fsm/records/state.ts'
 import { markOf } from '../fsm/records/write-behind.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'

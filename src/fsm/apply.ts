@@ -64,6 +64,7 @@ import { beginRestore, endRestore, stageRestore } from './restore/restore.ts'
 import { rotateSecret, shareSecrets } from './cluster/secret.ts'
 import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
+import { rulesOf } from './rules-of-kinds.ts'
 import { enrollByToken } from './enrollment/token-enrollment.ts'
 import { requestExtend, verifyCa } from './enrollment/trust.ts'
 import type { State } from './records/state.ts'
@@ -181,6 +182,7 @@ function performUnaudited(
     authority,
     held,
     touched,
+    rulesOf,
   })
 }
 
@@ -256,6 +258,7 @@ export function apply(state: State, entry: Entry): AppliedEntry {
         authority: 'full',
         held: [],
         touched: [],
+        rulesOf,
       })
       break
   }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { tellsAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
 import { authorityOf, writeGuard } from '../../src/fsm/apply/authority.ts'
+import { rulesOf } from '../../src/fsm/rules-of-kinds.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import { isGranted, type SessionPermission } from '../../src/lib/permissions.ts'
 import { type Actor, systemActor } from '../../src/ports/actor.ts'
@@ -72,7 +73,8 @@ describe('what a caller may do as the log stands', () => {
 
 describe('what belongs to an administrator', () => {
   const limited = { authority: 'limited', held: ['enrollment'] } as const
-  const context = { index: 1, logTimeMs: 1, sessionId: '', routerId: '', ...limited, touched: [] }
+  const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
+  const context = { ...place, ...limited, touched: [], rulesOf }
 
   test('is not written under a permission: its enrollments, second factors and credentials', () => {
     const { state } = withAlice('enrollment')

@@ -1,6 +1,7 @@
 import type { Index } from '../../raft/types.ts'
 import type { Touched } from './audit.ts'
 import type { Authority } from './authority.ts'
+import type { KindRules } from './kind-rules.ts'
 
 /**
  * What a command may know beside the state: where it stands, when and by whom, all out of the log.
@@ -19,4 +20,6 @@ export interface CommandContext {
   readonly held: readonly string[]
   /** Grows with each record that the entry writes for its caller, for what is remembered of it. */
   readonly touched: Touched[]
+  /** What a write of this kind is judged by beside its schema, and what follows from it. */
+  readonly rulesOf: (kind: string) => KindRules
 }

@@ -19,7 +19,6 @@ import { changedFields, type Touched } from './audit.ts'
 import { writeGuard } from './authority.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
-import { rulesOf } from '../rules-of-kinds.ts'
 import {
   blockingReference,
   consequencesIn,
@@ -120,7 +119,7 @@ export function createEntity(state: State, payload: Uint8Array, context: Command
 
 function insert(state: State, message: EntityWrite, context: CommandContext): Outcome {
   const { entity, write, fields } = decode(state, message, true)
-  const rules = rulesOf(entity.name)
+  const rules = context.rulesOf(entity.name)
   const { name: kind } = entity
   context.touched.push({ action: 'create', entity: kind, id: write.id, fields: [] })
   const denial = writeGuard(state, { kind, mode: 'create', before: undefined, fields }, context)
@@ -160,7 +159,7 @@ function follow(
   context: CommandContext,
 ): void {
   const after = state.get(entity.name, id)
-  const { afterWrite } = rulesOf(entity.name)
+  const { afterWrite } = context.rulesOf(entity.name)
   if (afterWrite === undefined || after === undefined) return
   afterWrite({ before, after }, consequencesIn(state, context))
 }
@@ -208,7 +207,9 @@ function update(
     guard(entity.refuse.update, record) ??
     (isPatch ? null : requiredFault(entity, fields, false)) ??
     fieldRefusal(state, entity, write.id, fields) ??
-    rulesOf(entity.name).judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
+    context
+      .rulesOf(entity.name)
+      .judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null
   if (refusal !== null) return refusal
   touched.fields = changedFields(record, after)
@@ -241,7 +242,7 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
   const refusal =
     writeGuard(state, guarded, context) ??
     guard(entity.refuse.delete, record) ??
-    rulesOf(entity.name).judgeDelete?.(state, record, context) ??
+    context.rulesOf(entity.name).judgeDelete?.(state, record, context) ??
     blockingReference(state, entity, record.id)
   if (refusal !== null) return refusal
   removeWithReferences(state, entity, record, context)

@@ -7,7 +7,6 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { elementsOf } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
-import { rulesOf } from '../rules-of-kinds.ts'
 import type { Consequences } from './kind-rules.ts'
 import type { CommandContext } from './context.ts'
 import { done, faulty, notFound, refused } from './outcome.ts'
@@ -114,7 +113,7 @@ export function removeWithReferences(
   // What lived by it may have taken it along.
   if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
-  rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
+  context.rulesOf(entity.table).afterDelete?.(record, consequencesIn(state, context))
 }
 
 /** What the rules of a kind may do once a write of it is done. */

@@ -10,7 +10,7 @@ import {
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { type RestoreContent, restoreContentOf } from '../../../src/backup/restore-content.ts'
-import { withoutSessions } from '../../../src/fsm/restore/restored-state.ts'
+import { withoutSessions } from '../../../src/fsm/restored-state.ts'
 import type { State } from '../../../src/fsm/records/state.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'

@@ -1,16 +1,17 @@
-import { apiSession } from '../../entities/kinds/api-session.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { apiSession } from '../entities/kinds/api-session.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import {
   type AdmissionRecord,
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
-import type { Position } from '../../raft/types.ts'
-import { settleAccess } from '../access/settle.ts'
-import type { CommandContext } from '../apply/context.ts'
-import { removeWithReferences } from '../apply/references.ts'
-import type { State } from '../records/state.ts'
+} from '../lib/cluster-records.ts'
+import type { Index, Position } from '../raft/types.ts'
+import { settleAccess } from './access/settle.ts'
+import type { CommandContext } from './apply/context.ts'
+import { removeWithReferences } from './apply/references.ts'
+import { rulesOf } from './rules-of-kinds.ts'
+import type { State } from './records/state.ts'
 
 /**
  * The new cluster that a restored state becomes: one controller, a cluster id and secrets of its
@@ -36,15 +37,7 @@ export interface RestoredCluster {
 export function becomeCluster(state: State, restored: RestoredCluster): Position {
   const index = state.position.index + 1
   const logTimeMs = Math.max(state.logTimeMs, restored.timeMs)
-  const context: CommandContext = {
-    index,
-    logTimeMs,
-    sessionId: '',
-    routerId: '',
-    authority: 'full',
-    held: [],
-    touched: [],
-  }
+  const context = restoreContext(index, logTimeMs)
   state.logTimeMs = logTimeMs
   state.forget()
   state.staged.clear()
@@ -68,15 +61,21 @@ export function becomeCluster(state: State, restored: RestoredCluster): Position
  */
 export function withoutSessions(state: State): void {
   const { position, logTimeMs } = state
-  endSessions(state, {
-    index: position.index,
+  endSessions(state, restoreContext(position.index, logTimeMs))
+}
+
+/** Of what a restore does by itself, for no caller. */
+function restoreContext(index: Index, logTimeMs: number): CommandContext {
+  return {
+    index,
     logTimeMs,
     sessionId: '',
     routerId: '',
     authority: 'full',
     held: [],
     touched: [],
-  })
+    rulesOf,
+  }
 }
 
 /** With what hangs on them: service sessions, their certificates, terminators that they host. */
