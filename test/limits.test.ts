@@ -54,7 +54,7 @@ import { hostedTerminatorLimits } from '../src/fsm/services/hosted-terminator.ts
 import { serviceSessionLimits } from '../src/fsm/sessions/service-session.ts'
 import { joiningLimits } from '../src/fsm/cluster/cluster.ts'
 import { secretLimits } from '../src/fsm/cluster/secret.ts'
-import { stateDeskLimits } from '../src/cluster/state-transfer/state-desk.ts'
+import { stateTransferLimits } from '../src/cluster/state-transfer/state-transfer-server.ts'
 import { softTopics } from '../src/ports/soft-topics.ts'
 import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts'
 import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/sessions/session.ts'
@@ -146,7 +146,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/state-transfer/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
   'src/cluster/state-transfer/snapshot-sender.ts': defaultSnapshotSenderOptions,
   'src/cluster/state-transfer/quarantine.ts': quarantineLimits,
-  'src/cluster/state-transfer/state-desk.ts': stateDeskLimits,
+  'src/cluster/state-transfer/state-transfer-server.ts': stateTransferLimits,
   'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
   'src/ports/soft-topics.ts': softTopicLimits(),
   'src/posture/posture-reports.ts': postureLimits,

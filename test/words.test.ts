@@ -13,6 +13,8 @@ const leftPath = join(import.meta.dirname, 'words.json')
 interface Left {
   /** Comment lines of more than 100 columns, by folder of `src`. */
   readonly longComments: Readonly<Record<string, number>>
+  /** Comments that open with a relative or a preposition, so that their noun is missing, by folder of `src`. */
+  readonly openings: Readonly<Record<string, number>>
   /** Names that more than one file exports. */
   readonly names: readonly string[]
 }
@@ -147,6 +149,46 @@ test('comments fit 100 columns, but for those that did not yet', () => {
   const limits = allowed('longComments', counts)
   const more = Object.entries(counts).filter(([folder, count]) => count > (limits[folder] ?? 0))
   expect(more, 'folders with more long comment lines than were left').toEqual([])
+})
+
+/** `/** Of a router.`, `// What it holds.`: of what, and who says so, is left to the reader. */
+const OPENING =
+  /^\s*(?:\/\*\*|\/\/|\*)? ?(What|Of|Who|Whose|Whom|Where|By|From|As|With|To|In|On|At|Until|Those|Which)\b/
+
+function openingsIn(text: string): number {
+  const lines = text.split('\n')
+  return lines.filter((line, k) => {
+    const isFirst =
+      /^\s*\/\*\* /.test(line) ||
+      (/^\s*\/\/ /.test(line) && !/^\s*\/\//.test(lines[k - 1] ?? '')) ||
+      (/^\s*\* /.test(line) && /^\s*\/\*\*$/.test(lines[k - 1] ?? ''))
+    return isFirst && OPENING.test(line)
+  }).length
+}
+
+test('a comment opens with its subject, but for those that did not yet', () => {
+  const counts: Record<string, number> = {}
+  for (const { path, text } of sources) {
+    const [, folder = ''] = path.split('/')
+    const count = openingsIn(text)
+    if (count > 0) counts[folder] = (counts[folder] ?? 0) + count
+  }
+  const limits = allowed('openings', counts)
+  const more = Object.entries(counts).filter(([folder, count]) => count > (limits[folder] ?? 0))
+  expect(more, 'folders with more of them: name the subject first').toEqual([])
+  expect(openingsIn('/** Of a router. */\n// What it holds.\n\n/** A router. */')).toBe(2)
+})
+
+/** Furniture and offices: a name says what a thing is in its field. */
+const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
+
+test('no exported name is furniture or an office', () => {
+  const found = sources.flatMap(({ path, tree }) =>
+    exportedNames(tree)
+      .filter((name) => FURNITURE.test(name))
+      .map((name) => `${path}: ${name}`),
+  )
+  expect(found).toEqual([])
 })
 
 function exportedNames(tree: Tree): string[] {

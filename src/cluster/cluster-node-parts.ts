@@ -8,12 +8,12 @@ import type { Index } from '../raft/types.ts'
 import type { QuarantineMark } from './state-transfer/quarantine.ts'
 import type { MainLink, SelfRefusal } from './link.ts'
 import type { Logger } from './logger.ts'
-import type { ProposalDeskOptions } from './replication/proposals.ts'
+import type { ProposalOptions } from './replication/proposals.ts'
 import type { RetentionOptions } from './state-transfer/log-retention.ts'
 import type { MemberMemory } from './soft-state/known-members.ts'
 import type { SelfDescription } from './soft-state/member-views.ts'
 
-export interface ClusterNodeOptions extends ProposalDeskOptions {
+export interface ClusterNodeOptions extends ProposalOptions {
   readonly self: SelfDescription
   readonly clusterId: string
   readonly generation: number

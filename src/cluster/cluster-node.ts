@@ -16,7 +16,7 @@ import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { ConsensusRequests } from './replication/consensus-requests.ts'
-import { type HostEvent, type HostStatus, isOut, type PeerReport } from './link.ts'
+import { type HostEvent, type HostStatus, isRemovedOrFenced, type PeerReport } from './link.ts'
 import { Proposals } from './replication/proposals.ts'
 import { ReadRounds } from './replication/read-rounds.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
@@ -108,7 +108,7 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /** The state of this controller is not that of the others: nothing may be answered from it. */
   get isQuarantined(): boolean {
-    return this.#follower.guard.isOut
+    return this.#follower.guard.isQuarantined
   }
 
   /** @returns the mesh port. Never settles when the consensus thread fails: see `onFatal`. */
@@ -247,7 +247,7 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /** What is judged with a wrong state must not be written. */
   #refuseInQuarantine(): void {
-    if (this.#follower.guard.isOut) throw new Problem('NODE_QUARANTINED')
+    if (this.#follower.guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
   }
 
   #onEvent(event: HostEvent): void {
@@ -284,7 +284,7 @@ export class ClusterNode implements Proposer, ClusterView {
         break
       case 'selfRefused':
         // No leader listens to it any more, nor does any entry come that would tell.
-        if (isOut(event)) this.#proposals.close()
+        if (isRemovedOrFenced(event)) this.#proposals.close()
         this.#parts.onSelfRefused?.(event)
         break
       case 'roster':
@@ -338,7 +338,7 @@ export class ClusterNode implements Proposer, ClusterView {
       featureLevel: () => machine.featureLevel,
       // A wrong state knows nothing of what came of a write.
       onAudited: (record, traceId) =>
-        this.#follower.guard.isOut ? undefined : audit?.applied(record, traceId),
+        this.#follower.guard.isQuarantined ? undefined : audit?.applied(record, traceId),
     })
   }
 

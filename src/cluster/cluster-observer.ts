@@ -37,7 +37,7 @@ export interface ClusterObserverParts {
   readonly loopDelay: LoopDelayGauge | undefined
   readonly alarms: Alarms
   readonly lowSpaceBytes: number | undefined
-  readonly guard: () => Pick<StateGuard, 'isOut' | 'keepMembers' | 'ownDigest'>
+  readonly guard: () => Pick<StateGuard, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
   /** Nobody is to lead by this controller or write through it. */
   readonly isFailing: () => boolean
   /** Another member has said how it is. */
@@ -219,7 +219,7 @@ export class ClusterObserver {
       version: self.version,
       startedAtMs: self.startedAtMs,
       apiAddresses: self.apiAddresses,
-      isFailing: isFailing() || this.#parts.guard().isOut,
+      isFailing: isFailing() || this.#parts.guard().isQuarantined,
     }
   }
 

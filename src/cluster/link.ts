@@ -185,8 +185,8 @@ export interface SelfRefusal {
   readonly generation: number
 }
 
-/** It takes part no more, whatever it does. */
-export function isOut({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
+/** The cluster removed this member, or another process took its place: it takes part no more. */
+export function isRemovedOrFenced({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
   return reason === 'removed' || reason === 'fenced'
 }
 

@@ -3,7 +3,7 @@ import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'
 import type { JoinTickets } from '../cluster/membership/join-tickets.ts'
-import { isOut, type SelfRefusal } from '../cluster/link.ts'
+import { isRemovedOrFenced, type SelfRefusal } from '../cluster/link.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
 import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
@@ -17,7 +17,7 @@ import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder/folder-lock.ts'
 import { type DataIdentity, readIdentity } from '../store/log/identity.ts'
-import { readRosterFile } from '../store/folder/roster-file.ts'
+import { readRosterFile } from '../store/folder/membership-cache-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { AdminSocket } from './admin/socket.ts'
 import { openApi } from './service/api.ts'
@@ -193,7 +193,7 @@ export class Controller {
   }
 
   #onSelfRefused(refusal: SelfRefusal): void {
-    if (isOut(refusal)) this.#membership?.management.onSelfRemoved()
+    if (isRemovedOrFenced(refusal)) this.#membership?.management.onSelfRemoved()
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
     this.#meet(fateOfRefusal(this.#parts.config.id, refusal))
   }
@@ -221,7 +221,8 @@ export class Controller {
     const { config, credentials, log } = this.#parts
     const { clusterNode, machine, secrets, events } = opened
     const { management, admission } = this.#startMembership(opened)
-    const refusal = (): ProblemCode | null => (this.#isOut ? 'NODE_QUARANTINED' : null)
+    const refusal = (): ProblemCode | null =>
+      this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const snapshots = await openSnapshots(config, log, { machine, refusal })
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(apiLimitsOf(config), systemClock)
@@ -234,7 +235,7 @@ export class Controller {
       processor,
       tell: events.tell,
       authorities: networkAuthoritiesOf(secrets, caPem),
-      isOut: () => this.#isOut,
+      isOutOfService: () => this.#isFailedOrQuarantined,
     })
     const backups = openBackups(config, clusterNode, log, {
       cluster: clusterNode,
@@ -370,7 +371,7 @@ export class Controller {
     return keyring
   }
 
-  get #isOut(): boolean {
+  get #isFailedOrQuarantined(): boolean {
     return this.#hasFailed || this.#clusterNode?.isQuarantined === true
   }
 
@@ -385,7 +386,7 @@ export class Controller {
       appliedIndex: () => machine.appliedIndex,
     })
     return () => {
-      if (this.#isOut) return 'NODE_QUARANTINED'
+      if (this.#isFailedOrQuarantined) return 'NODE_QUARANTINED'
       return settled.is ? null : 'CLUSTER_NO_LEADER'
     }
   }

@@ -19,7 +19,7 @@ export type RouterAdmission =
   | { readonly ok: false; readonly reason: string }
 
 /** Who may connect. */
-export interface RouterGate {
+export interface RouterAdmitter {
   /** By the certificates that the socket has shown, with proof of the key of the first one. */
   admit(socket: TLSSocket): RouterAdmission
   /** Why a router that was admitted is to go; null: it is not. */

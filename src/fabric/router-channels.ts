@@ -11,7 +11,7 @@ import type { ChangeFeed } from '../ports/change-feed.ts'
 import { type TellFact, tellNobody } from '../ports/live-facts.ts'
 import type { LiveChannel } from '../ports/live-channels.ts'
 import type { LiveTable } from '../ports/live-table.ts'
-import type { RouterGate } from './admission.ts'
+import type { RouterAdmitter } from './admission.ts'
 import { type MessageHandler, RouterConnection } from './connection.ts'
 import type { RouterDuty } from './duty.ts'
 import { type ControllerIdentity, helloAnswer, helloFault } from './hello-answer.ts'
@@ -46,7 +46,7 @@ export interface RouterCluster {
 export interface RouterChannelsParts {
   readonly feed: ChangeFeed
   readonly identity: ControllerIdentity
-  readonly gate: RouterGate
+  readonly gate: RouterAdmitter
   readonly cluster: RouterCluster
   readonly statuses: RouterStatusTopic
   readonly clock: Clock

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { checkLog, NOTHING } from '../../src/cli/controller/check-log.ts'
 import { formDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { writeRosterFile } from '../../src/store/folder/roster-file.ts'
+import { writeRosterFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'
 import { identity, smallLog } from '../store/support/folders.ts'
 

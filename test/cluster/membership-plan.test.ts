@@ -7,7 +7,7 @@ import {
   DepartureSchema,
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { nextDuty, type StewardView } from '../../src/cluster/membership/reconcile.ts'
+import { nextDuty, type ReconcilerView } from '../../src/cluster/membership/reconcile.ts'
 import {
   type EntryContext,
   type EntryRequest,
@@ -297,7 +297,10 @@ describe('Entering', () => {
 })
 
 describe('The next duty', () => {
-  const viewOf = (text: string, changes: Partial<StewardView> & Changes = {}): StewardView => ({
+  const viewOf = (
+    text: string,
+    changes: Partial<ReconcilerView> & Changes = {},
+  ): ReconcilerView => ({
     ...nowOf(text, changes),
     reachedBy: () => new Set(['c1', 'c2', 'c3', 'c4', 'c5']),
     silentMs: () => 0,
@@ -341,7 +344,7 @@ describe('The next duty', () => {
   })
 
   test('is to raise the feature level when every voter knows a higher one, and never to lower it', () => {
-    const view = (inForce: number, ofVoters: number): StewardView =>
+    const view = (inForce: number, ofVoters: number): ReconcilerView =>
       viewOf('C1 C2 C3', { featureLevel: { inForce, ofVoters } })
     expect(nextDuty(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
     expect(nextDuty(view(2, 2), 1000)).toBeNull()

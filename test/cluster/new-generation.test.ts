@@ -10,7 +10,7 @@ import { inspectLog } from '../../src/store/log/inspect-log.ts'
 import { readFence, writeFence } from '../../src/store/folder/fence-file.ts'
 import { writeIdentity } from '../../src/store/log/identity.ts'
 import { logFolder } from '../../src/store/log/open-log.ts'
-import { readRosterFile } from '../../src/store/folder/roster-file.ts'
+import { readRosterFile } from '../../src/store/folder/membership-cache-file.ts'
 import { layOut } from '../support/lay-out.ts'
 
 // Goal: a data folder that goes on alone holds one member, in a new term and generation, and all that it held before; also after

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { create, type DescMessage } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
-import { fetchState } from '../../src/cluster/state-transfer/state-fetch.ts'
+import { fetchState } from '../../src/cluster/state-transfer/state-transfer-client.ts'
 import {
   callPeer,
   decodeLeaderCall,

@@ -61,7 +61,7 @@ async function side(free: { bytes: number }) {
   }
   const desk = new SnapshotSource(machine, main, {
     catchUps: new SnapshotCatchUp(alarms, systemClock, () => true),
-    guard: { isOut: false, makeRoom: () => Promise.resolve() },
+    guard: { isQuarantined: false, makeRoom: () => Promise.resolve() },
   })
   ends.push(async () => {
     desk.close()

@@ -75,7 +75,7 @@ test('while no other state is to be had apply stands still for a minute, and the
   await pass(quarantineLimits.holdMsMax - 1000)
   expect([guard.isHeld, events.includes('let go')]).toEqual([true, false])
   await pass(2 * quarantineLimits.retryMsMax)
-  expect([guard.isHeld, guard.isOut]).toEqual([false, true])
+  expect([guard.isHeld, guard.isQuarantined]).toEqual([false, true])
   events.length = 0
   await pass(3 * quarantineLimits.retryMsMax)
   expect(events).toEqual(['hold', 'let go', 'hold', 'let go', 'hold', 'let go'])

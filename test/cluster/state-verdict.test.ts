@@ -72,9 +72,9 @@ function stage(mark = new Mark()) {
 
 test('a state found wrong is marked, rebuilt, and answers again once a majority holds the same', () => {
   const { clock, alarms, mark, made } = stage()
-  expect(made.isOut).toBe(false)
+  expect(made.isQuarantined).toBe(false)
   expect(made.foundOdd(64, ['b', 'c'])).toBe(true)
-  expect([made.isOut, mark.isSet()]).toEqual([true, true])
+  expect([made.isQuarantined, mark.isSet()]).toEqual([true, true])
   expect(alarms.list()).toMatchObject([{ code: 'STATE_QUARANTINED', severity: 'critical' }])
   expect(made.isRebuildDue(clock.ms)).toBe(true)
   expect(made.foundOdd(64, ['b', 'c'])).toBe(false)
@@ -83,9 +83,9 @@ test('a state found wrong is marked, rebuilt, and answers again once a majority 
   expect([made.phase, made.isRebuildDue(clock.ms)]).toEqual(['proving', false])
   // Said of the state before.
   expect(made.agreed(99)).toBe(false)
-  expect([made.isOut, mark.isSet()]).toEqual([true, true])
+  expect([made.isQuarantined, mark.isSet()]).toEqual([true, true])
   expect(made.agreed(100)).toBe(true)
-  expect([made.isOut, mark.isSet()]).toEqual([false, false])
+  expect([made.isQuarantined, mark.isSet()]).toEqual([false, false])
   expect(alarms.list()).toEqual([])
 })
 
@@ -115,7 +115,7 @@ test('one that goes wrong after each of three rebuilds is rebuilt no more and sa
   expect(made.foundOdd(400, ['b', 'c'])).toBe(true)
   expect([made.phase, made.isRebuildDue(clock.ms + 1e9)]).toEqual(['stuck', false])
   expect(made.agreed(500)).toBe(false)
-  expect([made.isOut, mark.isSet()]).toEqual([true, true])
+  expect([made.isQuarantined, mark.isSet()]).toEqual([true, true])
   expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('restarted') }])
 })
 

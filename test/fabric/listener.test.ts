@@ -33,7 +33,7 @@ let controller: TestController
 let https: TlsListener
 let listener: RouterListener
 let root: CallerOf
-let isOut = false
+let isOutOfService = false
 beforeAll(async () => {
   controller = await startController()
   https = await TlsListener.open(controller)
@@ -48,7 +48,7 @@ beforeAll(async () => {
       clusterId: 'c',
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' },
     },
-    gate: gateOf({ machine, authorities, isOut: () => isOut }),
+    gate: gateOf({ machine, authorities, isOutOfService: () => isOutOfService }),
     cluster: { addresses: () => null, leaderIndex: () => null },
     statuses,
     feed: machine,
@@ -195,9 +195,9 @@ describe('an enrolled router', () => {
 
   test('is refused by a controller that is out of service', async () => {
     const { id, key } = await enrolled('out')
-    isOut = true
+    isOutOfService = true
     const refused = await dial(id, key)
-    isOut = false
+    isOutOfService = false
     expect(reasonOf(refused)).toBe('this controller is out of service')
     await close(refused)
   })

@@ -1,6 +1,6 @@
 import type { ControllerConfig } from '../../config/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
-import { readRosterFile } from '../../store/folder/roster-file.ts'
+import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { sentenceOf } from '../../controller/failure.ts'
 import { hasOtherVoters, membersOfRoster, meshesOf } from '../../controller/start/known-voters.ts'
 import { hasNoData } from '../../controller/start/set-aside.ts'

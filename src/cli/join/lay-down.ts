@@ -17,7 +17,7 @@ import {
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
-import { writeRosterFile } from '../../store/folder/roster-file.ts'
+import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'

@@ -28,7 +28,7 @@ export interface ReachedMember {
  * Verifies against the ticket's CA alone, and that a controller of its trust domain answers,
  * whatever its host name.
  */
-class MemberDoor {
+class MemberAdmission {
   /** Of the controller that proved itself last. */
   memberId = ''
   readonly #ticket: Ticket
@@ -68,7 +68,7 @@ export async function reachMembers(
   const faults: string[] = []
   const tried = await Promise.all(
     ticket.addresses.map(async (address) => {
-      const door = new MemberDoor(ticket)
+      const door = new MemberAdmission(ticket)
       const before = Date.now()
       try {
         const { dateMs } = await door.ask(address, undefined, REACH_MS)
@@ -107,7 +107,7 @@ export async function requestJoin(
 ): Promise<JoinOutcome> {
   const deadlineMs = performance.now() + (options.patienceMs ?? PATIENCE_MS)
   const body = { ...request, storeId: Buffer.from(request.storeId).toString('base64url') }
-  const door = new MemberDoor(ticket)
+  const door = new MemberAdmission(ticket)
   let isSent = false
   let isOpen = false
   let last = 'no member is reachable'

@@ -32,7 +32,7 @@ import { bytesOf, controllerId } from './messages.ts'
 import { isAtRest, keySha256Of } from './record.ts'
 import { waitUntil } from './wait.ts'
 
-export interface EntryDeskParts {
+export interface AdmissionServerParts {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
@@ -56,11 +56,11 @@ const TURN_MS = 6_000
  * configuration.
  */
 export class AdmissionServer {
-  readonly #parts: EntryDeskParts
+  readonly #parts: AdmissionServerParts
   /** Requests under way, by who asks. */
   readonly #entering: NodeId[] = []
 
-  constructor(parts: EntryDeskParts) {
+  constructor(parts: AdmissionServerParts) {
     this.#parts = parts
     parts.calls.serve(peerMethods.enterByLeader, async (message, timeoutMs) => {
       const { publicKeySha256, request } = message

@@ -6,10 +6,10 @@ import type { AdmissionState, Consensus } from './consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from './admission-server.ts'
 import { LeaderCalls } from './leader-calls.ts'
-import { MembershipReconciler, type StewardParts } from './reconciler.ts'
+import { MembershipReconciler, type ReconcilerParts } from './reconciler.ts'
 
 export interface MemberManagementParts extends Pick<
-  StewardParts,
+  ReconcilerParts,
   'secrets' | 'featureLevel' | 'joinTimeoutMs'
 > {
   readonly consensus: Consensus

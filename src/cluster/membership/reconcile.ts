@@ -8,7 +8,7 @@ import { isReadyToVote, type MembersNow, votersOf } from './plan.ts'
 /**
  * What the steward of a leader goes by; all of it but the silences is the same for the next leader.
  */
-export interface StewardView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
+export interface ReconcilerView extends Pick<MembersNow, 'inContact' | 'lagEntries' | 'leaderId'> {
   /** At rest. */
   readonly record: ConfigurationRecord
   /** Who says that it is connected to the member, the leader left out. */
@@ -40,14 +40,14 @@ export type ReconcileStep =
  * @param isHeld what failed a moment ago: it must not keep the rest waiting.
  */
 export function nextDuty(
-  view: StewardView,
+  view: ReconcilerView,
   joinTimeoutMs: number,
   isHeld: (type: ReconcileStep['type']) => boolean = () => false,
 ): ReconcileStep | null {
   return dutiesOf(view, joinTimeoutMs).find(({ type }) => !isHeld(type)) ?? null
 }
 
-function dutiesOf(view: StewardView, joinTimeoutMs: number): readonly ReconcileStep[] {
+function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly ReconcileStep[] {
   const duties: ReconcileStep[] = []
   const [departure] = view.record.departed
   if (departure !== undefined) duties.push({ type: 'settle', departure })
@@ -74,7 +74,7 @@ export function candidates(record: ConfigurationRecord): readonly NodeId[] {
  * As a voter it must be able to hear every candidate that a majority may elect, so a majority of
  * today's voters has to reach it: the leader alone may be its only link.
  */
-function isReady(view: StewardView, id: NodeId): boolean {
+function isReady(view: ReconcilerView, id: NodeId): boolean {
   if (!isReadyToVote(view, id)) return false
   const reachedBy = view.reachedBy(id)
   const voters = votersOf(view.record)

@@ -16,7 +16,7 @@ import { callPeer, encodePeerMessage, formOf } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import type { MemberChanger } from './changer.ts'
 import { admissionOf, type AdmissionState, type Consensus } from './consensus.ts'
-import { candidates, nextDuty, type ReconcileStep, type StewardView } from './reconcile.ts'
+import { candidates, nextDuty, type ReconcileStep, type ReconcilerView } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, votersOf } from './plan.ts'
 import { isAtRest, isOfKey, keySha256Of, membersNow } from './record.ts'
@@ -40,7 +40,7 @@ export interface MemberSecrets {
   shareMissing(): Promise<boolean>
 }
 
-export interface StewardParts {
+export interface ReconcilerParts {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
@@ -75,7 +75,7 @@ const NOTHING_TO_SHARE = [
  * anew from the replicated state and is safe to repeat, so a leader may die at any point of one.
  */
 export class MembershipReconciler {
-  readonly #parts: StewardParts
+  readonly #parts: ReconcilerParts
   readonly #throttle = new LogThrottle({ windowMs: 60_000, keysMax: 64 })
   readonly #lastContactMs = new Map<NodeId, number>()
   readonly #heldUntilMs = new Map<ReconcileStep['type'], number>()
@@ -84,7 +84,7 @@ export class MembershipReconciler {
   #isAtWork = false
   #leadsSinceMs: number | null = null
 
-  constructor(parts: StewardParts) {
+  constructor(parts: ReconcilerParts) {
     this.#parts = parts
     const { name, answer } = peerMethods.reach
     parts.consensus.peers.serve(name, 'members', (_caller, payload) => {
@@ -159,7 +159,7 @@ export class MembershipReconciler {
     }
   }
 
-  #view(): StewardView {
+  #view(): ReconcilerView {
     const { consensus, state, clock, secrets, featureLevel } = this.#parts
     const nowMs = clock.monotonicMs()
     const now = membersNow(consensus, state)

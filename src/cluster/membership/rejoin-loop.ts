@@ -6,7 +6,7 @@ import type { Consensus } from './consensus.ts'
 import type { EntryAnswer } from './judge-admission.ts'
 import { sameBytes } from './record.ts'
 
-export interface EntranceParts {
+export interface RejoinParts {
   readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
   /** Of the data folder in use, 16 bytes. */
   readonly storeId: Uint8Array
@@ -39,14 +39,14 @@ const admittedAs = {
 } as const
 
 export class RejoinLoop {
-  readonly #parts: EntranceParts
+  readonly #parts: RejoinParts
   #timer: NodeJS.Timeout | null = null
   #isAsking = false
   #askAgainMs = 0
   #refusedUntilMs = 0
   #lastSaid = ''
 
-  constructor(parts: EntranceParts) {
+  constructor(parts: RejoinParts) {
     this.#parts = parts
   }
 

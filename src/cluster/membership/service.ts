@@ -31,7 +31,7 @@ import {
 import { isAtRest, isJointRecord, membersNow } from './record.ts'
 import { waitUntil } from './wait.ts'
 
-export interface DeskParts {
+export interface MembershipServiceParts {
   readonly consensus: Consensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
@@ -57,14 +57,14 @@ const TRANSFER_TIMEOUT_MS = 5_000
  * a leader that is to leave hands over first, and its successor does it.
  */
 export class MembershipService implements MembershipControl {
-  readonly #parts: DeskParts
+  readonly #parts: MembershipServiceParts
   /**
    * On the leader: a request that comes again while it is carried out waits for the same result.
    */
   readonly #running = new Map<string, Promise<ChangePlan>>()
   #isSelfRemoved = false
 
-  constructor(parts: DeskParts) {
+  constructor(parts: MembershipServiceParts) {
     this.#parts = parts
     parts.calls.serve(peerMethods.plan, (request) =>
       Promise.resolve({ plan: planMessage(this.#planHere(changeOf(request))) }),

@@ -23,7 +23,7 @@ interface GrpcInside {
 }
 
 /** Whether the session may have one more stream. */
-export type StreamGate = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
+export type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
 
 /** gRPC over connections whose TLS handshake is over. It never listens by itself. */
 export class GrpcServer {
@@ -35,7 +35,7 @@ export class GrpcServer {
   constructor(
     service: ServiceDefinition,
     implementation: UntypedServiceImplementation,
-    mayOpen: StreamGate,
+    mayOpen: StreamGuard,
   ) {
     this.#server.addService(service, implementation)
     const inside = this.#server as unknown as GrpcInside
@@ -59,7 +59,7 @@ export class GrpcServer {
     this.#guardStreams(mayOpen)
   }
 
-  #guardStreams(mayOpen: StreamGate): void {
+  #guardStreams(mayOpen: StreamGuard): void {
     const serving = this.#http2.listeners('stream') as ((...given: unknown[]) => void)[]
     this.#http2.removeAllListeners('stream')
     this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {

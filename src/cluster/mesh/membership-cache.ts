@@ -22,7 +22,7 @@ import type { MeshRefusal } from './mesh-refusal.ts'
 import { integer } from '../message-codec.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-export interface RosterKeeperParts {
+export interface MembershipCacheParts {
   readonly selfId: NodeId
   readonly storeId: Uint8Array
   readonly generation: number
@@ -31,13 +31,13 @@ export interface RosterKeeperParts {
   readonly witness: Pick<RollbackDetector, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
   /** Who is let in and dialled may have changed. */
-  readonly onView: (view: RosterView) => void
+  readonly onView: (view: MembershipView) => void
   /** To every peer that is linked now. */
   readonly broadcast: (frame: ForwardFrame['frame']) => void
   readonly post: (event: HostEvent) => void
 }
 
-export interface RosterView {
+export interface MembershipView {
   readonly members: readonly Member[]
   /** Of the newest configuration known to be committed. */
   readonly committedIndex: Index
@@ -65,19 +65,19 @@ const SELF_REFUSED_MS = 1000
  * own log has come as far, that one alone decides.
  */
 export class MembershipCache {
-  readonly #parts: RosterKeeperParts
+  readonly #parts: MembershipCacheParts
   readonly #throttle = new LogThrottle({ windowMs: SELF_REFUSED_MS, keysMax: 256 })
   #inForce: Known & { readonly isCommitted: boolean }
   /** The newest that the own log or state knows to be committed. */
   #committed: Known
   #heard: Known | null
-  #view: RosterView
+  #view: MembershipView
   #isFrameDue = true
   #isPostDue = true
   #postedMs = -Infinity
 
   /** @param heard what was kept from an earlier run, or given by those who let this member in. */
-  constructor(status: CoreStatus, heard: MembershipRecord | null, parts: RosterKeeperParts) {
+  constructor(status: CoreStatus, heard: MembershipRecord | null, parts: MembershipCacheParts) {
     this.#parts = parts
     this.#heard = heard === null ? null : decode(heard.configuration, heard.index)
     this.#inForce = inForceOf(status)
@@ -87,7 +87,7 @@ export class MembershipCache {
     for (const claim of heard?.claims ?? []) parts.book.take(decodeClaim(claim))
   }
 
-  get view(): RosterView {
+  get view(): MembershipView {
     return this.#view
   }
 
@@ -202,7 +202,7 @@ export class MembershipCache {
     return heard !== null && heard.index > this.#committed.index ? heard : this.#committed
   }
 
-  #makeView(): RosterView {
+  #makeView(): MembershipView {
     const [heard, inForce, committed] = [this.#heard, this.#inForce, this.#committed]
     const committedIndex = this.#newest().index
     const isHeardNewer =

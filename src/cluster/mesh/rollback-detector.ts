@@ -5,20 +5,20 @@ import { integer } from '../message-codec.ts'
 
 type Mark = { -readonly [name in keyof DiskPromise]: DiskPromise[name] }
 
-/** One process on a store. */
-interface Life {
+/** One start of a process on a store. */
+interface ProcessStart {
   readonly boot: bigint
   readonly startedAtMs: bigint
 }
 
 interface Remembered {
   readonly store: string
-  life: Life
-  /** From this life, on the streams that the peer dialled. */
+  start: ProcessStart
+  /** Positions heard from this process start, on the streams that the peer dialled. */
   readonly heard: Mark
-  /** From this life, in answer to our dialling. */
+  /** Positions heard from this process start, in answer to our dialling. */
   readonly answered: Mark
-  /** From the lives before. */
+  /** Positions heard from earlier process starts on this store. */
   readonly past: Mark
 }
 
@@ -49,8 +49,8 @@ export type HistoryFault = 'rolled-back' | 'superseded'
  * it, for until it has, it gives no vote that one with it would not give.
  *
  * What is compared must have been said before: each direction of streams is ordered, but between
- * the two nothing is. So within one life a caller's Hello is held against what came on the streams
- * that it dialled, and one that answers us only against earlier lives, which ended before it was
+ * the two nothing is. So within one start a caller's Hello is held against what came on the streams
+ * that it dialled, and one that answers us only against earlier starts, which ended before it was
  * made. That holds as well for what an earlier process here was told: a peer dials anew only after
  * its streams to that one have ended.
  */
@@ -65,18 +65,18 @@ export class RollbackDetector {
     for (const { id, boot, startedAtMs, storeId, ...mark } of kept) {
       if (mark.generation !== generation) continue
       const [heard, answered, past] = [{ ...mark.heard }, { ...mark.answered }, { ...mark.past }]
-      const life = { boot, startedAtMs }
-      this.#peers.set(id, { store: hexOf(storeId), life, heard, answered, past })
+      const start = { boot, startedAtMs }
+      this.#peers.set(id, { store: hexOf(storeId), start, heard, answered, past })
     }
   }
 
   /** For the next process. */
   marks(): PeerDiskRecord[] {
-    return [...this.#peers].map(([id, { store, life, heard, answered, past }]) => ({
+    return [...this.#peers].map(([id, { store, start, heard, answered, past }]) => ({
       id,
       generation: this.#generation,
       storeId: Uint8Array.from(Buffer.from(store, 'hex')),
-      ...life,
+      ...start,
       heard: { ...heard },
       answered: { ...answered },
       past: { ...past },
@@ -96,19 +96,19 @@ export class RollbackDetector {
    */
   judge(id: NodeId, hello: Hello, isCaller: boolean): HistoryFault | null {
     const store = hexOf(hello.storeId)
-    const life = { boot: hello.boot, startedAtMs: hello.startedAtMs }
+    const start = { boot: hello.boot, startedAtMs: hello.startedAtMs }
     const known = this.#peers.get(id)
     this.#isChanged = true
     if (known?.store !== store) {
       const [heard, answered, past] = [noMark(), noMark(), noMark()]
-      const fresh = { store, life, heard, answered, past }
+      const fresh = { store, start, heard, answered, past }
       note(isCaller ? heard : answered, hello)
       this.#peers.set(id, fresh)
       return null
     }
-    const fault = faultOf(known, life, hello, isCaller)
+    const fault = faultOf(known, start, hello, isCaller)
     if (fault !== null) return fault
-    if (!isSameLife(known.life, life)) begin(known, life)
+    if (!isSameStart(known.start, start)) begin(known, start)
     note(isCaller ? known.heard : known.answered, hello)
     return null
   }
@@ -138,7 +138,7 @@ export class RollbackDetector {
   noteApplied(id: NodeId, startedAtMs: bigint, index: Index): void {
     const known = this.#peers.get(id)
     if (known === undefined || index <= known.heard.applied) return
-    if (known.life.startedAtMs !== startedAtMs) return
+    if (known.start.startedAtMs !== startedAtMs) return
     known.heard.applied = index
     this.#isChanged = true
   }
@@ -153,13 +153,13 @@ export class RollbackDetector {
 
 function faultOf(
   known: Remembered,
-  life: Life,
+  start: ProcessStart,
   hello: Hello,
   isCaller: boolean,
 ): HistoryFault | null {
-  const isSame = isSameLife(known.life, life)
-  if (!isSame && life.boot <= known.life.boot) {
-    return life.startedAtMs > known.life.startedAtMs ? 'rolled-back' : 'superseded'
+  const isSame = isSameStart(known.start, start)
+  if (!isSame && start.boot <= known.start.boot) {
+    return start.startedAtMs > known.start.startedAtMs ? 'rolled-back' : 'superseded'
   }
   const marks = isSame
     ? [known.past, ...(isCaller ? [known.heard] : [])]
@@ -182,8 +182,8 @@ function note(mark: Mark, hello: Hello): void {
   mark.term = term
 }
 
-function begin(known: Remembered, life: Life): void {
-  known.life = life
+function begin(known: Remembered, start: ProcessStart): void {
+  known.start = start
   for (const mark of [known.heard, known.answered]) {
     if (mark.term > known.past.term) known.past.index = 0
     if (mark.term >= known.past.term) known.past.index = Math.max(known.past.index, mark.index)
@@ -193,7 +193,7 @@ function begin(known: Remembered, life: Life): void {
   }
 }
 
-function isSameLife(a: Life, b: Life): boolean {
+function isSameStart(a: ProcessStart, b: ProcessStart): boolean {
   return a.boot === b.boot && a.startedAtMs === b.startedAtMs
 }
 

@@ -33,10 +33,10 @@ export interface ForwardingParts {
   readonly post: (event: HostEvent) => void
 }
 
-/** Who waits for an answer of the node: a peer, or main when `from` is null. */
-interface Asker {
+/** A peer that waits for an answer of the node, or main when `from` is null. */
+interface ReadRequester {
   readonly from: NodeId | null
-  /** Their own number for it. */
+  /** Request id chosen by the requester. */
   readonly number: number
 }
 
@@ -53,8 +53,8 @@ const REMOTE_READS_MAX = 16_384
  */
 export class Forwarding {
   readonly #parts: ForwardingParts
-  readonly #proposals = new Map<number, Asker>()
-  readonly #reads = new Map<number, Asker>()
+  readonly #proposals = new Map<number, ReadRequester>()
+  readonly #reads = new Map<number, ReadRequester>()
   /** Main's read rounds that a peer was asked for. */
   readonly #remoteReads = new Map<number, NodeId>()
   #nextId = 1
@@ -148,7 +148,7 @@ export class Forwarding {
     )
   }
 
-  #readHere(asker: Asker): void {
+  #readHere(asker: ReadRequester): void {
     if (this.#reads.size >= ASKERS_MAX) {
       this.#answerRead(asker, null)
       return
@@ -235,7 +235,7 @@ export class Forwarding {
     this.#parts.post({ type: 'refused', sequences, code })
   }
 
-  #refuse({ from, number }: Asker, code: RefusalCode): void {
+  #refuse({ from, number }: ReadRequester, code: RefusalCode): void {
     if (from === null) {
       this.#parts.post({ type: 'refused', sequences: [number], code })
       return
@@ -248,7 +248,7 @@ export class Forwarding {
     this.#parts.answer(from, { case: 'refused', value })
   }
 
-  #answerRead({ from, number }: Asker, index: Index | null): void {
+  #answerRead({ from, number }: ReadRequester, index: Index | null): void {
     if (from === null) {
       this.#parts.post({ type: 'readIndex', id: number, index })
       return

@@ -19,7 +19,7 @@ import type { RefusalCode } from '../link.ts'
 import { type OutstandingProposal, OutstandingProposals } from './pending-proposals.ts'
 import { packProposals } from './proposal-codec.ts'
 
-export interface ProposalDeskOptions {
+export interface ProposalOptions {
   /** 16 bytes. */
   readonly storeId: Uint8Array
   /** Counts the starts of this store. */
@@ -32,7 +32,7 @@ export interface ProposalDeskOptions {
   readonly outstandingBytesMax: number
 }
 
-export interface ProposalDeskParts {
+export interface ProposalsParts {
   /** Id of this controller: the actor of what it writes itself. */
   readonly selfId: string
   readonly clock: Clock
@@ -50,15 +50,15 @@ export interface ProposalDeskParts {
 
 /** This controller's own writes, from the request to the outcome that its own apply gives. */
 export class Proposals {
-  readonly #options: ProposalDeskOptions
-  readonly #parts: ProposalDeskParts
+  readonly #options: ProposalOptions
+  readonly #parts: ProposalsParts
   readonly #storeIdHex: string
   readonly #outstanding: OutstandingProposals
   /** Sequences that leave with the next flush. */
   #queued: number[] = []
   #isClosed = false
 
-  constructor(options: ProposalDeskOptions, parts: ProposalDeskParts) {
+  constructor(options: ProposalOptions, parts: ProposalsParts) {
     this.#options = options
     this.#parts = parts
     this.#storeIdHex = Buffer.from(options.storeId).toString('hex')

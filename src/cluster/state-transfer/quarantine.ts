@@ -72,7 +72,7 @@ export class Quarantine {
   }
 
   /** It answers nothing that rests on its state. */
-  get isOut(): boolean {
+  get isQuarantined(): boolean {
     return this.#phase !== 'well'
   }
 

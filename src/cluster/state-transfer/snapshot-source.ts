@@ -75,7 +75,7 @@ export class SnapshotSource {
   #receiving: Receiving | null = null
   /** The one before is gone from the disk: they share a place. */
   #abandoned: Promise<void> = Promise.resolve()
-  readonly #guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
+  readonly #guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
 
   /** @param catchUps told of every snapshot that is sent: the log after it must stay. */
   constructor(
@@ -83,7 +83,7 @@ export class SnapshotSource {
     link: MainLink,
     parts: {
       readonly catchUps: SnapshotCatchUp
-      readonly guard: Pick<StateGuard, 'isOut' | 'makeRoom'>
+      readonly guard: Pick<StateGuard, 'isQuarantined' | 'makeRoom'>
     },
   ) {
     this.#machine = machine
@@ -173,7 +173,7 @@ export class SnapshotSource {
     this.#sendings.set(id, sending)
     let snapshot: StoreSnapshot | null = null
     try {
-      if (this.#guard.isOut) throw new Problem('NODE_QUARANTINED')
+      if (this.#guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
       snapshot = await this.#machine.snapshot()
       this.#catchUps.opened(id, snapshot.mark.position.index)
       this.#link.post({

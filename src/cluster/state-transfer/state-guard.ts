@@ -10,8 +10,8 @@ import type { MachineProgress } from '../link.ts'
 import type { Logger } from '../logger.ts'
 import type { Presence } from '../soft-state/presence-topic.ts'
 import { Quarantine, quarantineLimits, type QuarantineMark } from './quarantine.ts'
-import { StateDesk } from './state-desk.ts'
-import { askDigests, fetchState } from './state-fetch.ts'
+import { StateTransferServer } from './state-transfer-server.ts'
+import { askDigests, fetchState } from './state-transfer-client.ts'
 import { judgeState } from './state-verdict.ts'
 
 /** What the rest of this controller does about a state that is wrong. */
@@ -82,7 +82,7 @@ export class StateGuard {
   readonly #digests = new DigestRing()
   readonly #divergence: DivergenceWatch
   readonly #quarantine: Quarantine
-  readonly #desk: StateDesk
+  readonly #desk: StateTransferServer
   #digest: OwnDigest = { digestIndex: 0, digest: '', entitiesDigest: '' }
   #appliedAtSweep: Index = 0
   #isAsking = false
@@ -105,19 +105,19 @@ export class StateGuard {
     const { alarms, clock, log, mark, peers, machine } = parts
     this.#divergence = new DivergenceWatch(alarms)
     this.#quarantine = new Quarantine({ alarms, clock, log, mark })
-    this.#desk = new StateDesk({
+    this.#desk = new StateTransferServer({
       peers,
       machine,
       clock,
       digestAt: (index) => this.#digests.at(index),
-      isOut: () => this.isOut,
+      isQuarantined: () => this.isQuarantined,
     })
-    if (this.isOut) this.#beginHold()
+    if (this.isQuarantined) this.#beginHold()
   }
 
   /** This controller must answer nothing that rests on its state. */
-  get isOut(): boolean {
-    return this.#quarantine.isOut
+  get isQuarantined(): boolean {
+    return this.#quarantine.isQuarantined
   }
 
   /** Nothing may be applied: the state is wrong and waits for another. */
@@ -138,7 +138,7 @@ export class StateGuard {
   sweep(): boolean {
     const isTaken = this.#recordAtRest()
     this.#desk.sweep()
-    if (this.isOut) this.#workOnQuarantine()
+    if (this.isQuarantined) this.#workOnQuarantine()
     return isTaken
   }
 

@@ -16,7 +16,7 @@ import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { DataIdentity } from '../../store/log/identity.ts'
 import { KnownMembersFile } from '../../store/folder/known-members-file.ts'
 import { QuarantineFile } from '../../store/folder/quarantine-file.ts'
-import { RosterWriter } from '../../store/folder/roster-file.ts'
+import { MembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { type StartedHost, startInline, startThreads } from '../../threads/start-threads.ts'
 import type { ControllerParts } from '../controller-parts.ts'
 import type { IdentityInForce } from '../identity-in-force.ts'
@@ -52,7 +52,7 @@ export async function openClusterNode(
   const consensus = await startConsensus(sources, options)
   releases.push(() => consensus.close())
   tellRepairs(consensus, controller)
-  const roster = new RosterWriter(config.data, (err) =>
+  const roster = new MembershipCacheFile(config.data, (err) =>
     log.warn({ err }, 'cannot write the membership cache (ROSTER)'),
   )
   releases.push(() => roster.settled())

@@ -8,7 +8,7 @@ import {
 import { present } from '../../lib/assert.ts'
 import { readIdentity, writeIdentity } from '../../store/log/identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
-import { writeRosterFile } from '../../store/folder/roster-file.ts'
+import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { Index, Position } from '../../raft/types.ts'
 import { readFence } from '../../store/folder/fence-file.ts'
 import { type InspectedLog, inspectLog } from '../../store/log/inspect-log.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
-import { readRosterFile } from '../../store/folder/roster-file.ts'
+import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { membersOfRoster } from '../start/known-voters.ts'
 
 /**

@@ -20,7 +20,7 @@ import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
-import type { RouterGate } from '../../fabric/admission.ts'
+import type { RouterAdmitter } from '../../fabric/admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
 import { certificateDuty, type JudgedProposer } from '../../fabric/certificate-duty.ts'
 import { CircuitDuty } from '../../fabric/circuits/circuit-duty.ts'
@@ -58,7 +58,7 @@ export interface RouterParts {
   readonly log: RouterLogger
   readonly processor: ProcessorShare
   /** While this controller must not answer from its state, nothing in it admits anybody. */
-  readonly isOut: () => boolean
+  readonly isOutOfService: () => boolean
   /** Told of what routers are seen to do. */
   readonly tell: TellFact
 }
@@ -273,11 +273,11 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 export function gateOf({
   machine,
   authorities,
-  isOut,
-}: Pick<RouterParts, 'machine' | 'authorities' | 'isOut'>): RouterGate {
+  isOutOfService,
+}: Pick<RouterParts, 'machine' | 'authorities' | 'isOutOfService'>): RouterAdmitter {
   return {
     admit: (socket) => {
-      if (isOut()) return { ok: false, reason: 'this controller is out of service' }
+      if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }
       const chain = peerChainOf(socket)
       if (chain === null) return { ok: false, reason: 'no certificate was presented' }
       const judged = judgeRouter({ state: machine, authorities, clock: systemClock }, chain)

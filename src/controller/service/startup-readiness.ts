@@ -2,7 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../../proto/gen/me
 import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 
-export interface SettledParts {
+export interface ReadinessParts {
   readonly selfId: NodeId
   /** Of the data folder in use, 16 bytes. */
   readonly storeId: Uint8Array
@@ -20,10 +20,10 @@ export interface SettledParts {
  * is not. Stays so once it is.
  */
 export class StartupReadiness {
-  readonly #parts: SettledParts
+  readonly #parts: ReadinessParts
   #is: boolean
 
-  constructor(parts: SettledParts) {
+  constructor(parts: ReadinessParts) {
     this.#parts = parts
     this.#is = this.#isListedIn(parts.persisted)
   }

@@ -27,7 +27,7 @@ export function writeRosterFile(
  * Writes a roster that changes while others wait for this thread: off it, one after the other, the
  * newest only.
  */
-export class RosterWriter {
+export class MembershipCacheFile {
   readonly #dir: string
   readonly #onError: (error: unknown) => void
   #next: MembershipRecord | null = null

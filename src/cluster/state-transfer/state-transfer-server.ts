@@ -10,7 +10,7 @@ import { peerMethods } from '../peer/peer-methods.ts'
 import { type AnnouncedState, ChunkMaker, type StatePiece, statePieces } from './state-chunks.ts'
 import { encodePiece } from './state-piece.ts'
 
-export const stateDeskLimits = {
+export const stateTransferLimits = {
   /** Snapshots held open for members that rebuild their state; one a member. */
   snapshotsMax: 2,
   /** One that nobody has read from for so long is closed. */
@@ -20,14 +20,14 @@ export const stateDeskLimits = {
   pieceBytesMax: 128 * 1024,
 } as const
 
-export interface StateDeskParts {
+export interface StateTransferServerParts {
   readonly peers: PeerChannel
   readonly machine: Machine
   readonly clock: Clock
   /** This controller's own digest at an index; null: not known. */
   readonly digestAt: (index: Index) => string | null
   /** Its own state is not to be trusted. */
-  readonly isOut: () => boolean
+  readonly isQuarantined: () => boolean
 }
 
 interface Lending {
@@ -45,13 +45,13 @@ interface Lending {
 /**
  * What this controller tells of its state to members that compare theirs with it, or take it over.
  */
-export class StateDesk {
-  readonly #parts: StateDeskParts
+export class StateTransferServer {
+  readonly #parts: StateTransferServerParts
   readonly #lendings = new Map<number, Lending>()
   #opening = 0
   #nextId = 1
 
-  constructor(parts: StateDeskParts) {
+  constructor(parts: StateTransferServerParts) {
     this.#parts = parts
     const { peers } = parts
     const { digest, snapshot, piece } = peerMethods
@@ -67,7 +67,7 @@ export class StateDesk {
   sweep(): void {
     const nowMs = this.#parts.clock.monotonicMs()
     for (const lending of Array.from(this.#lendings.values())) {
-      if (nowMs - lending.usedMs > stateDeskLimits.idleMsMax) this.#end(lending)
+      if (nowMs - lending.usedMs > stateTransferLimits.idleMsMax) this.#end(lending)
     }
   }
 
@@ -88,7 +88,7 @@ export class StateDesk {
     const { request, answer } = peerMethods.snapshot
     const index = Number(decodePeerMessage(request, payload).index)
     this.#endOf(to)
-    const { snapshotsMax, reachMsMax } = stateDeskLimits
+    const { snapshotsMax, reachMsMax } = stateTransferLimits
     if (this.#lendings.size + this.#opening >= snapshotsMax) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
@@ -99,7 +99,7 @@ export class StateDesk {
       this.#refuseWhenOut()
       const snapshot = await machine.snapshot()
       const { position } = snapshot.mark
-      if (position.index < index || this.#parts.isOut()) {
+      if (position.index < index || this.#parts.isQuarantined()) {
         await snapshot.close()
         throw new Problem(position.index < index ? 'INDEX_NOT_REACHED' : 'NODE_QUARANTINED')
       }
@@ -123,7 +123,7 @@ export class StateDesk {
         position: snapshot.mark.position,
         configuration: Uint8Array.from(Buffer.from(snapshot.mark.configuration, 'base64')),
       },
-      pieces: statePieces(snapshot, stateDeskLimits.pieceBytesMax),
+      pieces: statePieces(snapshot, stateTransferLimits.pieceBytesMax),
       maker: new ChunkMaker(),
       next: 0,
       isReading: false,
@@ -157,7 +157,7 @@ export class StateDesk {
   }
 
   #refuseWhenOut(): void {
-    if (this.#parts.isOut()) throw new Problem('NODE_QUARANTINED')
+    if (this.#parts.isQuarantined()) throw new Problem('NODE_QUARANTINED')
   }
 
   #endOf(peer: NodeId): void {

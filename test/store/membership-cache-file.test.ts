@@ -6,9 +6,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import {
   readRosterFile,
   ROSTER_NAME,
-  RosterWriter,
+  MembershipCacheFile,
   writeRosterFile,
-} from '../../src/store/folder/roster-file.ts'
+} from '../../src/store/folder/membership-cache-file.ts'
 
 let dir = ''
 beforeEach(() => (dir = mkdtempSync(join(tmpdir(), 'flotilla-roster-'))))
@@ -65,11 +65,11 @@ test('what members have said of their disks comes back with it', () => {
 
 test('of rosters that come faster than the disk takes them the last one is on it in the end', async () => {
   const failures: unknown[] = []
-  const writer = new RosterWriter(dir, (error) => failures.push(error))
+  const writer = new MembershipCacheFile(dir, (error) => failures.push(error))
   for (let index = 1; index <= 50; index += 1) writer.write({ ...roster, index, marks: [mark] })
   await writer.settled()
   expect(readRosterFile(dir)).toEqual({ ...roster, index: 50, marks: [mark] })
-  const lost = new RosterWriter(join(dir, 'gone'), (error) => failures.push(error))
+  const lost = new MembershipCacheFile(join(dir, 'gone'), (error) => failures.push(error))
   lost.write(roster)
   await lost.settled()
   expect(failures).toHaveLength(1)
