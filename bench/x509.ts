@@ -1,0 +1,54 @@
+import { X509Certificate } from 'node:crypto'
+
+import { readCertificate } from '../src/pki/asn1/certificate-contents.ts'
+import { createRootAuthority, issueLeaf, validityFrom } from '../src/pki/authority/authority.ts'
+import { X509Certificate as LibraryCertificate } from '../src/pki/authority/x509.ts'
+import { parseCertificate } from '../src/pki/certificate.ts'
+import { heading } from './support/report.ts'
+
+// What does it take to read a certificate that a stranger brings? Processor time of our own strict DER reader, of all that we
+// read of a certificate, of Node and of the library, for one leaf of P-256. ADR 27 rests on it. `node bench/x509.ts`
+
+const ROUNDS = 3000
+
+const validity = validityFrom(Date.now(), 24 * 60 * 60 * 1000)
+const issuer = await createRootAuthority({ commonName: 'root', validity })
+const leaf = await issueLeaf({
+  issuer,
+  commonName: 'leaf',
+  uris: ['spiffe://bench.test/identity/leaf'],
+  hosts: ['leaf.test'],
+  validity,
+  usages: ['client'],
+})
+const der = new X509Certificate(leaf.certificatePem).raw
+
+const readers: readonly (readonly [string, () => unknown])[] = [
+  ['our DER reader', () => readCertificate(der)],
+  ['all that we read, with the key', () => parseCertificate(der)],
+  [
+    'Node',
+    () => {
+      const { subject, issuer, subjectAltName, publicKey, serialNumber, validTo } =
+        new X509Certificate(der)
+      return [subject, issuer, subjectAltName, publicKey, serialNumber, validTo]
+    },
+  ],
+  [
+    'the library',
+    () => {
+      const { subject, issuer, extensions, publicKey, serialNumber, notAfter } =
+        new LibraryCertificate(der)
+      return [subject, issuer, extensions, publicKey, serialNumber, notAfter]
+    },
+  ],
+]
+
+console.log(heading(`Reading one certificate, ${ROUNDS} times each`))
+for (const [name, read] of readers) {
+  for (let round = 0; round < ROUNDS / 3; round += 1) read()
+  const before = process.cpuUsage()
+  for (let round = 0; round < ROUNDS; round += 1) read()
+  const { user, system } = process.cpuUsage(before)
+  console.log(`${name.padEnd(34)} ${((user + system) / ROUNDS).toFixed(0).padStart(6)} µs`)
+}
