@@ -25,7 +25,7 @@ import { CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
 import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
-import { yamlTreeLimits } from '../src/config/yaml-tree.ts'
+import { yamlTreeLimits } from '../src/config/engine/yaml-tree.ts'
 import { failedRequestLimits } from '../src/posture/failed-requests.ts'
 import { meshLimits } from '../src/cluster/mesh/limits.ts'
 import { FRAME_BYTES_MAX } from '../src/cluster/mesh/mesh-service.ts'
@@ -74,7 +74,7 @@ import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
-import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/router/config/load.ts'
+import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/config/router/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
@@ -161,8 +161,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
-  'src/router/config/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
-  'src/config/yaml-tree.ts': yamlTreeLimits,
+  'src/config/router/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
+  'src/config/engine/yaml-tree.ts': yamlTreeLimits,
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },

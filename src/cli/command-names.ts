@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-import { nearest } from '../config/suggest.ts'
+import { nearest } from '../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
 
 /** Words that other programs use for a command of this one. */

@@ -2,9 +2,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 
-import { composeConfig } from '../config/compose.ts'
-import { formatFault, loadControllerConfig, parseControllerConfig } from '../config/load.ts'
-import type { ControllerConfig } from '../config/options.ts'
+import { composeConfig } from '../config/controller/compose.ts'
+import {
+  formatFault,
+  loadControllerConfig,
+  parseControllerConfig,
+} from '../config/controller/load.ts'
+import type { ControllerConfig } from '../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../controller/failure.ts'
 

@@ -168,7 +168,7 @@ Examples:
     .description('print every option of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .action(async () => {
-      const { configurationDocument } = await import('../config/document.ts')
+      const { configurationDocument } = await import('../config/controller/document.ts')
       printLine(configurationDocument().trimEnd())
     })
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-import type { ControllerConfig } from '../config/options.ts'
+import type { ControllerConfig } from '../config/controller/options.ts'
 import type { EventLines } from '../events/sinks/stream-sink.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { Credentials } from './start/check-certificates.ts'

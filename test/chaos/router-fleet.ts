@@ -11,8 +11,8 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
-import { parseRouterConfig } from '../../src/router/config/load.ts'
-import type { RouterConfig } from '../../src/router/config/table.ts'
+import { parseRouterConfig } from '../../src/config/router/load.ts'
+import type { RouterConfig } from '../../src/config/router/table.ts'
 import { Controllers } from '../../src/router/controllers/controllers.ts'
 import { dialController } from '../../src/router/controllers/dial-controller.ts'
 import type { RouterIdentity } from '../../src/router/identity/identity.ts'

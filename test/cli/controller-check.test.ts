@@ -14,8 +14,8 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { preflight } from '../../src/controller/start/check.ts'
-import { loadControllerConfig } from '../../src/config/load.ts'
-import type { ControllerConfig } from '../../src/config/options.ts'
+import { loadControllerConfig } from '../../src/config/controller/load.ts'
+import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { present } from '../../src/lib/assert.ts'
 import {
   type CertifiedKey,

@@ -18,8 +18,8 @@ import type { AdminFile } from '../../src/cli/cluster/admin-file.ts'
 import { planConfig } from '../../src/cli/config-from-flags.ts'
 import { formCluster } from '../../src/cli/init/form.ts'
 import type { InitResult } from '../../src/cli/init/init.ts'
-import { composeConfig, withSeeds } from '../../src/config/compose.ts'
-import { parseControllerConfig } from '../../src/config/load.ts'
+import { composeConfig, withSeeds } from '../../src/config/controller/compose.ts'
+import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import {
   type CertifiedKey,
   createIssuingAuthority,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { ControllerConfig } from '../../src/config/options.ts'
+import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { reenter } from '../../src/controller/start/lost-disk.ts'
 
 test('as long as nobody lets a controller in, nothing makes room for an empty data folder', async () => {

@@ -7,7 +7,7 @@ import { pkiControl } from '../../src/controller/admin/pki-control.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
-import { loadControllerConfig } from '../../src/config/load.ts'
+import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { assert, present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import {

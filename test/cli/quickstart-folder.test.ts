@@ -20,7 +20,7 @@ import {
   planQuickstart,
   type QuickstartPlan,
 } from '../../src/cli/quickstart/plan.ts'
-import { loadControllerConfig } from '../../src/config/load.ts'
+import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { present } from '../../src/lib/assert.ts'
 import { leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
 import { openLog } from '../../src/store/log/open-log.ts'

@@ -1,4 +1,4 @@
-import { controllerOptions } from '../../src/config/options.ts'
+import { controllerOptions } from '../../src/config/controller/options.ts'
 import { type EventOptions, Events, type EventsParts } from '../../src/events/open-events.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { ClusterView } from '../../src/ports/cluster-view.ts'

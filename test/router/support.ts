@@ -18,7 +18,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
-import { parseRouterConfig } from '../../src/router/config/load.ts'
+import { parseRouterConfig } from '../../src/config/router/load.ts'
 import type { AskExtension } from '../../src/router/identity/extension.ts'
 import { RouterProgram } from '../../src/router/router.ts'
 import { helloAnswer } from '../../src/fabric/hello-answer.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-import { formatFault, loadControllerConfig } from '../../config/load.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import { formatFault, loadControllerConfig } from '../../config/controller/load.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { AdminError, type AdminRequest, askController } from './admin-client.ts'
 import { refusalOf } from './refusal.ts'
 import { logInCommand, readContexts } from '../session/context-file.ts'

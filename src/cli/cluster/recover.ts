@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import {
   CommandFailure,
   EXIT_FAILED,

@@ -1,4 +1,4 @@
-import { formatFault, loadControllerConfig } from '../../config/load.ts'
+import { formatFault, loadControllerConfig } from '../../config/controller/load.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { preflight } from '../../controller/start/check.ts'

@@ -1,4 +1,4 @@
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { sentenceOf } from '../../controller/failure.ts'

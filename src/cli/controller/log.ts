@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { auditLimits } from '../../fsm/records/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'

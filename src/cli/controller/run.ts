@@ -1,8 +1,8 @@
 import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 
-import { clusterFingerprint } from '../../config/load.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import { clusterFingerprint } from '../../config/controller/load.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { collectBuffers } from '../../threads/collect-buffers.ts'
 import { loadConfigOrFail } from '../cluster/connection.ts'

@@ -10,7 +10,7 @@ import {
 import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
 import { join } from 'node:path'
 
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { programRevision, programVersion } from '../../controller/version.ts'
 
 const LISTED_MAX = 10_000

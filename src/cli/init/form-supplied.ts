@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { BUNDLE_CERTIFICATES_MAX, CertificateError } from '../../pki/certificate.ts'
 import { pemOf, readCertificates, readIdentitySet } from '../../pki/verify/identity-files.ts'

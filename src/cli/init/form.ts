@@ -11,7 +11,7 @@ import {
 import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
 import { hashPassword } from '../../api/auth/password.ts'
 import { type FormingAdmission, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formingRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'

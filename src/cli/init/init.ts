@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { passwordFault } from '../../api/auth/password-rules.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'

@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import { withSeeds } from '../../config/compose.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import { withSeeds } from '../../config/controller/compose.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { JoinAnswer } from '../../ports/membership.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,

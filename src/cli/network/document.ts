@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 
 import { Validator } from '../../api/schemas/validation.ts'
-import { nearest } from '../../config/suggest.ts'
-import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/yaml-tree.ts'
+import { nearest } from '../../config/engine/suggest.ts'
+import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { sentenceOf, usageFailure } from '../../controller/failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { Problem } from '../../lib/problems.ts'

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 
-import { yamlText } from '../../config/yaml-tree.ts'
+import { yamlText } from '../../config/engine/yaml-tree.ts'
 import { connect, type ContextOptions } from '../session/contexts.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'

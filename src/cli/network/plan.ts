@@ -1,4 +1,4 @@
-import { nearest } from '../../config/suggest.ts'
+import { nearest } from '../../config/engine/suggest.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { kindById, spoken } from '../records/kinds.ts'
 import type { FileFault, FileObject } from './document.ts'

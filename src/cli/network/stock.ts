@@ -1,5 +1,5 @@
-import { nearest } from '../../config/suggest.ts'
-import type { YamlTree } from '../../config/yaml-tree.ts'
+import { nearest } from '../../config/engine/suggest.ts'
+import type { YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonOfTree } from '../records/bodies.ts'

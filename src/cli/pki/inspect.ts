@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,

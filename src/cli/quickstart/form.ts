@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { withSeeds } from '../../config/compose.ts'
+import { withSeeds } from '../../config/controller/compose.ts'
 import { readSecretFile, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { parseTicket } from '../../pki/secrets/ticket.ts'
 import { IDENTITY_NAME } from '../../store/log/identity.ts'

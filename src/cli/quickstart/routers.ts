@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
-import { composeRouterConfig } from '../../router/config/compose.ts'
+import { composeRouterConfig } from '../../config/router/compose.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { removePidFile, runningRouterPid, writePidFile } from '../controller/pid-file.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import { parseYamlTree, type YamlTree } from '../../config/yaml-tree.ts'
+import { parseYamlTree, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { CommandFailure, sentenceOf, usageFailure } from '../../controller/failure.ts'
 import { merged } from '../../entities/nested.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'

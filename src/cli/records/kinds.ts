@@ -1,5 +1,5 @@
 import { controller } from '../../api/schemas/about.ts'
-import { nearest } from '../../config/suggest.ts'
+import { nearest } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { type Entity, kebab, type OperationShape } from '../../entities/define.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'

@@ -1,4 +1,4 @@
-import { nearest } from '../../config/suggest.ts'
+import { nearest } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ApiClient } from '../session/api-client.ts'

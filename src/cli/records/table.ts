@@ -1,4 +1,4 @@
-import { yamlText } from '../../config/yaml-tree.ts'
+import { yamlText } from '../../config/engine/yaml-tree.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { baseColumns, type KindField, typesOf } from './fields.ts'

@@ -1,4 +1,4 @@
-import { nearest } from '../../config/suggest.ts'
+import { nearest } from '../../config/engine/suggest.ts'
 import { usageFailure } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { propertiesOf, typesOf } from './fields.ts'

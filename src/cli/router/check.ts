@@ -1,8 +1,8 @@
-import { formatFault } from '../../config/load.ts'
+import { formatFault } from '../../config/controller/load.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { type LoadedRouterConfig, loadRouterConfig } from '../../router/config/load.ts'
-import { hasEffect, omissionsOf, sectionsWithoutData } from '../../router/config/omissions.ts'
-import type { EffectiveValue } from '../../router/config/reader.ts'
+import { type LoadedRouterConfig, loadRouterConfig } from '../../config/router/load.ts'
+import { hasEffect, omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
+import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
 export interface CheckRouterOptions {

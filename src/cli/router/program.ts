@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 
-import { LOG_LEVELS } from '../../config/options.ts'
+import { LOG_LEVELS } from '../../config/controller/options.ts'
 import { routerKeyAlgorithms } from '../../pki/authority/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
 import type { CheckRouterOptions } from './check.ts'
@@ -83,7 +83,7 @@ Examples:
     .description('print every key of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla router options')
     .action(async () => {
-      const { routerConfigurationDocument } = await import('../../router/config/document.ts')
+      const { routerConfigurationDocument } = await import('../../config/router/document.ts')
       printLine(routerConfigurationDocument().trimEnd())
     })
 }

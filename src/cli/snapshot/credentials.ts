@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import type { BackupManifest } from '../../backup/manifest.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import {
   type CertifiedKey,

@@ -1,4 +1,4 @@
-import { yamlText } from '../../config/yaml-tree.ts'
+import { yamlText } from '../../config/engine/yaml-tree.ts'
 
 /** How a verb prints what it found: for people, or for programs. */
 export const outputFormats = ['table', 'json', 'yaml'] as const

@@ -1,7 +1,7 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { ActionLog } from '../../cluster/action-recorder.ts'
 import type { Logger } from '../../cluster/logger.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import type { BackupControl } from '../../ports/backup-control.ts'
 import type { RestoreControl } from '../../ports/restore-control.ts'

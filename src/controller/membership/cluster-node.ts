@@ -9,7 +9,7 @@ import {
 import { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ConsensusOptions } from '../../cluster/consensus-options.ts'
 import type { SelfRefusal } from '../../cluster/link.ts'
-import { sharedOptionsSha256 } from '../../config/fingerprint.ts'
+import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'

@@ -16,7 +16,7 @@ import {
   rotateIfDue,
   shareMissing,
 } from '../../cluster/secrets/secret-rotation.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'

@@ -4,7 +4,7 @@ import type { SecureContext, TlsOptions } from 'node:tls'
 
 import type { Api } from '../../api/server.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { Credentials } from '../start/check-certificates.ts'

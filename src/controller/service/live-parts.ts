@@ -1,6 +1,6 @@
 import { type ApiParts, periodicScheduler } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { SnapshotFiles, type SnapshotFilesParts } from '../../store/state/snapshot-files.ts'
 

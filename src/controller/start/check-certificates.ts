@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { readFence } from '../../store/folder/fence-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { readIdentity } from '../../store/log/identity.ts'

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 
 import { parseRecipient } from '../../backup/encryption.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import {
   checkRenewCommands,

@@ -1,7 +1,7 @@
 import { enterCluster } from '../../cluster/membership/admission-client.ts'
 import type { EntryAnswer } from '../../cluster/membership/judge-admission.ts'
 import type { Logger } from '../../cluster/logger.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'

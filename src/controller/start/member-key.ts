@@ -1,5 +1,5 @@
 import type { Configuration } from '../../../proto/gen/membership_pb.ts'
-import type { ControllerConfig } from '../../config/options.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { DataIdentity } from '../../store/log/identity.ts'
 import { CommandFailure, EXIT_FAILED } from '../failure.ts'
 import type { Credentials } from './check-certificates.ts'

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 
-import { parseYamlTree, yamlText, type YamlTree } from '../../config/yaml-tree.ts'
+import { parseYamlTree, yamlText, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
-import { parseAddress } from '../config/value-types.ts'
+import { parseAddress } from '../../config/router/values.ts'
 import { routerProgramLimits } from '../limits.ts'
 
 /** A controller and where it is. */

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:https'
 
 import { formatHostPort } from '../../lib/text/names.ts'
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'

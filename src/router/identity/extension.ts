@@ -8,7 +8,7 @@ import {
 import { pemOf } from '../../pki/verify/identity-files.ts'
 import { writePublicFile } from '../../pki/key-file.ts'
 import { certificateLife } from '../../pki/authority/renewal.ts'
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import { identityFiles } from './files.ts'

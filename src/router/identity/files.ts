@@ -1,5 +1,5 @@
-import type { RouterConfig } from '../config/table.ts'
-import type { PemSource } from '../config/value-types.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import type { PemSource } from '../../config/router/values.ts'
 
 /** Where the parts of an identity are written; each is a file. */
 export interface IdentityFiles {

@@ -10,8 +10,8 @@ import {
   PEM_BYTES_MAX,
 } from '../../pki/certificate.ts'
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
-import type { RouterConfig } from '../config/table.ts'
-import type { PemSource } from '../config/value-types.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import type { PemSource } from '../../config/router/values.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 
 export interface ServerIdentity {

@@ -1,5 +1,5 @@
 import { createRouterRequest } from '../../pki/authority/router-request.ts'
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 
 /** What a controller issues both certificates of a router by; PEM each. */
 export interface CertificateRequests {

@@ -11,7 +11,7 @@ import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { parseAddress } from '../config/value-types.ts'
+import { parseAddress } from '../../config/router/values.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { Link } from './link-registry.ts'
 

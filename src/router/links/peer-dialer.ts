@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { Random } from '../../lib/random.ts'
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { Link } from './link-registry.ts'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { interfacesMessage } from '../controllers/messages.ts'
 import { routerProgramLimits } from '../limits.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { Clock } from '../../lib/clock.ts'
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 import type { MetricsBatch } from '../controllers/messages.ts'
 
 interface QueuedBatch {

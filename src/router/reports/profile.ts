@@ -1,7 +1,7 @@
 import { Session } from 'node:inspector/promises'
 import { rename, writeFile } from 'node:fs/promises'
 
-import type { RouterConfig } from '../config/table.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 
 /** Profiles of this process, in the format that browsers' developer tools open. */

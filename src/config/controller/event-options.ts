@@ -1,4 +1,4 @@
-import { EVENT_NAMESPACES } from '../lib/event-namespaces.ts'
+import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 import {
   boolean,
   choices,
@@ -8,7 +8,7 @@ import {
   optionalPath,
   pattern,
   section,
-} from './option.ts'
+} from './values.ts'
 
 const MIB = 1024 * 1024
 const MINUTE_MS = 60 * 1000

@@ -1,4 +1,4 @@
-import type { YamlScalar } from '../../config/yaml-tree.ts'
+import type { YamlScalar } from './yaml-tree.ts'
 
 /**
  * What a value may be made of: a scalar, or a list of scalars; texts have their environment

@@ -7,7 +7,7 @@ import {
   path,
   required,
   section,
-} from './option.ts'
+} from './values.ts'
 
 const MINUTE_MS = 60 * 1000
 const HOUR_MS = 60 * MINUTE_MS

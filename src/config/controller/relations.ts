@@ -1,4 +1,4 @@
-import { parseHostPort } from '../lib/text/names.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
 import type { ControllerConfig } from './options.ts'
 
 /** A rule between options that each are fine alone; told at the line of `key`. */

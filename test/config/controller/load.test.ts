@@ -10,8 +10,8 @@ import {
   formatFault,
   loadControllerConfig,
   parseControllerConfig,
-} from '../../src/config/load.ts'
-import type { ControllerConfig } from '../../src/config/options.ts'
+} from '../../../src/config/controller/load.ts'
+import type { ControllerConfig } from '../../../src/config/controller/options.ts'
 
 const FILE = '/etc/flotilla/config.yml'
 const GOOD = `id: ctrl1

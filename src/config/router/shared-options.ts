@@ -1,4 +1,4 @@
-import { type RouterFields, value } from './schema.ts'
+import { type RouterFields, value } from '../engine/schema.ts'
 import {
   address,
   addresses,
@@ -13,7 +13,7 @@ import {
   optional,
   text,
   textOrTexts,
-} from './value-types.ts'
+} from './values.ts'
 
 const MINUTE_MS = 60_000
 const BYTES_MAX = 1024 * 1024 * 1024

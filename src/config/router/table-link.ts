@@ -1,4 +1,4 @@
-import { list, required, section, value } from './schema.ts'
+import { list, required, section, value } from '../engine/schema.ts'
 import {
   addressProtocols,
   backoffOptions,
@@ -15,7 +15,7 @@ import {
   integer,
   optional,
   text,
-} from './value-types.ts'
+} from './values.ts'
 import { MINUTE_MS, MINUTES_MAX_MS } from './spans.ts'
 
 /** Keys of `link`: what this router dials and what it listens on for other routers. */

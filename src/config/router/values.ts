@@ -4,7 +4,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { durationText } from '../../lib/text/duration-text.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { RawValue, RouterValueType } from './schema.ts'
+import type { RawValue, RouterValueType } from '../engine/schema.ts'
 
 const TEXT_CHARACTERS_MAX = 4096
 const PEM_CHARACTERS_MAX = 64 * 1024

@@ -1,5 +1,5 @@
 import { environmentName } from './load.ts'
-import { type Fields, type List, type Node, type Option, required } from './option.ts'
+import { type Fields, type List, type Node, type Option, required } from './values.ts'
 import { controllerOptions } from './options.ts'
 
 /** docs/configuration.md: the options table as prose. A test holds the file equal to this. */

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import { isAbsolute, resolve } from 'node:path'
 
-import { parsePattern } from '../lib/text/text-pattern.ts'
-import { isControllerId, isTrustDomain, parseHostPort } from '../lib/text/names.ts'
+import { parsePattern } from '../../lib/text/text-pattern.ts'
+import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 
 /** `cluster`: equal on every controller, and part of the fingerprint that peers compare. */
 export type Scope = 'node' | 'cluster'

@@ -1,5 +1,5 @@
-import type { Fields, Node } from './option.ts'
-import { type ControllerConfig, controllerOptions } from './options.ts'
+import type { Fields, Node } from '../controller/values.ts'
+import { type ControllerConfig, controllerOptions } from '../controller/options.ts'
 
 export const STRUCK_OUT = '(redacted)'
 

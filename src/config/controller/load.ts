@@ -12,12 +12,12 @@ import {
   parseDocument,
 } from 'yaml'
 
-import { canonicalJson } from '../lib/text/canonical-json.ts'
-import { type Fields, type List, type Node, type Option, required } from './option.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import { type Fields, type List, type Node, type Option, required } from './values.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 import { relationFaults } from './relations.ts'
-import { nearest } from './suggest.ts'
-import { syntaxFaults } from './yaml-syntax.ts'
+import { nearest } from '../engine/suggest.ts'
+import { syntaxFaults } from '../engine/yaml-syntax.ts'
 
 export const CONFIG_BYTES_MAX = 1024 * 1024
 const SHOWN_LENGTH_MAX = 60

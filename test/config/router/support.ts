@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
 
-import { formatFault } from '../../../src/config/load.ts'
-import type { RouterEnvironment } from '../../../src/router/config/environment.ts'
-import { type LoadedRouterConfig, parseRouterConfig } from '../../../src/router/config/load.ts'
-import type { RouterConfig } from '../../../src/router/config/table.ts'
+import { formatFault } from '../../../src/config/controller/load.ts'
+import type { RouterEnvironment } from '../../../src/config/engine/environment.ts'
+import { type LoadedRouterConfig, parseRouterConfig } from '../../../src/config/router/load.ts'
+import type { RouterConfig } from '../../../src/config/router/table.ts'
 
 export const FILE = '/etc/flotilla/router.yml'
 

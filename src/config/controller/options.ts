@@ -18,7 +18,7 @@ import {
   section,
   trustDomain,
   type ValuesOf,
-} from './option.ts'
+} from './values.ts'
 import { identityOptions, renewal, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
 

@@ -1,6 +1,6 @@
-import type { ConfigFault } from '../../config/load.ts'
-import { nearest } from '../../config/suggest.ts'
-import type { YamlScalar, YamlTree } from '../../config/yaml-tree.ts'
+import type { ConfigFault } from '../controller/load.ts'
+import { nearest } from './suggest.ts'
+import type { YamlScalar, YamlTree } from './yaml-tree.ts'
 import { fillVariables, type RouterEnvironment } from './environment.ts'
 import {
   type Keyed,

@@ -7,7 +7,7 @@ import {
   section,
   value,
   variants,
-} from './schema.ts'
+} from '../engine/schema.ts'
 import {
   addressProtocols,
   channelOptions,
@@ -35,7 +35,7 @@ import {
   text,
   uris,
   version,
-} from './value-types.ts'
+} from './values.ts'
 import { DAY_MS, MINUTE_MS, MINUTES_MAX_MS } from './spans.ts'
 import { linkSection } from './table-link.ts'
 import { webList } from './table-web.ts'

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 
 import { fuzz } from './fuzz.ts'
 
-// Configurations of chance, each judged without an exception: node test/router/config/campaign.ts --files 100000 --seed 1
+// Configurations of chance, each judged without an exception: node test/config/router/campaign.ts --files 100000 --seed 1
 const { values } = parseArgs({
   options: {
     files: { type: 'string', default: '100000' },

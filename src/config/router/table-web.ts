@@ -1,5 +1,5 @@
-import { keyed, list, required, section, value } from './schema.ts'
-import { choice, duration, hostPort, optional, pemSource, text } from './value-types.ts'
+import { keyed, list, required, section, value } from '../engine/schema.ts'
+import { choice, duration, hostPort, optional, pemSource, text } from './values.ts'
 import { MINUTES_MAX_MS } from './spans.ts'
 
 /** Keys of `web`: the HTTPS servers of this router. */

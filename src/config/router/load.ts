@@ -1,10 +1,10 @@
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-import type { ConfigFault } from '../../config/load.ts'
-import { parseYamlTree } from '../../config/yaml-tree.ts'
-import type { RouterEnvironment } from './environment.ts'
-import { ConfigReader, type EffectiveValue } from './reader.ts'
+import type { ConfigFault } from '../controller/load.ts'
+import { parseYamlTree } from '../engine/yaml-tree.ts'
+import type { RouterEnvironment } from '../engine/environment.ts'
+import { ConfigReader, type EffectiveValue } from '../engine/reader.ts'
 import { settleRelations, withEndpointsFile } from './relations.ts'
 import { type RouterConfig, routerFields } from './table.ts'
 

@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { configurationDocument } from '../../src/config/document.ts'
+import { configurationDocument } from '../../../src/config/controller/document.ts'
 
 test('docs/configuration.md says what the options table says (FLOTILLA_RECORD=1 writes it anew)', () => {
-  const path = join(import.meta.dirname, '../../docs/configuration.md')
+  const path = join(import.meta.dirname, '../../../docs/configuration.md')
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, configurationDocument())
   expect(readFileSync(path, 'utf8')).toBe(configurationDocument())
 })

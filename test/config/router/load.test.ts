@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-import { routerConfigurationDocument } from '../../../src/router/config/document.ts'
-import { loadRouterConfig } from '../../../src/router/config/load.ts'
+import { routerConfigurationDocument } from '../../../src/config/router/document.ts'
+import { loadRouterConfig } from '../../../src/config/router/load.ts'
 import { fuzz } from './fuzz.ts'
 import { faultsOf, LEAST, parse, warnings } from './support.ts'
 

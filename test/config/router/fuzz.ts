@@ -1,8 +1,8 @@
-import { yamlText } from '../../../src/config/yaml-tree.ts'
+import { yamlText } from '../../../src/config/engine/yaml-tree.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
-import { parseRouterConfig } from '../../../src/router/config/load.ts'
-import type { RouterFields, SchemaNode } from '../../../src/router/config/schema.ts'
-import { routerFields } from '../../../src/router/config/table.ts'
+import { parseRouterConfig } from '../../../src/config/router/load.ts'
+import type { RouterFields, SchemaNode } from '../../../src/config/engine/schema.ts'
+import { routerFields } from '../../../src/config/router/table.ts'
 
 export interface FuzzResult {
   readonly files: number

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 
-import { configuredEndpoints } from '../../../src/router/config/relations.ts'
-import { omissionsOf } from '../../../src/router/config/omissions.ts'
-import { routerFields } from '../../../src/router/config/table.ts'
+import { configuredEndpoints } from '../../../src/config/router/relations.ts'
+import { omissionsOf } from '../../../src/config/router/omissions.ts'
+import { routerFields } from '../../../src/config/router/table.ts'
 import {
   at,
   config,

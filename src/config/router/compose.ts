@@ -1,4 +1,4 @@
-import { yamlText } from '../../config/yaml-tree.ts'
+import { yamlText } from '../engine/yaml-tree.ts'
 import { CONFIG_VERSION } from './table.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { dirname, resolve } from 'node:path'
 
-import type { ConfigReader } from './reader.ts'
+import type { ConfigReader } from '../engine/reader.ts'
 import type { RouterConfig } from './table.ts'
-import type { Address } from './value-types.ts'
+import type { Address } from './values.ts'
 
 /** What is asked and told of a reading. */
 export type RelationReader = Pick<ConfigReader, 'fault' | 'warn' | 'isGiven' | 'isFaulty'> & {

@@ -1,4 +1,4 @@
-import { required, type RouterFields, type SchemaNode, type Value } from './schema.ts'
+import { required, type RouterFields, type SchemaNode, type Value } from '../engine/schema.ts'
 import { routerFields } from './table.ts'
 
 /**
