@@ -25,6 +25,7 @@ import { CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
 import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
 import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
+import { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX } from '../src/config/engine/load.ts'
 import { yamlTreeLimits } from '../src/config/engine/yaml-tree.ts'
 import { failedRequestLimits } from '../src/posture/failed-requests.ts'
 import { meshLimits } from '../src/cluster/mesh/limits.ts'
@@ -74,7 +75,6 @@ import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../src/raft/node-start.ts'
 import { defaultCoreOptions } from '../src/raft/options.ts'
-import { CONFIG_FAULTS_MAX, ROUTER_CONFIG_BYTES_MAX } from '../src/config/router/load.ts'
 import { routerProgramLimits } from '../src/router/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
@@ -161,7 +161,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
-  'src/config/router/load.ts': { ROUTER_CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
+  'src/config/engine/load.ts': { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX },
   'src/config/engine/yaml-tree.ts': yamlTreeLimits,
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },

@@ -3,11 +3,8 @@ import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 
 import { composeConfig } from '../config/controller/compose.ts'
-import {
-  formatFault,
-  loadControllerConfig,
-  parseControllerConfig,
-} from '../config/controller/load.ts'
+import { loadControllerConfig, parseControllerConfig } from '../config/controller/load.ts'
+import { formatFault } from '../config/engine/fault.ts'
 import type { ControllerConfig } from '../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../controller/failure.ts'

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-import { formatFault, loadControllerConfig } from '../../config/controller/load.ts'
+import { loadControllerConfig } from '../../config/controller/load.ts'
+import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { AdminError, type AdminRequest, askController } from './admin-client.ts'
 import { refusalOf } from './refusal.ts'

@@ -1,4 +1,5 @@
-import { formatFault, loadControllerConfig } from '../../config/controller/load.ts'
+import { loadControllerConfig } from '../../config/controller/load.ts'
+import { formatFault } from '../../config/engine/fault.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { preflight } from '../../controller/start/check.ts'

@@ -1,7 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import type { Logger } from 'pino'
 
-import { clusterFingerprint } from '../../config/controller/load.ts'
+import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { collectBuffers } from '../../threads/collect-buffers.ts'
@@ -215,7 +215,7 @@ class ControllerRun {
         version: programVersion(),
         web: web.map(({ advertise }) => advertise),
         mesh: cluster.advertise,
-        sharedOptions: clusterFingerprint(this.#config).slice(0, 12),
+        sharedOptions: Buffer.from(sharedOptionsSha256(this.#config)).toString('hex').slice(0, 12),
       },
       'controller started',
     )

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
-import type { ControllerConfig } from '../../config/controller/options.ts'
-import { shownConfig } from '../../config/engine/shown.ts'
+import { type ControllerConfig, controllerOptions } from '../../config/controller/options.ts'
+import { shownValues } from '../../config/engine/shown.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
@@ -93,7 +93,7 @@ function partsOf(config: ControllerConfig): Part[] {
   const facts = askOnce(ask('debug'))
   const of = (key: string) => async () => (await facts())[key]
   return [
-    { name: 'configuration.json', read: () => shownConfig(config) },
+    { name: 'configuration.json', read: () => shownValues(controllerOptions, config) },
     { name: 'host.json', read: () => hostFacts(config) },
     { name: 'data-folder.txt', read: () => listingOf(config.data) },
     { name: 'log.jsonl', read: () => logOf(config) },

@@ -1,7 +1,7 @@
-import { formatFault } from '../../config/controller/load.ts'
+import { formatFault } from '../../config/engine/fault.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { type LoadedRouterConfig, loadRouterConfig } from '../../config/router/load.ts'
-import { hasEffect, omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
+import { omissionsOf, sectionsWithoutData } from '../../config/router/omissions.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
@@ -47,10 +47,7 @@ function checkAsJson(path: string, { print }: CheckRouterOptions): void {
   const notes = loaded.ok
     ? [...omissionsOf(loaded.config), ...sectionsWithoutData(loaded.config)]
     : []
-  const effective =
-    loaded.ok && print === true
-      ? { effective: loaded.effective.map((one) => ({ ...one, hasEffect: hasEffect(one.key) })) }
-      : {}
+  const effective = loaded.ok && print === true ? { effective: loaded.effective } : {}
   printJson({ isValid: ok, faults, warnings, notes, ...effective })
   if (!ok) throw new CommandFailure(EXIT_USAGE, faultCount(faults.length))
 }
@@ -61,9 +58,9 @@ function faultCount(count: number): string {
 }
 
 /** `ctrl.startupTimeout = 30s  # default`. */
-function effectiveLine({ key, value, source }: EffectiveValue): string {
+function effectiveLine({ key, value, source, hasEffect }: EffectiveValue): string {
   const shown = value === '' ? '(none)' : value.replaceAll('\n', '\\n')
-  const effect = hasEffect(key) ? '' : ', no effect in this version'
+  const effect = hasEffect ? '' : ', no effect in this version'
   return `${key} = ${shown}  # ${sourceText(source)}${effect}`
 }
 
@@ -72,7 +69,7 @@ function sourceText(source: EffectiveValue['source']): string {
     case 'file':
       return `line ${source.line}`
     case 'environment':
-      return `line ${source.line}, environment ${source.names.join(', ')}`
+      return `${source.line === null ? '' : `line ${source.line}, `}environment ${source.names.join(', ')}`
     case 'default':
       return 'default'
   }

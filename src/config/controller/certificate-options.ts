@@ -1,57 +1,40 @@
-import {
-  command,
-  integer,
-  option,
-  optionalList,
-  optionalPath,
-  path,
-  required,
-  section,
-} from './values.ts'
-
-const MINUTE_MS = 60 * 1000
-const HOUR_MS = 60 * MINUTE_MS
+import { list, option, required, section } from '../engine/schema.ts'
+import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
+import { integer, path } from '../engine/values.ts'
+import { command, nullable } from './values.ts'
 
 /** Each is one more TLS context, and one more set of files that are looked at. */
 export const SERVER_CERTIFICATES_MAX = 8
-
-const node = 'node'
 
 export const identityOptions = section(
   'Certificate and key of this controller, for peers and clients.',
   {
     cert: option(path(), {
       default: required,
-      scope: node,
       why: 'PEM: its own certificate, then the intermediates.',
     }),
     key: option(path(), {
       default: required,
-      scope: node,
       why: 'PEM private key of the certificate, mode 0600.',
     }),
     ca: option(path(), {
       default: required,
-      scope: node,
       why: 'PEM: the CA certificates that peers are verified against.',
     }),
     renewCommand: option(command(32), {
       default: [],
-      scope: node,
       isSecret: true,
       why: 'Program with arguments that renews the certificate, with cert and key as its last arguments, when a third of its time is left. The key must stay the same. Run without a shell.',
     }),
     signer: section(
       'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
       {
-        cert: option(optionalPath(), {
+        cert: option(nullable(path()), {
           default: null,
-          scope: node,
           why: 'PEM: its CA certificate, then those above it that identity.ca does not hold.',
         }),
-        key: option(optionalPath(), {
+        key: option(nullable(path()), {
           default: null,
-          scope: node,
           why: 'PEM private key of it, mode 0600. Take it away once the cluster is formed.',
         }),
       },
@@ -59,23 +42,20 @@ export const identityOptions = section(
   },
 )
 
-export const serverCertificates = optionalList(
+export const serverCertificates = list(
   SERVER_CERTIFICATES_MAX,
   'Certificates of other authorities for the HTTPS listeners, such as a public one for browsers. Shown to clients that ask for a name (SNI) that is in one of them and not in `identity.cert`.',
   {
     cert: option(path(), {
       default: required,
-      scope: node,
       why: 'PEM: the certificate, then the intermediates (`fullchain.pem`).',
     }),
     key: option(path(), {
       default: required,
-      scope: node,
       why: 'PEM private key of it, mode 0600. It may be another one at each renewal.',
     }),
     renewCommand: option(command(32), {
       default: [],
-      scope: node,
       isSecret: true,
       why: 'The same as `identity.renewCommand` for this one.',
     }),
@@ -85,7 +65,6 @@ export const serverCertificates = optionalList(
 export const renewal = section('Programs of yours that renew certificates.', {
   timeoutMs: option(integer(1000, HOUR_MS), {
     default: 5 * MINUTE_MS,
-    scope: node,
     why: 'Timeout of a `renewCommand`; it is killed with its child processes.',
   }),
 })

@@ -1,5 +1,6 @@
-import { isMap, parseDocument, stringify } from 'yaml'
+import { isMap, parseDocument } from 'yaml'
 
+import { yamlText } from '../engine/yaml-tree.ts'
 import { API_NAMES } from './options.ts'
 
 /** What differs from one controller's configuration to another's; addresses are `host:port`. */
@@ -37,7 +38,7 @@ export function composeConfig(composed: ComposedConfig): string {
     web: [{ bind: composed.webBind, advertise: composed.webAdvertise, apis: [...API_NAMES] }],
   }
   const comment = `# Controller ${composed.id}. Relative paths start at the folder of this file; 'flotilla controller options' lists every key.`
-  return `${comment}\n${stringify(values, { lineWidth: 0 })}`
+  return `${comment}\n${yamlText(values)}`
 }
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { Fields } from './values.ts'
+import type { Fields } from '../engine/schema.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
 /**

@@ -1,38 +1,24 @@
+import { option, required, requiredList, section, type ValuesOf } from '../engine/schema.ts'
+import { DAY_MS, MIB, MINUTE_MS } from '../engine/units.ts'
+import { boolean, choice, integer, path } from '../engine/values.ts'
 import {
   addressPorts,
-  boolean,
-  choice,
   choices,
   command,
   controllerId,
-  hostPort,
-  hostPorts,
-  integer,
-  list,
+  hostPortText,
+  hostPortTexts,
   networks,
-  option,
-  optionalHostPort,
-  optionalPath,
-  path,
-  required,
-  section,
+  nullable,
   trustDomain,
-  type ValuesOf,
 } from './values.ts'
 import { identityOptions, renewal, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
-
-const MIB = 1024 * 1024
-const MINUTE_MS = 60 * 1000
-const HOUR_MS = 60 * MINUTE_MS
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
 /** What a listener may serve; `metrics` only where it is asked for. */
 export const WEB_API_NAMES = [...API_NAMES, 'metrics'] as const
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
-
-const node = 'node'
-const cluster = 'cluster'
 
 /**
  * Every option of a controller: the one place that says what may be configured, and why one would.
@@ -40,79 +26,60 @@ const cluster = 'cluster'
 export const controllerOptions = {
   id: option(controllerId(), {
     default: required,
-    scope: node,
     why: 'Permanent id of this controller in the cluster. Must match its certificate.',
   }),
   data: option(path(), {
     default: required,
-    scope: node,
     why: 'Folder of the log, the state and the admin socket. Belongs to one controller alone; put it on a local disk.',
   }),
   trustDomain: option(trustDomain(), {
     default: required,
-    scope: cluster,
+    scope: 'cluster',
     why: 'Trust domain of the SPIFFE ids of this cluster: spiffe://<trustDomain>/controller/<id>.',
   }),
   identity: identityOptions,
   cluster: section('The mesh between controllers (gRPC, mutual TLS 1.3).', {
-    bind: option(hostPort(), {
-      default: required,
-      scope: node,
-      why: 'Listen address for peers.',
-    }),
-    advertise: option(hostPort(), {
-      default: required,
-      scope: node,
-      why: 'Address that peers connect to.',
-    }),
-    seeds: option(hostPorts(32), {
+    bind: option(hostPortText(), { default: required, why: 'Listen address for peers.' }),
+    advertise: option(hostPortText(), { default: required, why: 'Address that peers connect to.' }),
+    seeds: option(hostPortTexts(32), {
       default: [],
-      scope: node,
       why: 'Addresses to find peers that have moved; a name may resolve to several. Peers are verified by certificate.',
     }),
     resolvers: option(addressPorts(8), {
       default: [],
-      scope: node,
       why: 'DNS servers asked first for the names of peers and seeds, as address:port; empty: those of the host.',
     }),
     priority: option(integer(0, 100), {
       default: 50,
-      scope: node,
       why: 'The voter with the highest priority becomes leader after 30 s of good health. Among equal priorities leadership stays.',
     }),
     slowFsyncMs: option(integer(10, 60_000), {
       default: 250,
-      scope: node,
       why: 'A leader whose 99th percentile of log fsync stays above this transfers leadership to a faster voter.',
     }),
     slowLoopMs: option(integer(10, 60_000), {
       default: 200,
-      scope: node,
       why: 'The same for event loop delay.',
     }),
     snapshotBytesPerSecond: option(integer(MIB, 64 * 1024 * MIB), {
       default: 64 * MIB,
-      scope: node,
       why: 'Maximum bytes of snapshots sent per second, to all controllers together.',
     }),
   }),
   routers: section('The listener that routers connect to.', {
-    bind: option(optionalHostPort(), {
+    bind: option(nullable(hostPortText()), {
       default: null,
-      scope: node,
       why: 'Router listener; null: no routers connect here. Routers get the host of cluster.advertise with this port.',
     }),
   }),
-  web: list(16, 'HTTPS listeners. One that serves every API is the usual case.', {
-    bind: option(hostPort(), { default: required, scope: node, why: 'Listen address.' }),
-    advertise: option(hostPort(), {
+  web: requiredList(16, 'HTTPS listeners. One that serves every API is the usual case.', {
+    bind: option(hostPortText(), { default: required, why: 'Listen address.' }),
+    advertise: option(hostPortText(), {
       default: required,
-      scope: node,
       why: 'Address that clients connect to; the certificate must contain this host.',
     }),
     apis: option(choices(WEB_API_NAMES), {
       default: API_NAMES,
-      scope: node,
       why: 'APIs served. metrics: only metrics and health checks, without log-in; needs a private address of its own.',
     }),
   }),
@@ -121,214 +88,176 @@ export const controllerOptions = {
   raft: section('Raft timing; must be equal on every controller.', {
     tickMs: option(integer(5, 1000), {
       default: 50,
-      scope: cluster,
+      scope: 'cluster',
       why: 'Raft clock tick; the other times of this section are multiples of it.',
     }),
     heartbeatMs: option(integer(5, 10_000), {
       default: 100,
-      scope: cluster,
+      scope: 'cluster',
       why: 'Interval of leader heartbeats. Must be longer than a round trip between controllers.',
     }),
     electionTimeoutMs: option(integer(50, 60_000), {
       default: 600,
-      scope: cluster,
+      scope: 'cluster',
       why: 'Minimum time without a heartbeat before an election. Shorter: faster failover; longer: tolerates slow disks and networks.',
     }),
     electionTimeoutMaxMs: option(integer(50, 120_000), {
       default: 1200,
-      scope: cluster,
+      scope: 'cluster',
       why: 'Maximum of the randomized election timeout; a wider range makes split votes rarer.',
     }),
   }),
   log: section('The write-ahead log.', {
     retainEntries: option(integer(100, 10_000_000), {
       default: 20_000,
-      scope: node,
       why: 'Log entries kept for lagging controllers; a controller that is further behind gets a snapshot.',
     }),
     retainBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 8 * MIB,
-      scope: node,
       why: 'Maximum bytes of these entries, which are also kept in memory.',
     }),
     catchUpBytes: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
-      scope: node,
       why: 'Maximum bytes of entries kept while a snapshot is sent; with more, the receiver needs another snapshot.',
     }),
     segmentBytes: option(integer(MIB, 1024 * MIB), {
       default: 16 * MIB,
-      scope: node,
       why: 'Size of a log segment, preallocated.',
     }),
     lowSpaceBytes: option(integer(0, 1024 * 1024 * MIB), {
       default: 64 * MIB,
-      scope: node,
       why: 'Free disk space below which the controller stops, so that there is room left for recovery.',
     }),
   }),
   audit: section('Audit log.', {
     log: option(boolean(), {
       default: true,
-      scope: node,
       why: 'Log line for each write that this controller received, independent of `logLevel`.',
     }),
   }),
   api: section('HTTP APIs.', {
-    sessionTimeoutMs: option(integer(MINUTE_MS, 7 * 24 * HOUR_MS), {
+    sessionTimeoutMs: option(integer(MINUTE_MS, 7 * DAY_MS), {
       default: 30 * MINUTE_MS,
-      scope: cluster,
+      scope: 'cluster',
       why: 'A session ends after this long without a request.',
     }),
-    staleSessionMaxMs: option(integer(0, 24 * HOUR_MS), {
+    staleSessionMaxMs: option(integer(0, DAY_MS), {
       default: 15 * MINUTE_MS,
-      scope: cluster,
+      scope: 'cluster',
       why: 'How long a controller without contact to a leader accepts known sessions.',
     }),
     requestTimeoutMs: option(integer(1000, 10 * MINUTE_MS), {
       default: 10_000,
-      scope: node,
       why: 'Timeout of a request, answered with 503 TIMEOUT.',
     }),
     bodyBytesMax: option(integer(1024, 4 * MIB), {
       default: MIB,
-      scope: cluster,
+      scope: 'cluster',
       why: 'A larger request body is answered 413.',
     }),
     reservedSignerHosts: option(boolean(), {
       default: false,
-      scope: node,
       why: 'Allows loopback, link-local, unspecified and metadata addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call them.',
     }),
     refusedSignerNetworks: option(networks(64), {
       default: [],
-      scope: node,
       why: 'Further networks that keys of external JWT signers are never fetched from, such as your internal ones.',
     }),
     httpSignerKeys: option(boolean(), {
       default: false,
-      scope: node,
       why: 'Allows fetching keys of external JWT signers without TLS. For tests only: an attacker on the path could supply keys.',
     }),
-    signerCa: option(optionalPath(), {
+    signerCa: option(nullable(path()), {
       default: null,
-      scope: node,
       why: 'PEM: CA certificates that providers of such keys are verified against, beside those of the system. Read at the start.',
     }),
   }),
   enrollment: section('One-time enrollment tokens of identities and routers.', {
     identityMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
-      scope: node,
       why: 'Lifetime of the enrollment token created with an identity; an enrollment created separately names its own.',
     }),
     routerMinutes: option(integer(5, 365 * 24 * 60), {
       default: 180,
-      scope: node,
       why: 'The same for a router that is created or enrolls again.',
     }),
     certificateDays: option(integer(1, 10 * 365), {
       default: 365,
-      scope: node,
       why: 'Lifetime of the certificates issued to identities and routers; limited by that of the issuing authority.',
     }),
     sessionCertificateMinutes: option(integer(5, 7 * 24 * 60), {
       default: 12 * 60,
-      scope: node,
       why: 'The same for the certificate of one API session.',
     }),
   }),
   limits: section('Limits of one controller.', {
     outstandingWritesMax: option(integer(1, 65_536), {
       default: 4096,
-      scope: node,
       why: 'Concurrent writes through this controller; more, in total or of one caller, are refused with 429.',
     }),
     waitingRequestsMax: option(integer(16, 65_536), {
       default: 4096,
-      scope: node,
       why: 'Requests waiting for a write, an index or a password hash; limited in the same way.',
     }),
     logInsMax: option(integer(2, 4096), {
       default: 64,
-      scope: node,
       why: 'Concurrent log-ins, shared among source addresses; more are refused with 429.',
     }),
     writeTimeoutMs: option(integer(500, 5 * MINUTE_MS), {
       default: 8000,
-      scope: node,
       why: 'How long a write is retried across leader changes before its caller gets an error.',
     }),
     connectionsMax: option(integer(1, 1_000_000), {
       default: 10_000,
-      scope: node,
       why: 'Open connections of each HTTPS listener; more are closed at once.',
     }),
     connectionsPerSourceMax: option(integer(1, 1_000_000), {
       default: 2500,
-      scope: node,
       why: 'The same for one source (an IPv4 address, a /64 of IPv6). Raise it where all clients come through one proxy.',
     }),
   }),
-  logLevel: option(choice(LOG_LEVELS), {
-    default: 'info',
-    scope: node,
-    why: 'Minimum severity of log lines.',
-  }),
+  logLevel: option(choice(LOG_LEVELS), { default: 'info', why: 'Minimum severity of log lines.' }),
   logFile: section('Log file, instead of standard output.', {
-    path: option(optionalPath(), {
+    path: option(nullable(path()), {
       default: null,
-      scope: node,
       why: 'Path of the log file, mode 0600, outside of data. null: standard output, for the service manager.',
     }),
     bytesMax: option(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 64 * MIB,
-      scope: node,
       why: 'Size at which the file is rotated to path.1, path.1 to path.2, and so on.',
     }),
-    keep: option(integer(1, 100), {
-      default: 5,
-      scope: node,
-      why: 'Number of rotated files kept.',
-    }),
+    keep: option(integer(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
   }),
   backup: section('Scheduled backups of this controller; see backup.md.', {
-    folder: option(optionalPath(), {
+    folder: option(nullable(path()), {
       default: null,
-      scope: node,
       why: 'Folder of the backups, outside of data. null: no backups. Set it on several controllers, on separate disks.',
     }),
-    recipient: option(optionalPath(), {
+    recipient: option(nullable(path()), {
       default: null,
-      scope: node,
       why: 'PEM: public key or certificate to encrypt backups for; required with backup.folder. Keep the private key away from controllers.',
     }),
-    everyMs: option(integer(MINUTE_MS, 31 * 24 * HOUR_MS), {
-      default: 24 * HOUR_MS,
-      scope: node,
+    everyMs: option(integer(MINUTE_MS, 31 * DAY_MS), {
+      default: DAY_MS,
       why: 'Interval between backups, also across restarts. A failed backup is retried within 5 minutes.',
     }),
     keep: option(integer(1, 1000), {
       default: 7,
-      scope: node,
       why: 'Number of backups of this controller that are kept; older ones are deleted once a new one is durable.',
     }),
     hook: option(command(32), {
       default: [],
-      scope: node,
       isSecret: true,
       why: 'Program and arguments run after each backup, with its path as the last argument, to copy it elsewhere. Run without a shell.',
     }),
-    hookTimeoutMs: option(integer(1000, 24 * HOUR_MS), {
+    hookTimeoutMs: option(integer(1000, DAY_MS), {
       default: 10 * MINUTE_MS,
-      scope: node,
       why: 'Timeout of the hook; it is killed with its child processes.',
     }),
   }),
   events: eventOptions,
   threads: option(boolean(), {
     default: true,
-    scope: node,
     why: 'Runs consensus and disk in separate threads, so that requests never delay heartbeats. false: one thread, for debugging.',
   }),
 } as const

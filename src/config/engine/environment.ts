@@ -1,6 +1,15 @@
 import { tmpdir } from 'node:os'
 
-export type RouterEnvironment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** `raft.tickMs` → FLOTILLA_RAFT_TICK_MS, `web[0].bind` → FLOTILLA_WEB_0_BIND. */
+export function environmentName(prefix: string, key: string): string {
+  const words = key
+    .replaceAll(/\[(\d+)\]/g, '_$1')
+    .replaceAll('.', '_')
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+  return prefix + words.toUpperCase()
+}
 
 /** A text with its variables filled in, and which those were. */
 export interface Filled {
@@ -12,11 +21,11 @@ export interface Filled {
 
 const VARIABLE = /\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g
 const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
-/** Of one text with its variables filled in. */
+/** One text with its variables filled in is no longer than this. */
 const FILLED_CHARACTERS_MAX = 256 * 1024
 
 /** `$NAME` and `${NAME}`; there are no defaults and no escape. */
-export function fillVariables(text: string, environment: RouterEnvironment): Filled {
+export function fillVariables(text: string, environment: Environment): Filled {
   const names: string[] = []
   const missing: string[] = []
   if (!text.includes('$')) return { text, names, missing }

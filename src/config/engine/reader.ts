@@ -1,35 +1,76 @@
-import type { ConfigFault } from '../controller/load.ts'
-import { nearest } from './suggest.ts'
-import type { YamlScalar, YamlTree } from './yaml-tree.ts'
-import { fillVariables, type RouterEnvironment } from './environment.ts'
+import { dirname } from 'node:path'
+
+import { type Environment, environmentName, fillVariables } from './environment.ts'
+import { type ConfigFault, shorten } from './fault.ts'
 import {
+  type Fields,
   type Keyed,
+  type List,
+  type Option,
   type RawValue,
   required,
-  type RouterFields,
-  type RouterList,
-  type RouterSection,
   type SchemaNode,
-  type Value,
+  type Section,
+  type ValueType,
   type Variants,
 } from './schema.ts'
+import { shownText } from './shown.ts'
+import { nearest } from './suggest.ts'
+import type { YamlScalar, YamlTree } from './yaml-tree.ts'
 
-/** One value in force, and where it is from. */
+type ValueSource =
+  | { readonly kind: 'file'; readonly line: number }
+  | {
+      readonly kind: 'environment'
+      /** Null when a variable overrides the file. */
+      readonly line: number | null
+      readonly names: readonly string[]
+    }
+  | { readonly kind: 'default' }
+
+/** One value in force, and its source. */
 export interface EffectiveValue {
   /** `ctrl.endpoint`, `listeners[0].bind`. */
   readonly key: string
   readonly value: string
-  readonly source:
-    | { readonly kind: 'file'; readonly line: number }
-    | { readonly kind: 'environment'; readonly line: number; readonly names: readonly string[] }
-    | { readonly kind: 'default' }
+  readonly source: ValueSource
+  /** Whether it changes anything in this version. */
+  readonly hasEffect: boolean
 }
 
-const SHOWN_LENGTH_MAX = 60
+export interface ReaderParts {
+  /** Absolute; relative paths start at its folder. */
+  readonly file: string
+  readonly environment: Environment
+  /** Prefix of variables that override keys; null: variables are filled into texts instead. */
+  readonly overridePrefix: string | null
+}
+
+/** A value as the file or the environment gives it. */
+interface Given {
+  /** Undefined: no value can have this shape. */
+  readonly raw: RawValue | undefined
+  readonly folder: string
+  readonly source: ValueSource
+  /** For a fault. */
+  readonly shown: string
+}
+
+/** A node of the table with the place it is read at. */
+interface At<N extends SchemaNode = SchemaNode> {
+  readonly node: N
+  readonly tree: YamlTree | undefined
+  readonly key: string
+  readonly hasEffect: boolean
+}
+
+const SUGGESTED_CHARACTERS_MAX = 60
 const SUGGESTED_KEYS_MAX = 40
+const LIST_ITEMS_SHOWN_MAX = 64
 const KEYED_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 type YamlMap = Extract<YamlTree, { kind: 'map' }>
+type Values = Record<string, unknown>
 
 /**
  * Walks the table, so the work is bounded by it and by the file. Faults and warnings are gathered,
@@ -39,152 +80,195 @@ export class ConfigReader {
   readonly faults: ConfigFault[] = []
   readonly warnings: ConfigFault[] = []
   readonly effective: EffectiveValue[] = []
-  readonly #file: string
-  readonly #folder: string
-  readonly #environment: RouterEnvironment
-  /** Line of each key that stands in the file. */
-  readonly #lines = new Map<string, number>()
+  readonly #parts: ReaderParts
+  /** Source and line of each key that is given. */
+  readonly #places = new Map<string, Pick<ConfigFault, 'source' | 'line'>>()
+  /** Variables that may override a key that was read. */
+  readonly #overrides = new Set<string>()
+  /** Keys that a misspelled one probably meant: that they are missing is a fault already. */
+  readonly #meant: string[] = []
 
-  constructor(file: string, folder: string, environment: RouterEnvironment) {
-    this.#file = file
-    this.#folder = folder
-    this.#environment = environment
+  constructor(parts: ReaderParts) {
+    this.#parts = parts
   }
 
-  read(fields: RouterFields, tree: YamlTree): Record<string, unknown> {
-    const isEmpty = tree.kind === 'scalar' && tree.value === null
-    const map: YamlTree = isEmpty ? { kind: 'map', line: tree.line, entries: [] } : tree
-    return this.#readMap(fields, map, '') ?? {}
+  /** The values are only meaningful when no fault was found. */
+  read(fields: Fields, tree: YamlTree): Values {
+    const values = this.#readFields(fields, isNothing(tree) ? emptyMap(1) : tree, '', true)
+    this.#checkOverrides()
+    return values
   }
 
   fault(key: string, problem: string): void {
-    this.faults.push(this.#at(key, problem))
+    this.faults.push({ ...this.#placeOf(key), key, problem })
   }
 
   warn(key: string, problem: string): void {
-    this.warnings.push(this.#at(key, problem))
+    this.warnings.push({ ...this.#placeOf(key), key, problem })
   }
 
   isGiven(key: string): boolean {
-    return this.#lines.has(key)
+    return this.#places.has(key)
+  }
+
+  /** Neither given nor misspelled, which is a fault already. */
+  isMissing(key: string): boolean {
+    return !this.#places.has(key) && !this.#isMeant(key)
   }
 
   /** What follows from a value does not follow from one that was refused. */
   isFaulty(key: string): boolean {
-    return this.faults.some((fault) => fault.key === key)
+    return this.#isMeant(key) || this.faults.some((fault) => fault.key === key)
   }
 
-  #at(key: string, problem: string): ConfigFault {
-    return { source: this.#file, line: this.#lineOf(key), key, problem }
-  }
-
-  /** A key that is not there is told at the section that lacks it. */
-  #lineOf(key: string): number | null {
-    for (let at = key; at !== ''; at = at.replace(/(?:\.|\[\d+\]|^)[^.[\]]*$|\[\d+\]$/, '')) {
-      const line = this.#lines.get(at)
-      if (line !== undefined) return line
+  /** A key that is absent is reported at the section that lacks it. */
+  #placeOf(key: string): Pick<ConfigFault, 'source' | 'line'> {
+    for (let at = key; at !== ''; at = parentOf(at)) {
+      const place = this.#places.get(at)
+      if (place !== undefined) return place
     }
-    return null
+    return { source: this.#parts.file, line: null }
   }
 
-  #readMap(fields: RouterFields, tree: YamlTree, prefix: string): Record<string, unknown> | null {
+  #place(key: string, line: number): void {
+    this.#places.set(key, { source: this.#parts.file, line })
+  }
+
+  #isMeant(key: string): boolean {
+    return this.#meant.some(
+      (meant) => key === meant || key.startsWith(`${meant}.`) || key.startsWith(`${meant}[`),
+    )
+  }
+
+  #readFields(fields: Fields, tree: YamlTree, prefix: string, hasEffect: boolean): Values {
     if (tree.kind !== 'map') {
-      const found = this.#shown(tree)
-      this.fault(prefix.slice(0, -1), `expected a section with keys, found ${found}`)
-      return null
+      this.fault(prefix.slice(0, -1), `expected a section with keys, found ${shownTree(tree)}`)
+      return {}
     }
     const members = this.#members(fields, tree, prefix)
-    const values: Record<string, unknown> = {}
+    const values: Values = {}
     for (const [name, node] of Object.entries(fields)) {
-      values[name] = this.#readNode(node, members.get(name), prefix + name, values)
+      const at = {
+        node,
+        tree: members.get(name),
+        key: prefix + name,
+        hasEffect: hasEffect && node.hasEffect !== false,
+      }
+      values[name] = this.#readNode(at, values)
     }
     return values
   }
 
-  /**
-   * What stands in a section, by the names of the table; what the table does not know is a fault.
-   */
-  #members(fields: RouterFields, tree: YamlMap, prefix: string): Members {
-    const members: Members = new Map()
+  /** The keys of a section, by the names of the table; a key unknown to the table is a fault. */
+  #members(fields: Fields, tree: YamlMap, prefix: string): Map<string, YamlTree> {
+    const members = new Map<string, YamlTree>()
     const names = namesOf(fields)
     for (const { key: written, line, value } of tree.entries) {
       const name = names.get(written)
       const key = prefix + (name ?? shorten(written))
-      if (name === undefined) {
-        this.#lines.set(key, line)
-        this.fault(key, `unknown key; ${suggestion(written, [...names.keys()], prefix)}`)
-      } else if (members.has(name)) {
-        this.fault(
-          key,
-          `is given twice, as ${[...aliasesOf(fields, name)].join(' and ')}; give one`,
-        )
-      } else {
-        this.#lines.set(key, line)
-        members.set(name, value)
+      if (name !== undefined && members.has(name)) {
+        const given = [...aliasesOf(fields, name)].join(' and ')
+        this.fault(key, `is given twice, as ${given}; give one`)
+        continue
       }
+      this.#place(key, line)
+      if (name === undefined) this.#addUnknown(written, key, names, prefix)
+      else members.set(name, value)
     }
     return members
   }
 
-  #readNode(
-    node: SchemaNode,
-    tree: YamlTree | undefined,
+  #addUnknown(
+    written: string,
     key: string,
-    siblings: Readonly<Record<string, unknown>>,
-  ): unknown {
+    names: ReadonlyMap<string, string>,
+    prefix: string,
+  ): void {
+    const known = [...names.keys()]
+    const near = nearest(written.slice(0, SUGGESTED_CHARACTERS_MAX), known)
+    if (near !== null) this.#meant.push(prefix + (names.get(near) ?? near))
+    const hint = near === null ? knownKeys(known) : `did you mean ${prefix}${near}?`
+    this.fault(key, `unknown key; ${hint}`)
+  }
+
+  #readNode(at: At, siblings: Readonly<Values>): unknown {
+    const { node } = at
     switch (node.kind) {
-      case 'value':
-        return this.#readValue(node, tree, key)
+      case 'option':
+        return this.#readOption({ ...at, node })
       case 'section':
-        return this.#readSection(node, tree, key)
+        return this.#readSection({ ...at, node })
       case 'list':
-        return this.#readList(node, tree, key)
+        return this.#readList({ ...at, node })
       case 'keyed':
-        return this.#readKeyed(node, tree, key)
+        return this.#readKeyed({ ...at, node })
       case 'variants':
-        return this.#readVariants(node, tree, key, siblings)
+        return this.#readVariants({ ...at, node }, siblings)
       case 'ignored':
-        if (tree !== undefined) this.warn(key, `has no effect: ${node.why}`)
+        if (at.tree !== undefined) this.warn(at.key, `has no effect: ${node.why}`)
         return null
     }
   }
 
-  #readValue(node: Value<unknown>, tree: YamlTree | undefined, key: string): unknown {
-    if (tree === undefined) return this.#defaultOf(node, key)
+  #readOption({ node, tree, key, hasEffect }: At<Option<unknown>>): unknown {
+    const given = this.#override(node.type, key) ?? this.#written(tree, key)
+    if (given === null) return this.#defaultOf(node, key, hasEffect)
     if (node.deprecated !== undefined) this.warn(key, `is deprecated: ${node.deprecated}`)
-    const names: string[] = []
-    const raw = this.#rawOf(tree, key, names)
-    const context = { folder: this.#folder }
-    const found = raw === undefined ? undefined : node.type.read(raw, context)
+    const { raw, folder, source, shown } = given
+    const found = raw === undefined ? undefined : node.type.read(raw, folder)
     if (found === undefined) {
-      const shown = node.isSecret === true ? 'another value' : this.#shown(tree)
-      const from = names.length === 0 ? '' : ` (from the environment: ${names.join(', ')})`
-      this.fault(key, `expected ${node.type.expected}, found ${shown}${from}`)
+      const value = node.isSecret === true ? 'another value' : shown
+      const from =
+        source.kind === 'environment' && source.line !== null
+          ? ` (from the environment: ${source.names.join(', ')})`
+          : ''
+      this.fault(key, `expected ${node.type.expected}, found ${value}${from}`)
       return null
     }
+    this.effective.push({ key, value: shownText(node, found), source, hasEffect })
+    return found
+  }
+
+  #defaultOf(node: Option<unknown>, key: string, hasEffect: boolean): unknown {
+    if (node.default === required) {
+      if (!this.#isMeant(key)) this.fault(key, `is missing; expected ${node.type.expected}`)
+      return null
+    }
+    const value = shownText(node, node.default)
+    this.effective.push({ key, value, source: { kind: 'default' }, hasEffect })
+    return node.default
+  }
+
+  /** The variable that overrides a key; its relative paths start at the working folder. */
+  #override({ fromText }: ValueType<unknown>, key: string): Given | null {
+    const { overridePrefix, environment } = this.#parts
+    if (overridePrefix === null) return null
+    const name = environmentName(overridePrefix, key)
+    this.#overrides.add(name)
+    const text = environment[name]
+    if (text === undefined) return null
+    this.#places.set(key, { source: `environment ${name}`, line: null })
+    return {
+      raw: fromText === undefined ? text : fromText(text),
+      folder: process.cwd(),
+      source: { kind: 'environment', line: null, names: [name] },
+      shown: shorten(JSON.stringify(text)),
+    }
+  }
+
+  #written(tree: YamlTree | undefined, key: string): Given | null {
+    if (tree === undefined) return null
+    const names: string[] = []
+    const raw = this.#rawOf(tree, key, names)
     const { line } = tree
     const source =
       names.length === 0
         ? ({ kind: 'file', line } as const)
         : ({ kind: 'environment', line, names } as const)
-    this.effective.push({ key, value: shownValue(node, found), source })
-    return found
+    return { raw, folder: dirname(this.#parts.file), source, shown: shownTree(tree) }
   }
 
-  #defaultOf(node: Value<unknown>, key: string): unknown {
-    if (node.default === required) {
-      this.fault(key, `is missing; expected ${node.type.expected}`)
-      return null
-    }
-    this.effective.push({ key, value: shownValue(node, node.default), source: { kind: 'default' } })
-    return node.default
-  }
-
-  #readSection(
-    node: RouterSection<RouterFields>,
-    tree: YamlTree | undefined,
-    key: string,
-  ): unknown {
+  #readSection({ node, tree, key, hasEffect }: At<Section<Fields>>): Values | null {
     const isEmpty = tree !== undefined && isNothing(tree)
     const isAbsent = tree === undefined || (isEmpty && node.isPresentWhenEmpty !== true)
     if (!isAbsent && node.deprecated !== undefined) {
@@ -195,77 +279,87 @@ export class ConfigReader {
       return null
     }
     if (isAbsent && node.absence === 'required') {
-      this.fault(key, `is missing; expected a section with ${Object.keys(node.fields).join(', ')}`)
+      const keys = Object.keys(node.fields).join(', ')
+      if (!this.#isMeant(key)) this.fault(key, `is missing; expected a section with ${keys}`)
       return {}
     }
-    const none: YamlMap = { kind: 'map', line: tree?.line ?? 1, entries: [] }
-    return this.#readMap(node.fields, isAbsent || isEmpty ? none : tree, `${key}.`) ?? {}
+    const map = isAbsent || isEmpty ? emptyMap(tree?.line ?? 1) : tree
+    return this.#readFields(node.fields, map, `${key}.`, hasEffect)
   }
 
-  #readList(
-    { item, itemsMax }: RouterList<RouterFields>,
-    tree: YamlTree | undefined,
-    key: string,
-  ): unknown[] {
-    if (tree === undefined || isNothing(tree)) return []
-    if (tree.kind !== 'list') {
-      const keys = Object.keys(item.fields).join(', ')
-      const found = this.#shown(tree)
-      this.fault(key, `expected a list of sections with the keys ${keys}, found ${found}`)
+  #readList({ node, tree, key, hasEffect }: At<List<Fields>>): Values[] {
+    const { fields, itemsMin, itemsMax } = node
+    const sections = `sections with the keys ${Object.keys(fields).join(', ')}`
+    if (tree === undefined || isNothing(tree)) {
+      if (itemsMin > 0 && !this.#isMeant(key)) {
+        this.fault(key, `is missing; expected a list of ${sections}`)
+      }
       return []
+    }
+    if (tree.kind !== 'list') {
+      this.fault(key, `expected a list of ${sections}, found ${shownTree(tree)}`)
+      return []
+    }
+    if (tree.items.length < itemsMin) {
+      this.fault(key, `is empty; expected one or more ${sections}`)
     }
     if (tree.items.length > itemsMax) {
       this.fault(key, `holds more than ${itemsMax} items`)
       return []
     }
-    return tree.items.map((one, at) => {
+    return tree.items.map((item, at) => {
       const itemKey = `${key}[${at}]`
-      this.#lines.set(itemKey, one.line)
-      return this.#readMap(item.fields, one, `${itemKey}.`) ?? {}
+      this.#place(itemKey, item.line)
+      return this.#readFields(fields, item, `${itemKey}.`, hasEffect)
     })
   }
 
-  #readKeyed(
-    { item, itemsMax }: Keyed<RouterFields>,
-    tree: YamlTree | undefined,
-    key: string,
-  ): object {
+  #readKeyed({ node, tree, key, hasEffect }: At<Keyed<Fields>>): Values {
+    const { fields, itemsMax } = node
     if (tree === undefined || isNothing(tree)) return {}
     if (tree.kind !== 'map') {
-      this.fault(key, `expected a section with sections in it, found ${this.#shown(tree)}`)
+      this.fault(key, `expected a section with sections in it, found ${shownTree(tree)}`)
       return {}
     }
     if (tree.entries.length > itemsMax) {
-      this.fault(
-        key,
-        itemsMax === 0 ? 'holds a key, and has none' : `holds more than ${itemsMax} sections`,
-      )
+      const most = `holds more than ${itemsMax} sections`
+      this.fault(key, itemsMax === 0 ? 'holds a key, and has none' : most)
       return {}
     }
-    const values: Record<string, unknown> = {}
-    for (const entry of tree.entries) {
-      const name = `${key}.${shorten(entry.key)}`
-      this.#lines.set(name, entry.line)
-      if (!KEYED_NAME.test(entry.key) || entry.key === '__proto__') {
+    const values: Values = {}
+    for (const { key: written, line, value } of tree.entries) {
+      const name = `${key}.${shorten(written)}`
+      this.#place(name, line)
+      if (!KEYED_NAME.test(written) || written === '__proto__') {
         this.fault(name, 'expected a name of letters, digits, dots, _ and -')
-      } else values[entry.key] = this.#readMap(item.fields, entry.value, `${name}.`) ?? {}
+      } else values[written] = this.#readFields(fields, value, `${name}.`, hasEffect)
     }
     return values
   }
 
-  #readVariants(
-    { by, fieldsOf }: Variants,
-    tree: YamlTree | undefined,
-    key: string,
-    siblings: Readonly<Record<string, unknown>>,
-  ): object {
-    const kind = siblings[by]
+  #readVariants({ node, tree, key, hasEffect }: At<Variants>, siblings: Readonly<Values>): Values {
+    const kind = siblings[node.by]
     // A kind that is wrong or missing is a fault already, and says nothing of what may stand here.
-    if (typeof kind !== 'string' || !Object.hasOwn(fieldsOf, kind)) return {}
-    const fields = fieldsOf[kind] ?? {}
-    const isAbsent = tree === undefined || isNothing(tree)
-    const none: YamlMap = { kind: 'map', line: tree?.line ?? 1, entries: [] }
-    return this.#readMap(fields, isAbsent ? none : tree, `${key}.`) ?? {}
+    if (typeof kind !== 'string' || !Object.hasOwn(node.fieldsOf, kind)) return {}
+    const map = tree === undefined || isNothing(tree) ? emptyMap(tree?.line ?? 1) : tree
+    return this.#readFields(node.fieldsOf[kind] ?? {}, map, `${key}.`, hasEffect)
+  }
+
+  /**
+   * A variable that is nearly one of ours is a typo that would otherwise go unnoticed. Others are
+   * left alone: a Kubernetes service named flotilla, say, sets FLOTILLA_PORT and
+   * FLOTILLA_SERVICE_HOST in every pod.
+   */
+  #checkOverrides(): void {
+    const { overridePrefix, environment } = this.#parts
+    if (overridePrefix === null) return
+    for (const name of Object.keys(environment)) {
+      if (!name.startsWith(overridePrefix) || this.#overrides.has(name)) continue
+      const near = nearest(name, [...this.#overrides])
+      if (near === null) continue
+      const problem = `unknown variable; did you mean ${near}?`
+      this.faults.push({ source: `environment ${name}`, line: null, key: '', problem })
+    }
   }
 
   /** A scalar or a list of scalars, variables filled in; undefined: something else. */
@@ -281,34 +375,24 @@ export class ConfigReader {
   }
 
   #fill(scalar: YamlScalar, key: string, names: string[]): YamlScalar {
-    if (typeof scalar !== 'string') return scalar
-    const filled = fillVariables(scalar, this.#environment)
+    const { overridePrefix, environment } = this.#parts
+    if (typeof scalar !== 'string' || overridePrefix !== null) return scalar
+    const filled = fillVariables(scalar, environment)
     names.push(...filled.names.filter((name) => !names.includes(name)))
     for (const name of filled.missing) {
       this.warn(key, `the environment variable ${shorten(name)} is not set; replaced by nothing`)
     }
     return filled.text
   }
-
-  #shown(tree: YamlTree): string {
-    if (tree.kind === 'map') return 'a section'
-    if (tree.kind === 'list') {
-      const isPlain = tree.items.every((item) => item.kind === 'scalar')
-      if (!isPlain) return 'a list of sections'
-      return shorten(
-        JSON.stringify(
-          tree.items.slice(0, 64).map((item) => (item.kind === 'scalar' ? item.value : null)),
-        ),
-      )
-    }
-    return tree.value === null ? 'nothing' : shorten(JSON.stringify(tree.value))
-  }
 }
 
-type Members = Map<string, YamlTree>
+/** `web[0].bind` → `web[0]` → `web` → ''. */
+function parentOf(key: string): string {
+  return key.slice(0, Math.max(key.lastIndexOf('.'), key.lastIndexOf('['), 0))
+}
 
 /** Each accepted name of a key, with its name in the table. */
-function namesOf(fields: RouterFields): Map<string, string> {
+function namesOf(fields: Fields): Map<string, string> {
   const names = new Map<string, string>()
   for (const name of Object.keys(fields)) {
     for (const accepted of aliasesOf(fields, name)) names.set(accepted, name)
@@ -316,34 +400,35 @@ function namesOf(fields: RouterFields): Map<string, string> {
   return names
 }
 
-function aliasesOf(fields: RouterFields, name: string): readonly string[] {
+function aliasesOf(fields: Fields, name: string): readonly string[] {
   const node = fields[name]
-  return [name, ...(node?.kind === 'value' ? (node.aliases ?? []) : [])]
+  return [name, ...(node?.kind === 'option' ? (node.aliases ?? []) : [])]
 }
 
-function suggestion(written: string, known: readonly string[], prefix: string): string {
-  const near = nearest(written.slice(0, SHOWN_LENGTH_MAX), known)
-  if (near !== null) return `did you mean ${prefix}${near}?`
+function knownKeys(known: readonly string[]): string {
   if (known.length === 0) return 'no keys are known here'
   const shown = known.slice(0, SUGGESTED_KEYS_MAX).join(', ')
   return `known keys: ${shown}${known.length > SUGGESTED_KEYS_MAX ? ', …' : ''}`
+}
+
+function emptyMap(line: number): YamlMap {
+  return { kind: 'map', line, entries: [] }
 }
 
 function isNothing(tree: YamlTree): boolean {
   return tree.kind === 'scalar' && tree.value === null
 }
 
-function shownValue({ isSecret, type }: Value<unknown>, found: unknown): string {
-  if (found === null) return ''
-  const isInline = typeof found === 'object' && 'pem' in found && found.pem !== null
-  if (isSecret === true && isInline) return '(not shown)'
-  if (type.show !== undefined) return type.show(found)
-  return Array.isArray(found) ? found.join(', ') : String(found)
-}
-
-function shorten(text: string): string {
-  const printable = text.replaceAll(/[^\x20-\x7e\xa0-\uffff]/g, ' ')
-  return printable.length <= SHOWN_LENGTH_MAX
-    ? printable
-    : `${printable.slice(0, SHOWN_LENGTH_MAX)}…`
+function shownTree(tree: YamlTree): string {
+  switch (tree.kind) {
+    case 'map':
+      return 'a section'
+    case 'scalar':
+      return tree.value === null ? 'nothing' : shorten(JSON.stringify(tree.value))
+    case 'list': {
+      const items = tree.items.slice(0, LIST_ITEMS_SHOWN_MAX)
+      if (!tree.items.every((item) => item.kind === 'scalar')) return 'a list'
+      return shorten(JSON.stringify(items.map((item) => item.kind === 'scalar' && item.value)))
+    }
+  }
 }

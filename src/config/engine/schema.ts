@@ -1,146 +1,177 @@
 import type { YamlScalar } from './yaml-tree.ts'
 
-/**
- * What a value may be made of: a scalar, or a list of scalars; texts have their environment
- * variables filled in.
- */
+/** A scalar, or a list of scalars: all that a value can be. */
 export type RawValue = YamlScalar | readonly YamlScalar[]
 
-export interface ReadContext {
-  /** Relative paths start here: the folder of the configuration file. */
-  readonly folder: string
-}
-
-/** How one value is read. */
-export interface RouterValueType<T> {
+/** How one value is read and shown. */
+export interface ValueType<T> {
   /** Completes the sentence "expected …". */
   readonly expected: string
-  /** @returns undefined when the value is not acceptable. */
-  readonly read: (raw: RawValue, context: ReadContext) => T | undefined
-  /** How a default reads in the documentation and in the effective configuration. */
+  /**
+   * @param folder relative paths start there.
+   * @returns undefined when the value is not acceptable.
+   */
+  readonly read: (raw: RawValue, folder: string) => T | undefined
+  /** Gives the YAML value that the text of an environment variable represents; itself otherwise. */
+  readonly fromText?: (text: string) => RawValue
+  /** The value as documentation and effective configuration print it. */
   show?(value: T): string
+  /** The part of a secret value that may be shown; none otherwise. */
+  redacted?(value: T): string
 }
 
 export const required: unique symbol = Symbol('required')
 
-interface ValueOptions<T> {
+/** `cluster`: equal on every controller, and part of the fingerprint that peers compare. */
+export type Scope = 'node' | 'cluster'
+
+interface Effective {
+  /** False: read and checked, and changes nothing in this version. Holds for all keys below. */
+  readonly hasEffect?: false
+}
+
+interface OptionSettings<T> extends Effective {
   readonly default: T | typeof required
   readonly why: string
+  /** `node` otherwise. */
+  readonly scope?: Scope
+  /** Its value may hold a credential: faults, documents and bundles never show it. */
+  readonly isSecret?: boolean
   /** Other names of the key, accepted in the same place. */
   readonly aliases?: readonly string[]
-  /** A warning for who sets it: what is used in its place. */
+  /** Text of the warning when it is set: what is used in its place. */
   readonly deprecated?: string
-  /** Never shown, in a fault or elsewhere. */
-  readonly isSecret?: boolean
 }
 
-export interface Value<T> extends ValueOptions<T> {
-  readonly kind: 'value'
-  readonly type: RouterValueType<T>
+export interface Option<T> extends OptionSettings<T> {
+  readonly kind: 'option'
+  readonly type: ValueType<T>
 }
 
-/** What an absent section stands for: its defaults, nothing at all, or a fault. */
+/** An absent section is one of defaults, null, or a fault. */
 export type Absence = 'defaults' | 'null' | 'required'
 
-export interface RouterSection<F, A extends Absence = Absence> {
-  readonly kind: 'section'
-  readonly fields: F
-  readonly absence: A
-  readonly why: string
+interface SectionSettings {
   /** A key without anything after it counts as an empty section, not as an absent one. */
   readonly isPresentWhenEmpty?: boolean
   readonly deprecated?: string
 }
 
-/** Like sections in their order; none when absent. */
-export interface RouterList<F> {
+export interface Section<F, A extends Absence = Absence> extends SectionSettings, Effective {
+  readonly kind: 'section'
+  readonly fields: F
+  readonly absence: A
+  readonly why: string
+}
+
+/** Like sections in their order. */
+export interface List<F> extends Effective {
   readonly kind: 'list'
-  readonly item: RouterSection<F, 'required'>
+  readonly fields: F
+  readonly itemsMin: 0 | 1
   readonly itemsMax: number
   readonly why: string
 }
 
 /** Sections under names of the operator's choice. */
-export interface Keyed<F> {
+export interface Keyed<F> extends Effective {
   readonly kind: 'keyed'
-  readonly item: RouterSection<F, 'required'>
+  readonly fields: F
   readonly itemsMax: number
   readonly why: string
 }
 
 /** A section whose fields depend on the value of a key beside it. */
-export interface Variants {
+export interface Variants extends Effective {
   readonly kind: 'variants'
   readonly by: string
-  readonly fieldsOf: Readonly<Record<string, RouterFields>>
+  readonly fieldsOf: Readonly<Record<string, Fields>>
   readonly why: string
 }
 
-/**
- * Accepted for the sake of files written for other routers, and read no further; always a warning.
- */
-export interface Ignored {
+/** Accepted as files for other programs hold it, and read no further; always a warning. */
+export interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string
 }
 
 export type SchemaNode =
-  | Value<unknown>
-  | RouterSection<RouterFields>
-  | RouterList<RouterFields>
-  | Keyed<RouterFields>
+  | Option<unknown>
+  | Section<Fields>
+  | List<Fields>
+  | Keyed<Fields>
   | Variants
   | Ignored
 
-export interface RouterFields {
+export interface Fields {
   readonly [key: string]: SchemaNode
 }
 
-export type RouterValuesOf<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
+export type ValuesOf<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
 type ValueOf<N> =
-  N extends Value<infer T>
+  N extends Option<infer T>
     ? T
-    : N extends RouterSection<infer F, infer A>
+    : N extends Section<infer F, infer A>
       ? 'null' extends A
-        ? RouterValuesOf<F> | null
-        : RouterValuesOf<F>
-      : N extends RouterList<infer F>
-        ? readonly RouterValuesOf<F>[]
+        ? ValuesOf<F> | null
+        : ValuesOf<F>
+      : N extends List<infer F>
+        ? readonly ValuesOf<F>[]
         : N extends Keyed<infer F>
-          ? Readonly<Record<string, RouterValuesOf<F>>>
+          ? Readonly<Record<string, ValuesOf<F>>>
           : N extends Variants
             ? Readonly<Record<string, unknown>>
             : null
 
-export function value<T>(type: RouterValueType<T>, options: ValueOptions<NoInfer<T>>): Value<T> {
-  return { kind: 'value', type, ...options }
+export function option<T>(type: ValueType<T>, settings: OptionSettings<NoInfer<T>>): Option<T> {
+  return { kind: 'option', type, ...settings }
 }
 
-export function section<F, A extends Absence>(
-  absence: A,
+/** One whose keys have their defaults when it is absent; a required key in it is missing then. */
+export function section<F>(why: string, fields: F): Section<F, 'defaults'> {
+  return { kind: 'section', absence: 'defaults', why, fields }
+}
+
+export function requiredSection<F>(why: string, fields: F): Section<F, 'required'> {
+  return { kind: 'section', absence: 'required', why, fields }
+}
+
+/** Null when it is absent; environment variables for its keys do not make it present. */
+export function optionalSection<F>(
   why: string,
   fields: F,
-  options: Pick<RouterSection<F>, 'isPresentWhenEmpty' | 'deprecated'> = {},
-): RouterSection<F, A> {
-  return { kind: 'section', absence, why, fields, ...options }
+  settings: SectionSettings = {},
+): Section<F, 'null'> {
+  return { kind: 'section', absence: 'null', why, fields, ...settings }
 }
 
-export function list<F>(itemsMax: number, why: string, fields: F): RouterList<F> {
-  return { kind: 'list', itemsMax, why, item: section('required', why, fields) }
+/** None or more; none when it is absent. */
+export function list<F>(itemsMax: number, why: string, fields: F): List<F> {
+  return { kind: 'list', fields, itemsMin: 0, itemsMax, why }
+}
+
+/** One or more, for which there is no sensible default. */
+export function requiredList<F>(itemsMax: number, why: string, fields: F): List<F> {
+  return { kind: 'list', fields, itemsMin: 1, itemsMax, why }
 }
 
 export function keyed<F>(itemsMax: number, why: string, fields: F): Keyed<F> {
-  return { kind: 'keyed', itemsMax, why, item: section('required', why, fields) }
+  return { kind: 'keyed', fields, itemsMax, why }
 }
 
 export function variants(
   by: string,
   why: string,
-  fieldsOf: Readonly<Record<string, RouterFields>>,
+  fieldsOf: Readonly<Record<string, Fields>>,
 ): Variants {
   return { kind: 'variants', by, why, fieldsOf }
 }
 
 export function ignored(why: string): Ignored {
   return { kind: 'ignored', why }
+}
+
+/** Marks all keys of a section or list; documentation and effective configuration show it. */
+export function withoutEffect<N extends Exclude<SchemaNode, Option<unknown>>>(node: N): N {
+  return { ...node, hasEffect: false }
 }

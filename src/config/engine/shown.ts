@@ -1,34 +1,55 @@
-import type { Fields, Node } from '../controller/values.ts'
-import { type ControllerConfig, controllerOptions } from '../controller/options.ts'
+import type { Fields, Option, SchemaNode } from './schema.ts'
 
-export const STRUCK_OUT = '(redacted)'
+export const REDACTED = '(redacted)'
 
-/**
- * The values in force, fit to be given away: what the options table calls a secret is struck out.
- */
-export function shownConfig(config: ControllerConfig): unknown {
-  return shownFields(controllerOptions, config)
+/** One value as documentation and effective configuration print it. */
+export function shownText(option: Option<unknown>, value: unknown): string {
+  if (isHidden(option, value)) return redactedText(option, value)
+  const { type } = option
+  if (type.show !== undefined) return type.show(value)
+  if (value === null) return ''
+  return Array.isArray(value) ? value.join(', ') : String(value)
 }
 
-function shownFields(fields: Fields, values: object): Record<string, unknown> {
+/** All values, fit to be given away: those that the table calls secret are struck out. */
+export function shownValues(fields: Fields, values: object): Record<string, unknown> {
   const given = new Map(Object.entries(values))
   return Object.fromEntries(
-    Object.entries(fields).map(([key, node]) => [key, shown(node, given.get(key))]),
+    Object.entries(fields).map(([key, node]) => [key, shownNode(node, given.get(key), values)]),
   )
 }
 
-function shown(node: Node, value: unknown): unknown {
+function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown {
+  if (value === null || value === undefined) return null
   switch (node.kind) {
     case 'option':
-      return node.isSecret && !isUnset(node.default, value) ? STRUCK_OUT : value
+      return isHidden(node, value) ? redactedText(node, value) : value
     case 'section':
-      return shownFields(node.fields, value as object)
+      return shownValues(node.fields, value)
     case 'list':
-      return (value as readonly object[]).map((item) => shownFields(node.fields, item))
+      return (value as readonly object[]).map((item) => shownValues(node.fields, item))
+    case 'keyed':
+      return Object.fromEntries(
+        Object.entries(value as Record<string, object>).map(([name, item]) => [
+          name,
+          shownValues(node.fields, item),
+        ]),
+      )
+    case 'variants': {
+      const kind = (siblings as Readonly<Record<string, unknown>>)[node.by]
+      return shownValues(node.fieldsOf[String(kind)] ?? {}, value)
+    }
+    case 'ignored':
+      return null
   }
 }
 
 /** That nothing was configured is no secret, and worth knowing. */
-function isUnset(initial: unknown, value: unknown): boolean {
-  return JSON.stringify(initial) === JSON.stringify(value)
+function isHidden({ isSecret, default: initial }: Option<unknown>, value: unknown): boolean {
+  if (isSecret !== true || value === null) return false
+  return JSON.stringify(initial) !== JSON.stringify(value)
+}
+
+function redactedText({ type }: Option<unknown>, value: unknown): string {
+  return type.redacted?.(value) ?? REDACTED
 }

@@ -16,14 +16,6 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
   return effects.flatMap(([isOmitted, effect]) => (isOmitted ? [effect] : []))
 }
 
-/** Sections that are checked and do nothing; the requests for certificates in `edge` are made. */
-const withoutEffect = /^(?:dialers|listeners|forwarder|transport|edge(?!\.csr\b))(?:[.[]|$)/
-
-/** Whether a key, as `link.dialers[0].bind`, changes anything in this version. */
-export function hasEffect(key: string): boolean {
-  return !withoutEffect.test(key)
-}
-
 /** One sentence for each section that is read, checked and does nothing in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
   const { dialers, listeners, edge, link, transport, forwarder } = config

@@ -1,16 +1,16 @@
 import { dirname, resolve } from 'node:path'
 
 import type { ConfigReader } from '../engine/reader.ts'
-import type { RouterConfig } from './table.ts'
+import { controllerPlaceNames, type RouterConfig } from './table.ts'
 import type { Address } from './values.ts'
 
 /** What is asked and told of a reading. */
-export type RelationReader = Pick<ConfigReader, 'fault' | 'warn' | 'isGiven' | 'isFaulty'> & {
+export type RelationReader = Pick<
+  ConfigReader,
+  'fault' | 'warn' | 'isGiven' | 'isMissing' | 'isFaulty'
+> & {
   readonly faults: readonly unknown[]
 }
-
-/** Keys that may stand in `ctrl` and in `ctrl.options`. */
-const shared = ['endpoint', 'endpoints', 'bind', 'defaultRequestTimeout', 'heartbeats'] as const
 
 /**
  * Rules between values that each are fine alone, and places that stand for one another.
@@ -43,30 +43,32 @@ function guarded(
 }
 
 function checkEnrolls(reader: RelationReader): void {
-  if (!reader.isGiven('listeners') || reader.isGiven('csr') || reader.isGiven('edge.csr')) return
+  if (!reader.isGiven('listeners')) return
+  if (!reader.isMissing('csr') || !reader.isMissing('edge.csr')) return
   reader.warn('listeners', 'without csr the router can neither enroll nor renew its certificates')
 }
 
 function withOneAddressing(config: RouterConfig, reader: RelationReader): RouterConfig {
+  if (reader.isFaulty('ctrl')) return config
   const { ctrl } = config
   const merged: Record<string, unknown> = { ...ctrl }
-  for (const name of shared) {
+  for (const name of controllerPlaceNames) {
     const other = `ctrl.options.${name}`
     if (!reader.isGiven(other)) continue
     if (reader.isGiven(`ctrl.${name}`)) reader.warn(other, `is ignored in favour of ctrl.${name}`)
     else merged[name] = ctrl.options[name]
   }
   const settled = merged as unknown as RouterConfig['ctrl']
-  const isGiven = (name: string): boolean =>
-    reader.isGiven(`ctrl.${name}`) || reader.isGiven(`ctrl.options.${name}`)
+  const isMissing = (name: string): boolean =>
+    reader.isMissing(`ctrl.${name}`) && reader.isMissing(`ctrl.options.${name}`)
   if (settled.endpoint !== null && settled.endpoints !== null) {
     reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
-  } else if (!isGiven('endpoint') && !isGiven('endpoints')) {
+  } else if (isMissing('endpoint') && isMissing('endpoints')) {
     const problem =
       'one of endpoint and endpoints is missing; expected an address tls:<host>:<port>'
     reader.fault('ctrl', problem)
   } else if (settled.endpoint === null && settled.endpoints === null) {
-    const name = isGiven('endpoint') ? 'endpoint' : 'endpoints'
+    const name = isMissing('endpoint') ? 'endpoints' : 'endpoint'
     const keys = [`ctrl.${name}`, `ctrl.options.${name}`]
     if (keys.some((key) => reader.isFaulty(key))) return { ...config, ctrl: settled }
     reader.fault(`ctrl.${name}`, 'is empty; expected an address tls:<host>:<port>')
@@ -109,12 +111,12 @@ function withListeners(config: RouterConfig, reader: RelationReader): RouterConf
     const isBoth = reader.isGiven(`${key}.advertise`) && reader.isGiven(`${key}.options.advertise`)
     if (isBoth) reader.warn(`${key}.options.advertise`, `is ignored in favour of ${key}.advertise`)
     const advertise = listener.advertise ?? below
-    if (listener.bind === null && !reader.isGiven(`${key}.bind`)) {
+    if (listener.bind === null && reader.isMissing(`${key}.bind`)) {
       reader.fault(`${key}.bind`, 'is missing; expected an address <protocol>:<host>:<port>')
     }
-    const isAdvertised =
-      reader.isGiven(`${key}.advertise`) || reader.isGiven(`${key}.options.advertise`)
-    if (advertise === null && !isAdvertised) {
+    const isUnsaid =
+      reader.isMissing(`${key}.advertise`) && reader.isMissing(`${key}.options.advertise`)
+    if (advertise === null && isUnsaid) {
       reader.fault(`${key}.advertise`, 'is missing; expected <host>:<port>')
     }
     if (listener.binding.startsWith('proxy') && listener.service === null) {
@@ -161,7 +163,7 @@ function checkTunnel(
   reader: RelationReader,
 ): void {
   const mode = String(options['mode'])
-  if (mode === 'proxy' && !reader.isGiven(`${key}.options.services`)) {
+  if (mode === 'proxy' && reader.isMissing(`${key}.options.services`)) {
     reader.fault(
       `${key}.options.services`,
       'is missing; mode proxy has a listener for each of them',
@@ -213,13 +215,9 @@ function checkFlows(config: RouterConfig, reader: RelationReader): RouterConfig 
 }
 
 function checkWeb(config: RouterConfig, reader: RelationReader): RouterConfig {
-  for (const [at, { bindPoints, apis, options }] of config.web.entries()) {
-    const key = `web[${at}]`
-    for (const [name, items] of Object.entries({ bindPoints, apis })) {
-      if (items.length === 0) reader.fault(`${key}.${name}`, 'is empty; expected one or more')
-    }
+  for (const [at, { options }] of config.web.entries()) {
     if (options.minTLSVersion > options.maxTLSVersion) {
-      reader.fault(`${key}.options.minTLSVersion`, 'must not exceed maxTLSVersion')
+      reader.fault(`web[${at}].options.minTLSVersion`, 'must not exceed maxTLSVersion')
     }
   }
   return config

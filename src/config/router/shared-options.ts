@@ -1,11 +1,8 @@
-import { type RouterFields, value } from '../engine/schema.ts'
+import { type Fields, option } from '../engine/schema.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
-  address,
-  addresses,
-  advertised,
   boolean,
   choice,
-  cidr,
   duration,
   integer,
   milliseconds,
@@ -13,9 +10,9 @@ import {
   optional,
   text,
   textOrTexts,
-} from './values.ts'
+} from '../engine/values.ts'
+import { address, addresses, advertised, cidr } from './values.ts'
 
-const MINUTE_MS = 60_000
 const BYTES_MAX = 1024 * 1024 * 1024
 
 export const addressProtocols = {
@@ -34,44 +31,49 @@ function isPort(text: string): boolean {
 
 /** Of one channel; `connectTimeoutMs` and `connectTimeout` say the same. */
 export const channelOptions = {
-  outQueueSize: value(integer(0, 10_000), {
+  outQueueSize: option(integer(0, 10_000), {
     default: 4,
     why: 'Messages that may wait to be sent.',
+    hasEffect: false,
   }),
-  maxQueuedConnects: value(integer(1, 5000), {
+  maxQueuedConnects: option(integer(1, 5000), {
     default: 1,
     why: 'Accepted connections that may wait for their hello.',
+    hasEffect: false,
   }),
-  maxOutstandingConnects: value(integer(1, 1000), {
+  maxOutstandingConnects: option(integer(1, 1000), {
     default: 16,
     why: 'Connections waiting for their hello.',
+    hasEffect: false,
   }),
-  connectTimeoutMs: value(milliseconds(30, MINUTE_MS), {
+  connectTimeoutMs: option(milliseconds(30, MINUTE_MS), {
     default: 5000,
     why: 'From the first packet to the end of the hello.',
   }),
-  connectTimeout: value(optional(duration(30, MINUTE_MS)), {
+  connectTimeout: option(optional(duration(30, MINUTE_MS)), {
     default: null,
     why: 'The same with a unit; wins over `connectTimeoutMs`.',
   }),
-  writeTimeout: value(optional(duration(1, 60 * MINUTE_MS)), {
+  writeTimeout: option(optional(duration(1, HOUR_MS)), {
     default: null,
     why: 'How long one message may take to be sent; none when absent.',
+    hasEffect: false,
   }),
 } as const
 
 /** @param closeAfterMs default of the silence after which the channel is closed. */
 export function heartbeatOptions(closeAfterMs: number) {
   return {
-    sendInterval: value(duration(100, 60 * MINUTE_MS), {
+    sendInterval: option(duration(100, HOUR_MS), {
       default: 10_000,
       why: 'How often a heartbeat is sent.',
     }),
-    checkInterval: value(duration(10, 60 * MINUTE_MS), {
+    checkInterval: option(duration(10, HOUR_MS), {
       default: 1000,
       why: 'Interval of the check whether a heartbeat or its response is due.',
+      hasEffect: false,
     }),
-    closeUnresponsiveTimeout: value(duration(1000, 24 * 60 * MINUTE_MS), {
+    closeUnresponsiveTimeout: option(duration(1000, DAY_MS), {
       default: closeAfterMs,
       why: 'Silence after which the channel is closed and dialed again.',
     }),
@@ -80,83 +82,77 @@ export function heartbeatOptions(closeAfterMs: number) {
 
 /** What every dialer and listener takes: the flow control of a circuit's end. */
 export const flowOptions = {
-  mtu: value(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
-  randomDrops: value(boolean(), {
+  mtu: option(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
+  randomDrops: option(boolean(), {
     default: false,
     why: 'Drops random payloads, to test retransmission.',
   }),
-  drop1InN: value(integer(1, 1_000_000), {
+  drop1InN: option(integer(1, 1_000_000), {
     default: 100,
     why: 'With randomDrops: one in so many.',
   }),
-  txQueueSize: value(integer(1, 100_000), {
+  txQueueSize: option(integer(1, 100_000), {
     default: 1,
     why: 'Payloads that may wait to be sent.',
   }),
-  txPortalStartSize: value(integer(1, BYTES_MAX), {
+  txPortalStartSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Initial bytes in flight.',
   }),
-  txPortalMinSize: value(integer(1, BYTES_MAX), {
+  txPortalMinSize: option(integer(1, BYTES_MAX), {
     default: 16 * 1024,
     why: 'Minimum bytes in flight.',
   }),
-  txPortalMaxSize: value(integer(1, BYTES_MAX), {
+  txPortalMaxSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Maximum bytes in flight.',
   }),
-  txPortalIncreaseThresh: value(integer(1, 1_000_000), {
+  txPortalIncreaseThresh: option(integer(1, 1_000_000), {
     default: 28,
     why: 'Acknowledgements after which more is sent at a time.',
   }),
-  txPortalIncreaseScale: value(number(0, 1000), { default: 1, why: 'How much more.' }),
-  txPortalRetxThresh: value(integer(1, 1_000_000), {
+  txPortalIncreaseScale: option(number(0, 1000), { default: 1, why: 'How much more.' }),
+  txPortalRetxThresh: option(integer(1, 1_000_000), {
     default: 64,
     why: 'Payloads sent again after which less is sent at a time.',
   }),
-  txPortalRetxScale: value(number(0, 1000), { default: 0.75, why: 'How much less.' }),
-  txPortalDupAckThresh: value(integer(1, 1_000_000), {
+  txPortalRetxScale: option(number(0, 1000), { default: 0.75, why: 'How much less.' }),
+  txPortalDupAckThresh: option(integer(1, 1_000_000), {
     default: 64,
     why: 'Acknowledgements that came twice after which less is sent at a time.',
   }),
-  txPortalDupAckScale: value(number(0, 1000), { default: 0.9, why: 'How much less.' }),
-  rxBufferSize: value(integer(1, BYTES_MAX), {
+  txPortalDupAckScale: option(number(0, 1000), { default: 0.9, why: 'How much less.' }),
+  rxBufferSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Bytes that may wait to be read.',
   }),
-  retxStartMs: value(milliseconds(0, 60 * MINUTE_MS), {
+  retxStartMs: option(milliseconds(0, HOUR_MS), {
     default: 200,
     why: 'Wait before the first payload is sent again.',
   }),
-  retxScale: value(number(0, 1000), {
+  retxScale: option(number(0, 1000), {
     default: 1.5,
     why: 'How the wait grows with the round trip.',
   }),
-  retxAddMs: value(milliseconds(0, 60 * MINUTE_MS), {
-    default: 0,
-    why: 'Added to every such wait.',
-  }),
-  retxMaxMs: value(milliseconds(0, 60 * MINUTE_MS), {
-    default: 10_000,
-    why: 'The longest such wait.',
-  }),
-  maxRttScale: value(integer(0, 1000), {
+  retxAddMs: option(milliseconds(0, HOUR_MS), { default: 0, why: 'Added to every such wait.' }),
+  retxMaxMs: option(milliseconds(0, HOUR_MS), { default: 10_000, why: 'The longest such wait.' }),
+  maxRttScale: option(integer(0, 1000), {
     default: 4,
     why: 'A round trip counts as no more than so many times the last one; 0: as it is.',
   }),
-  maxCloseWaitMs: value(milliseconds(0, 24 * 60 * MINUTE_MS), {
+  maxCloseWaitMs: option(milliseconds(0, DAY_MS), {
     default: 30_000,
     why: 'How long a closing circuit waits for data in flight.',
   }),
-  getCircuitTimeout: value(duration(1, 60 * MINUTE_MS), {
+  getCircuitTimeout: option(duration(1, HOUR_MS), {
     default: 30_000,
     why: 'Wait for the answer to the request for a circuit.',
   }),
-  circuitStartTimeout: value(duration(1, 60 * MINUTE_MS), {
+  circuitStartTimeout: option(duration(1, HOUR_MS), {
     default: 3 * MINUTE_MS,
     why: 'Wait for the first payload of a circuit.',
   }),
-  connectTimeout: value(duration(0, 60 * MINUTE_MS), {
+  connectTimeout: option(duration(0, HOUR_MS), {
     default: 0,
     why: 'Wait for the connection to a service; 0s: as the system does.',
   }),
@@ -164,18 +160,18 @@ export const flowOptions = {
 
 /** @param both minRetryInterval and maxRetryInterval in ms. */
 export function backoffOptions(both: { min: number; max: number; factor: number }) {
-  const bounds = duration(10, 24 * 60 * MINUTE_MS)
+  const bounds = duration(10, DAY_MS)
   return {
-    minRetryInterval: value(bounds, { default: both.min, why: 'Wait after the first failure.' }),
-    maxRetryInterval: value(bounds, { default: both.max, why: 'The longest wait.' }),
-    retryBackoffFactor: value(number(1, 100), {
+    minRetryInterval: option(bounds, { default: both.min, why: 'Wait after the first failure.' }),
+    maxRetryInterval: option(bounds, { default: both.max, why: 'The longest wait.' }),
+    retryBackoffFactor: option(number(1, 100), {
       default: both.factor,
       why: 'By which the wait grows with each failure.',
     }),
   } as const
 }
 
-export const groups = value(textOrTexts(), {
+export const groups = option(textOrTexts(), {
   default: ['default'],
   why: 'A dialer dials the listeners that it shares a group with.',
 })
@@ -185,42 +181,42 @@ export const groups = value(textOrTexts(), {
  * `ctrl.options`.
  */
 export const controllerAddressing = {
-  endpoint: value(optional(address(addressProtocols.controller, true)), {
+  endpoint: option(optional(address(addressProtocols.controller, true)), {
     default: null,
     why: 'Address of a controller. With it `endpoints` is ignored.',
   }),
-  endpoints: value(optional(addresses(addressProtocols.controller, 64)), {
+  endpoints: option(optional(addresses(addressProtocols.controller, 64)), {
     default: null,
     why: 'Addresses of controllers. Once connected, the set follows the members of the cluster.',
   }),
-  bind: value(optional(text('an interface name or one of its IP addresses')), {
+  bind: option(optional(text('an interface name or one of its IP addresses')), {
     default: null,
     why: 'Local interface that controllers are dialed from.',
   }),
-  defaultRequestTimeout: value(duration(1, 60 * MINUTE_MS), {
+  defaultRequestTimeout: option(duration(1, HOUR_MS), {
     default: 5000,
     why: 'Wait for the answer of a controller.',
   }),
 } as const
 
-const plain = (fields: RouterFields): RouterFields => fields
+const plain = (fields: Fields): Fields => fields
 
 /** What a listener takes below `options`, by its binding. */
-export const listenerOptions: Readonly<Record<string, RouterFields>> = {
+export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
-    advertise: value(optional(advertised(addressProtocols.edge)), {
+    advertise: option(optional(advertised(addressProtocols.edge)), {
       default: null,
       why: 'Other place of `advertise`.',
     }),
-    lookupApiSessionTimeout: value(duration(0, 60 * MINUTE_MS), {
+    lookupApiSessionTimeout: option(duration(0, HOUR_MS), {
       default: 5000,
       why: 'Wait for an API session that is not known yet.',
     }),
-    lookupSessionTimeout: value(duration(0, 60 * MINUTE_MS), {
+    lookupSessionTimeout: option(duration(0, HOUR_MS), {
       default: 5000,
       why: 'The same for a session of a service.',
     }),
-    getSessionTimeout: value(optional(duration(0, 60 * MINUTE_MS)), {
+    getSessionTimeout: option(optional(duration(0, HOUR_MS)), {
       default: null,
       why: 'Written by generators.',
       deprecated: 'use lookupSessionTimeout; it has no effect',
@@ -229,7 +225,7 @@ export const listenerOptions: Readonly<Record<string, RouterFields>> = {
     ...channelOptions,
   }),
   tunnel: plain({
-    mode: value(
+    mode: option(
       text('host, tproxy, tproxy:<program> or proxy', (mode) =>
         /^(?:host|proxy|tproxy(?::.+)?)$/.test(mode),
       ),
@@ -238,53 +234,50 @@ export const listenerOptions: Readonly<Record<string, RouterFields>> = {
         why: 'host: reverse-proxies services by Bind policies. tproxy: intercepts transparently, with a name server, and includes host. proxy: listeners for `services`, and includes host.',
       },
     ),
-    services: value(
+    services: option(
       textOrTexts(
         'a list of <service name>:<port>',
         (service) => /^.+:[0-9]{1,5}$/.test(service) && isPort(service),
       ),
       { default: [], why: 'proxy: a listener for each, as <service name>:<port>.' },
     ),
-    resolver: value(
+    resolver: option(
       textOrTexts(
         'udp://<host>:<port>',
         (url) => /^(?:udp|tcp):\/\/[^/]+:[0-9]{1,5}$/.test(url) && isPort(url),
       ),
       { default: ['udp://127.0.0.1:53'], why: 'tproxy: address of the name server.' },
     ),
-    dnsSvcIpRange: value(cidr(), {
+    dnsSvcIpRange: option(cidr(), {
       default: '100.64.0.1/10',
       why: 'tproxy: addresses given to DNS names of services.',
     }),
-    dnsUpstream: value(optional(textOrTexts()), {
+    dnsUpstream: option(optional(textOrTexts()), {
       default: null,
       why: 'Name servers asked for other names.',
     }),
-    dnsUpstreamMode: value(choice(['parallel', 'serial', 'failover', 'random']), {
+    dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
       default: 'parallel',
       why: 'In which order.',
     }),
-    dnsUnanswerable: value(choice(['timeout', 'servfail', 'refused']), {
+    dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
       default: 'refused',
       why: 'Answer to what cannot be answered.',
     }),
-    lanIf: value(optional(textOrTexts()), {
+    lanIf: option(optional(textOrTexts()), {
       default: null,
       why: 'Interfaces that the rules for interception are for.',
     }),
-    svcPollRate: value(optional(duration(1, 24 * 60 * MINUTE_MS)), {
+    svcPollRate: option(optional(duration(1, DAY_MS)), {
       default: null,
       why: 'How often services were polled.',
       deprecated: 'services are pushed; it has no effect',
     }),
-    udpIdleTimeout: value(duration(0, 24 * 60 * MINUTE_MS), {
+    udpIdleTimeout: option(duration(0, DAY_MS), {
       default: 0,
       why: 'Silence after which a UDP flow ends; 0s: the default of the mode.',
     }),
-    udpCheckInterval: value(duration(0, 24 * 60 * MINUTE_MS), {
-      default: 0,
-      why: 'Interval of the check.',
-    }),
+    udpCheckInterval: option(duration(0, DAY_MS), { default: 0, why: 'Interval of the check.' }),
     ...flowOptions,
   }),
   transport: withAdvertise(),
@@ -293,9 +286,9 @@ export const listenerOptions: Readonly<Record<string, RouterFields>> = {
   proxy_udp: withAdvertise(),
 }
 
-function withAdvertise(): RouterFields {
+function withAdvertise(): Fields {
   return {
-    advertise: value(optional(advertised(addressProtocols.stream)), {
+    advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
       why: 'Other place of `advertise`.',
     }),

@@ -2,12 +2,36 @@ import {
   ignored,
   keyed,
   list,
+  option,
+  optionalSection,
   required,
-  type RouterValuesOf,
+  requiredSection,
   section,
-  value,
+  type ValuesOf,
   variants,
+  withoutEffect,
 } from '../engine/schema.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  integer,
+  milliseconds,
+  optional,
+  path,
+  text,
+} from '../engine/values.ts'
+import {
+  address,
+  advertised,
+  dnsNames,
+  emails,
+  ipAddresses,
+  pemSource,
+  uris,
+  version,
+} from './values.ts'
 import {
   addressProtocols,
   channelOptions,
@@ -18,25 +42,6 @@ import {
   listenerBindings,
   listenerOptions,
 } from './shared-options.ts'
-import {
-  address,
-  advertised,
-  boolean,
-  choice,
-  dnsNames,
-  duration,
-  emails,
-  integer,
-  ipAddresses,
-  milliseconds,
-  optional,
-  path,
-  pemSource,
-  text,
-  uris,
-  version,
-} from './values.ts'
-import { DAY_MS, MINUTE_MS, MINUTES_MAX_MS } from './spans.ts'
 import { linkSection } from './table-link.ts'
 import { webList } from './table-web.ts'
 
@@ -44,121 +49,124 @@ export const CONFIG_VERSION = 3
 
 const subjectField = optional(text())
 const csrFields = {
-  country: value(subjectField, { default: null, why: 'Subject field C.' }),
-  province: value(subjectField, { default: null, why: 'Subject field ST.' }),
-  locality: value(subjectField, { default: null, why: 'Subject field L.' }),
-  organization: value(subjectField, { default: null, why: 'Subject field O.' }),
-  organizationalUnit: value(subjectField, { default: null, why: 'Subject field OU.' }),
-  sans: section('defaults', 'Names that the server certificate is to have.', {
-    dns: value(dnsNames, { default: [], why: 'DNS names.' }),
-    ip: value(ipAddresses, { default: [], why: 'IP addresses.' }),
-    uri: value(uris, { default: [], why: 'URIs.' }),
-    email: value(emails, { default: [], why: 'Mail addresses.' }),
+  country: option(subjectField, { default: null, why: 'Subject field C.' }),
+  province: option(subjectField, { default: null, why: 'Subject field ST.' }),
+  locality: option(subjectField, { default: null, why: 'Subject field L.' }),
+  organization: option(subjectField, { default: null, why: 'Subject field O.' }),
+  organizationalUnit: option(subjectField, { default: null, why: 'Subject field OU.' }),
+  sans: section('Names that the server certificate is to have.', {
+    dns: option(dnsNames, { default: [], why: 'DNS names.' }),
+    ip: option(ipAddresses, { default: [], why: 'IP addresses.' }),
+    uri: option(uris, { default: [], why: 'URIs.' }),
+    email: option(emails, { default: [], why: 'Mail addresses.' }),
   }),
 } as const
 
 const queueLength = integer(1, 10_000)
 const workerCount = integer(1, 10_000)
 
+/** Keys that may stand in `ctrl` and in `ctrl.options`. */
+const controllerPlaces = {
+  ...controllerAddressing,
+  heartbeats: section('Heartbeats to the controllers.', {
+    ...heartbeatOptions(30_000),
+    unresponsiveAfter: option(duration(100, DAY_MS), {
+      default: 5000,
+      why: 'A controller that answers no heartbeat for so long counts as slow.',
+    }),
+  }),
+} as const
+export const controllerPlaceNames = Object.keys(
+  controllerPlaces,
+) as readonly (keyof typeof controllerPlaces)[]
+
 /**
  * Every key of a router's configuration: the one place that says what may stand there, and what it
  * is for.
  */
 export const routerFields = {
-  v: value(version(CONFIG_VERSION), {
-    default: required,
-    why: 'Version of the file format.',
-  }),
-  identity: section('required', 'Certificate and key of this router.', {
-    cert: value(pemSource(), {
+  v: option(version(CONFIG_VERSION), { default: required, why: 'Version of the file format.' }),
+  identity: requiredSection('Certificate and key of this router.', {
+    cert: option(pemSource(), {
       default: required,
       why: 'Client certificate with its chain, for connections to controllers and routers.',
     }),
-    key: value(pemSource(), {
+    key: option(pemSource(), {
       default: required,
       why: 'Private key of `cert`, and of server certificates without one of their own; mode 0600.',
       isSecret: true,
     }),
-    server_cert: value(optional(pemSource()), {
+    server_cert: option(optional(pemSource()), {
       default: null,
       why: 'Server certificate with its chain, for the listeners of this router. Required to enroll.',
     }),
-    server_key: value(optional(pemSource()), {
+    server_key: option(optional(pemSource()), {
       default: null,
       why: 'Key of `server_cert`; that of `cert` when absent.',
       isSecret: true,
     }),
-    ca: value(optional(pemSource()), {
+    ca: option(optional(pemSource()), {
       default: null,
       why: 'CA certificates that controllers and routers are verified against. Needed to enroll and to run.',
     }),
-    alt_server_certs: list(16, 'Further server certificates, chosen by the name asked for.', {
-      server_cert: value(pemSource(), { default: required, why: 'Certificate with its chain.' }),
-      server_key: value(optional(pemSource()), {
-        default: null,
-        why: 'Its key; that of `cert` when absent.',
-        isSecret: true,
+    alt_server_certs: withoutEffect(
+      list(16, 'Further server certificates, chosen by the name asked for.', {
+        server_cert: option(pemSource(), { default: required, why: 'Certificate with its chain.' }),
+        server_key: option(optional(pemSource()), {
+          default: null,
+          why: 'Its key; that of `cert` when absent.',
+          isSecret: true,
+        }),
       }),
-    }),
+    ),
   }),
-  ctrl: section('required', 'The controllers. One of `endpoint` and `endpoints` is required.', {
-    ...controllerAddressing,
-    heartbeats: section('defaults', 'Heartbeats to the controllers.', {
-      ...heartbeatOptions(30_000),
-      unresponsiveAfter: value(duration(100, DAY_MS), {
-        default: 5000,
-        why: 'A controller that answers no heartbeat for so long counts as slow.',
-      }),
-    }),
-    startupTimeout: value(duration(0, DAY_MS), {
+  ctrl: requiredSection('The controllers. One of `endpoint` and `endpoints` is required.', {
+    ...controllerPlaces,
+    startupTimeout: option(duration(0, DAY_MS), {
       default: 30_000,
       why: 'When no controller is reached within it, the router ends with exit code 1; 0s: it tries for ever.',
     }),
-    endpointsFile: value(path(), {
+    endpointsFile: option(path(), {
       default: 'endpoints.yml',
       why: 'File of the current members, mode 0600. It takes precedence over `endpoint` and `endpoints`.',
     }),
-    options: section('defaults', 'Options of the channel, and the fields above once more.', {
+    options: section('Options of the channel, and the fields above once more.', {
       ...channelOptions,
-      ...controllerAddressing,
-      heartbeats: section('defaults', 'Heartbeats to the controllers.', {
-        ...heartbeatOptions(30_000),
-        unresponsiveAfter: value(duration(100, DAY_MS), {
-          default: 5000,
-          why: 'A controller that answers no heartbeat for so long counts as slow.',
+      ...controllerPlaces,
+    }),
+    rateLimiter: withoutEffect(
+      optionalSection('Concurrent requests to one controller.', {
+        enabled: option(boolean(), { default: true, why: 'Whether they are bounded.' }),
+        minSize: option(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
+        maxSize: option(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
+        timeout: option(duration(1, HOUR_MS), {
+          default: 30_000,
+          why: 'A request without an answer for so long counts as lost.',
         }),
       }),
-    }),
-    rateLimiter: section('null', 'Concurrent requests to one controller.', {
-      enabled: value(boolean(), { default: true, why: 'Whether they are bounded.' }),
-      minSize: value(integer(1, 1000), { default: 5, why: 'Smallest bound.' }),
-      maxSize: value(integer(1, 1000), { default: 250, why: 'Largest bound.' }),
-      timeout: value(duration(1, MINUTES_MAX_MS), {
-        default: 30_000,
-        why: 'A request without an answer for so long counts as lost.',
-      }),
-    }),
+    ),
     listeners: ignored('controllers that dial routers are not supported'),
   }),
-  csr: section(
-    'null',
+  csr: optionalSection(
     'Fields of the certificates that are asked for at enrollment and renewal.',
     csrFields,
   ),
-  dialers: list(64, 'Dialers of services, with the options of one binding each.', {
-    binding: value(choice(dialerBindings), { default: required, why: 'Name of the dialer.' }),
-    options: section('defaults', 'Options of the binding.', flowOptions),
-  }),
-  edge: section(
-    'null',
+  dialers: withoutEffect(
+    list(64, 'Dialers of services, with the options of one binding each.', {
+      binding: option(choice(dialerBindings), { default: required, why: 'Name of the dialer.' }),
+      options: section('Options of the binding.', flowOptions),
+    }),
+  ),
+  edge: optionalSection(
     'Present, even if empty: clients of the API family may connect.',
     {
-      csr: section('null', 'Earlier place of `csr`.', csrFields, {
+      csr: optionalSection('Earlier place of `csr`.', csrFields, {
         deprecated: 'move it to csr, at the top of the file',
       }),
-      heartbeatIntervalSeconds: value(integer(10, 60), {
+      heartbeatIntervalSeconds: option(integer(10, 60), {
         default: 60,
         why: 'Interval at which used sessions are reported to controllers.',
+        hasEffect: false,
       }),
       db: ignored('the data model is not kept yet'),
       dbSaveIntervalSeconds: ignored('the data model is not kept yet'),
@@ -169,192 +177,192 @@ export const routerFields = {
     },
     { isPresentWhenEmpty: true },
   ),
-  forwarder: section('defaults', 'How payloads are forwarded.', {
-    faultTxInterval: value(milliseconds(0, DAY_MS), {
-      default: 15_000,
-      why: 'Wait between checks for faulted circuits; 0: no checks.',
+  forwarder: withoutEffect(
+    section('How payloads are forwarded.', {
+      faultTxInterval: option(milliseconds(0, DAY_MS), {
+        default: 15_000,
+        why: 'Wait between checks for faulted circuits; 0: no checks.',
+      }),
+      idleCircuitTimeout: option(milliseconds(0, DAY_MS), {
+        default: 60_000,
+        why: 'Silence after which a circuit counts as idle and is asked about.',
+      }),
+      idleTxInterval: option(milliseconds(0, DAY_MS), {
+        default: 60_000,
+        why: 'Wait between checks of idle circuits; 0: no checks.',
+      }),
+      linkDialQueueLength: option(queueLength, {
+        default: 1000,
+        why: 'Dials of links that may wait.',
+      }),
+      linkDialWorkerCount: option(workerCount, { default: 32, why: 'Links dialed at a time.' }),
+      rateLimitedQueueLength: option(integer(1, 50_000), {
+        default: 5000,
+        why: 'Rate-limited operations to the controllers that may wait, creations of terminators among them.',
+      }),
+      rateLimitedWorkerCount: option(workerCount, {
+        default: 5,
+        why: 'Such operations at a time.',
+      }),
+      xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
+        default: 5000,
+        why: 'Delay before the route of an idle circuit is removed.',
+      }),
+      xgressDialDwellTime: option(milliseconds(0, DAY_MS), {
+        default: 0,
+        why: 'Wait before a service is dialed.',
+      }),
+      xgressDialQueueLength: option(queueLength, {
+        default: 1000,
+        why: 'Dials of services that may wait.',
+      }),
+      xgressDialWorkerCount: option(workerCount, {
+        default: 128,
+        why: 'Services dialed at a time.',
+      }),
+      latencyProbeInterval: option(optional(integer(0, DAY_MS)), {
+        default: null,
+        why: 'Written by generators.',
+        deprecated: 'latency is measured by heartbeats; it has no effect',
+      }),
+      unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
+        default: MINUTE_MS,
+        why: 'Time without a response after which a link takes no new circuits.',
+      }),
     }),
-    idleCircuitTimeout: value(milliseconds(0, DAY_MS), {
-      default: 60_000,
-      why: 'Silence after which a circuit counts as idle and is asked about.',
-    }),
-    idleTxInterval: value(milliseconds(0, DAY_MS), {
-      default: 60_000,
-      why: 'Wait between checks of idle circuits; 0: no checks.',
-    }),
-    linkDialQueueLength: value(queueLength, {
-      default: 1000,
-      why: 'Dials of links that may wait.',
-    }),
-    linkDialWorkerCount: value(workerCount, {
-      default: 32,
-      why: 'Links dialed at a time.',
-    }),
-    rateLimitedQueueLength: value(integer(1, 50_000), {
-      default: 5000,
-      why: 'Rate-limited operations to the controllers that may wait, creations of terminators among them.',
-    }),
-    rateLimitedWorkerCount: value(workerCount, {
-      default: 5,
-      why: 'Such operations at a time.',
-    }),
-    xgressCloseCheckInterval: value(milliseconds(0, DAY_MS), {
-      default: 5000,
-      why: 'Delay before the route of an idle circuit is removed.',
-    }),
-    xgressDialDwellTime: value(milliseconds(0, DAY_MS), {
-      default: 0,
-      why: 'Wait before a service is dialed.',
-    }),
-    xgressDialQueueLength: value(queueLength, {
-      default: 1000,
-      why: 'Dials of services that may wait.',
-    }),
-    xgressDialWorkerCount: value(workerCount, {
-      default: 128,
-      why: 'Services dialed at a time.',
-    }),
-    latencyProbeInterval: value(optional(integer(0, DAY_MS)), {
-      default: null,
-      why: 'Written by generators.',
-      deprecated: 'latency is measured by heartbeats; it has no effect',
-    }),
-    unresponsiveLinkTimeout: value(duration(5000, DAY_MS), {
-      default: MINUTE_MS,
-      why: 'Time without a response after which a link takes no new circuits.',
-    }),
-  }),
-  healthChecks: section('defaults', 'Health checks of the `web` listener.', {
-    ctrlPingCheck: section('defaults', 'Whether a controller answers.', {
-      interval: value(duration(100, DAY_MS), {
+  ),
+  healthChecks: section('Health checks of the `web` listener.', {
+    ctrlPingCheck: section('Whether a controller answers.', {
+      interval: option(duration(100, DAY_MS), {
         default: 30_000,
         why: 'How often the controllers are pinged.',
       }),
-      timeout: value(duration(10, DAY_MS), {
+      timeout: option(duration(10, DAY_MS), {
         default: 15_000,
         why: 'Wait for the answer to one ping.',
       }),
-      initialDelay: value(duration(0, DAY_MS), {
+      initialDelay: option(duration(0, DAY_MS), {
         default: 15_000,
         why: 'Wait before the first ping.',
       }),
     }),
-    linkCheck: section('defaults', 'Whether there are links enough.', {
-      interval: value(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
-      initialDelay: value(duration(0, DAY_MS), {
+    linkCheck: section('Whether there are links enough.', {
+      interval: option(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
+      initialDelay: option(duration(0, DAY_MS), {
         default: 1000,
         why: 'Wait before the first time.',
       }),
-      minLinks: value(integer(0, 1_000_000), {
+      minLinks: option(integer(0, 1_000_000), {
         default: 0,
         why: 'With fewer links the check fails; 0: links are shown, and it never fails.',
       }),
     }),
   }),
   link: linkSection,
-  listeners: list(64, 'Ports that are open to clients.', {
-    binding: value(choice(listenerBindings), {
-      default: required,
-      why: 'The component that serves it.',
+  listeners: withoutEffect(
+    list(64, 'Ports that are open to clients.', {
+      binding: option(choice(listenerBindings), {
+        default: required,
+        why: 'The component that serves it.',
+      }),
+      bind: option(optional(address(addressProtocols.stream)), {
+        default: null,
+        why: 'Where it listens. Required but for `tunnel`.',
+        aliases: ['address'],
+      }),
+      advertise: option(optional(advertised(addressProtocols.stream)), {
+        default: null,
+        why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
+      }),
+      service: option(optional(text()), {
+        default: null,
+        why: 'proxy and proxy_udp: id or name of the service.',
+      }),
+      options: variants('binding', 'Options of the binding.', listenerOptions),
     }),
-    bind: value(optional(address(addressProtocols.stream)), {
-      default: null,
-      why: 'Where it listens. Required but for `tunnel`.',
-      aliases: ['address'],
-    }),
-    advertise: value(optional(advertised(addressProtocols.stream)), {
-      default: null,
-      why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
-    }),
-    service: value(optional(text()), {
-      default: null,
-      why: 'proxy and proxy_udp: id or name of the service.',
-    }),
-    options: variants('binding', 'Options of the binding.', listenerOptions),
-  }),
-  metrics: section('defaults', 'Reports to the controllers.', {
-    reportInterval: value(duration(100, DAY_MS), {
+  ),
+  metrics: section('Reports to the controllers.', {
+    reportInterval: option(duration(100, DAY_MS), {
       default: MINUTE_MS,
       why: 'Wait between two messages of metrics.',
     }),
-    messageQueueSize: value(integer(1, 10_000), {
+    messageQueueSize: option(integer(1, 10_000), {
       default: 10,
       why: 'Messages of metrics that may wait; the oldest are dropped.',
     }),
-    intervalAgeThreshold: value(duration(0, DAY_MS), {
+    intervalAgeThreshold: option(duration(0, DAY_MS), {
       default: 80_000,
       why: 'Age of a batch before it is sent, counted from the start of its interval.',
     }),
     eventQueueSize: ignored('metrics are not queued one by one'),
     enableDataDelayMetric: ignored('no data is forwarded yet'),
   }),
-  trace: section('null', 'Messages that come and go, decoded, into a file. To debug.', {
-    path: value(path(), { default: required, why: 'The file, mode 0600.' }),
+  trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
+    path: option(path(), { default: required, why: 'The file, mode 0600.' }),
   }),
-  transport: keyed(8, 'Tuning of protocols below the channel, by protocol. To develop.', {
-    profile_version: value(optional(integer(0, 1_000_000)), {
-      default: null,
-      why: 'Version of the profile.',
-    }),
-    tx_portal_min_sz: value(optional(integer(1, 1_073_741_824)), {
-      default: null,
-      why: 'Minimum bytes in flight.',
-    }),
-    tx_portal_max_sz: value(optional(integer(1, 1_073_741_824)), {
-      default: null,
-      why: 'Maximum bytes in flight.',
-    }),
-    instrument: section('null', 'Measurements of the protocol.', {
-      name: value(optional(text()), { default: null, why: 'Kind of measurement.' }),
-      path: value(optional(path()), { default: null, why: 'Where it is written.' }),
-      snapshot_ms: value(optional(milliseconds(1, DAY_MS)), {
+  transport: withoutEffect(
+    keyed(8, 'Tuning of protocols below the channel, by protocol. To develop.', {
+      profile_version: option(optional(integer(0, 1_000_000)), {
         default: null,
-        why: 'Wait between two measurements.',
+        why: 'Version of the profile.',
       }),
-      enabled: value(boolean(), { default: false, why: 'Whether it is measured.' }),
+      tx_portal_min_sz: option(optional(integer(1, 1_073_741_824)), {
+        default: null,
+        why: 'Minimum bytes in flight.',
+      }),
+      tx_portal_max_sz: option(optional(integer(1, 1_073_741_824)), {
+        default: null,
+        why: 'Maximum bytes in flight.',
+      }),
+      instrument: optionalSection('Measurements of the protocol.', {
+        name: option(optional(text()), { default: null, why: 'Kind of measurement.' }),
+        path: option(optional(path()), { default: null, why: 'Where it is written.' }),
+        snapshot_ms: option(optional(milliseconds(1, DAY_MS)), {
+          default: null,
+          why: 'Wait between two measurements.',
+        }),
+        enabled: option(boolean(), { default: false, why: 'Whether it is measured.' }),
+      }),
+      writeBufferSize: option(optional(integer(1, 1_073_741_824)), {
+        default: null,
+        why: 'dtls: bytes that may wait to be sent.',
+      }),
+      readBufferSize: option(optional(integer(1, 1_073_741_824)), {
+        default: null,
+        why: 'dtls: bytes that may wait to be read.',
+      }),
+      maxBytesPerSecond: option(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
+        default: null,
+        why: 'dtls: most bytes in a second.',
+      }),
     }),
-    writeBufferSize: value(optional(integer(1, 1_073_741_824)), {
-      default: null,
-      why: 'dtls: bytes that may wait to be sent.',
+  ),
+  profile: optionalSection('Profiles of this process. To debug.', {
+    cpu: optionalSection('Where time is spent, written when the router ends.', {
+      path: option(path(), { default: required, why: 'The file.' }),
     }),
-    readBufferSize: value(optional(integer(1, 1_073_741_824)), {
-      default: null,
-      why: 'dtls: bytes that may wait to be read.',
-    }),
-    maxBytesPerSecond: value(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
-      default: null,
-      why: 'dtls: most bytes in a second.',
-    }),
-  }),
-  profile: section('null', 'Profiles of this process. To debug.', {
-    cpu: section('null', 'Where time is spent, written when the router ends.', {
-      path: value(path(), { default: required, why: 'The file.' }),
-    }),
-    memory: section('null', 'Memory benchmark buffers.', {
-      path: value(path(), { default: required, why: 'The file.' }),
-      intervalMs: value(milliseconds(100, DAY_MS), {
+    memory: optionalSection('Memory benchmark buffers.', {
+      path: option(path(), { default: required, why: 'The file.' }),
+      intervalMs: option(milliseconds(100, DAY_MS), {
         default: 15_000,
         why: 'Wait between two of them.',
       }),
     }),
   }),
   web: webList,
-  proxy: section('defaults', 'An outbound proxy, which this router knows none of.', {
-    type: value(choice(['none']), { default: 'none', why: 'Kind of proxy.' }),
+  proxy: section('An outbound proxy, which this router knows none of.', {
+    type: option(choice(['none']), { default: 'none', why: 'Kind of proxy.' }),
   }),
-  tls: section('defaults', 'TLS of listeners.', {
-    handshakeTimeout: value(duration(1, MINUTES_MAX_MS), {
-      default: 5000,
-      why: 'For one handshake.',
-    }),
+  tls: section('TLS of listeners.', {
+    handshakeTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For one handshake.' }),
   }),
-  interfaceDiscovery: section('defaults', 'Network interfaces reported to controllers.', {
-    disabled: value(boolean(), { default: false, why: 'Whether they are kept from them.' }),
-    checkInterval: value(duration(1000, DAY_MS), {
+  interfaceDiscovery: section('Network interfaces reported to controllers.', {
+    disabled: option(boolean(), { default: false, why: 'Whether they are kept from them.' }),
+    checkInterval: option(duration(1000, DAY_MS), {
       default: MINUTE_MS,
       why: 'How often they are looked at.',
     }),
-    minReportInterval: value(duration(1000, 365 * DAY_MS), {
+    minReportInterval: option(duration(1000, 365 * DAY_MS), {
       default: DAY_MS,
       why: 'Interval of reports even without changes.',
     }),
@@ -367,4 +375,4 @@ export const routerFields = {
 } as const
 
 /** Checked values, all defaults filled in, all paths absolute. */
-export type RouterConfig = RouterValuesOf<typeof routerFields>
+export type RouterConfig = ValuesOf<typeof routerFields>

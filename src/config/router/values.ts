@@ -1,151 +1,20 @@
 import { isIP } from 'node:net'
-import { isAbsolute, resolve } from 'node:path'
+import { resolve } from 'node:path'
 
-import { durationText } from '../../lib/text/duration-text.ts'
-import { parseDuration } from '../../lib/text/duration.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { RawValue, RouterValueType } from '../engine/schema.ts'
+import type { RawValue, ValueType } from '../engine/schema.ts'
+import { REDACTED } from '../engine/shown.ts'
+import { isText, text, texts } from '../engine/values.ts'
 
-const TEXT_CHARACTERS_MAX = 4096
+// Types of values that only a router's configuration has.
+
 const PEM_CHARACTERS_MAX = 64 * 1024
-const LIST_ITEMS_MAX = 64
-const DAY_MS = 24 * 60 * 60 * 1000
-
-export function integer(min: number, max: number): RouterValueType<number> {
-  return {
-    expected: `an integer from ${min} to ${max}`,
-    read: (raw) =>
-      typeof raw === 'number' && Number.isSafeInteger(raw) && raw >= min && raw <= max
-        ? raw
-        : undefined,
-  }
-}
-
-/** An integer of milliseconds, without a unit. */
-export function milliseconds(min: number, max: number): RouterValueType<number> {
-  const type = integer(min, max)
-  return { ...type, expected: `an integer of milliseconds from ${min} to ${max}, without a unit` }
-}
-
-export function number(min: number, max: number): RouterValueType<number> {
-  return {
-    expected: `a number from ${min} to ${max}`,
-    read: (raw) => (typeof raw === 'number' && raw >= min && raw <= max ? raw : undefined),
-  }
-}
-
-/** A number with a unit, as `5s`, `1m`, `24h`, `1h30m`; read as milliseconds. */
-export function duration(minMs = 0, maxMs = 365 * DAY_MS): RouterValueType<number> {
-  return {
-    expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
-    read: (raw) => {
-      // Zero without a unit is a duration in Go, and says nothing of what was meant here.
-      if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
-      const ms = parseDuration(raw)
-      return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined
-    },
-    show: durationWords,
-  }
-}
-
-/** As a person writes it: 24h, 1m30s, 250ms. */
-export function durationWords(ms: number): string {
-  if (ms === 0 || ms % 1000 !== 0) return durationText(ms)
-  const parts = [
-    [Math.floor(ms / 3_600_000), 'h'],
-    [Math.floor((ms % 3_600_000) / 60_000), 'm'],
-    [(ms % 60_000) / 1000, 's'],
-  ] as const
-  return parts.flatMap(([count, unit]) => (count === 0 ? [] : [`${count}${unit}`])).join('')
-}
-
-export function boolean(): RouterValueType<boolean> {
-  return {
-    expected: 'true or false',
-    read: (raw) => (typeof raw === 'boolean' ? raw : undefined),
-  }
-}
-
-export function choice<const C extends string>(choices: readonly C[]): RouterValueType<C> {
-  return {
-    expected: choices.length === 1 ? `${choices[0]}` : `one of ${choices.join(', ')}`,
-    read: (raw) => choices.find((one) => one === raw),
-  }
-}
 
 /** The version of the file format: an integer, and not the text of one. */
-export function version(only: number): RouterValueType<number> {
+export function version(only: number): ValueType<number> {
   return {
     expected: `${only}, the one version that is supported`,
     read: (raw) => (raw === only ? only : undefined),
-  }
-}
-
-export function text(
-  expected = 'a text that is not empty',
-  isValid: (text: string) => boolean = () => true,
-): RouterValueType<string> {
-  return { expected, read: (raw) => (isText(raw) && isValid(raw) ? raw : undefined) }
-}
-
-function isText(raw: RawValue): raw is string {
-  return (
-    typeof raw === 'string' &&
-    raw !== '' &&
-    raw.length <= TEXT_CHARACTERS_MAX &&
-    !raw.includes('\0')
-  )
-}
-
-/** Where nothing is a value as well; null then. */
-export function optional<T>(type: RouterValueType<T>): RouterValueType<T | null> {
-  const { show } = type
-  return {
-    expected: type.expected,
-    read: (raw, context) => (raw === null ? null : type.read(raw, context)),
-    ...(show === undefined ? {} : { show: (found) => (found === null ? '' : show(found)) }),
-  }
-}
-
-/** A list of texts; none when empty. */
-export function texts(
-  expected = 'a list of texts',
-  isValid: (text: string) => boolean = () => true,
-): RouterValueType<readonly string[]> {
-  return {
-    expected,
-    read: (raw) => {
-      const items = raw === null ? [] : raw
-      if (!Array.isArray(items) || items.length > LIST_ITEMS_MAX) return undefined
-      const found = (items as readonly RawValue[]).filter(isText)
-      return found.length === items.length && found.every(isValid) ? found : undefined
-    },
-  }
-}
-
-/** One text, or a list of one or more. */
-export function textOrTexts(
-  expected = 'a text, or a list of one or more',
-  isValid: (text: string) => boolean = () => true,
-): RouterValueType<readonly string[]> {
-  const many = texts(expected, isValid)
-  return {
-    expected,
-    read: (raw, context) => {
-      if (isText(raw)) return isValid(raw) ? [raw] : undefined
-      const found = raw === null ? undefined : many.read(raw, context)
-      return found?.length === 0 ? undefined : found
-    },
-  }
-}
-
-export function path(): RouterValueType<string> {
-  return {
-    expected: 'a path',
-    read: (raw, { folder }) => {
-      if (!isText(raw)) return undefined
-      return isAbsolute(raw) ? resolve(raw) : resolve(folder, raw)
-    },
   }
 }
 
@@ -161,10 +30,10 @@ const FILE_URL = 'file://'
 /** A URL of a key store, which this router reads no keys from. */
 const OTHER_STORE = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i
 
-export function pemSource(): RouterValueType<PemSource> {
+export function pemSource(): ValueType<PemSource> {
   return {
     expected: 'a path, file://PATH, or PEM text after pem:',
-    read: (raw, { folder }) => {
+    read: (raw, folder) => {
       if (typeof raw !== 'string' || raw.trim() === '' || raw.length > PEM_CHARACTERS_MAX) {
         return undefined
       }
@@ -175,6 +44,7 @@ export function pemSource(): RouterValueType<PemSource> {
       return file === '' ? undefined : { path: resolve(folder, file), pem: null }
     },
     show: ({ path: file }) => file ?? '(PEM text)',
+    redacted: ({ path: file }) => file ?? REDACTED,
   }
 }
 
@@ -203,7 +73,7 @@ function isHost(host: string): boolean {
 }
 
 /** @param isDialed an address to connect to, which has no port 0. */
-export function address(protocols: readonly string[], isDialed = false): RouterValueType<Address> {
+export function address(protocols: readonly string[], isDialed = false): ValueType<Address> {
   return {
     expected: `an address <protocol>:<host>:<port> with the protocol ${protocols.join(' or ')} and a port from ${isDialed ? 1 : 0} to 65535, an IPv6 address in brackets`,
     read: (raw) => {
@@ -218,14 +88,14 @@ export function address(protocols: readonly string[], isDialed = false): RouterV
 export function addresses(
   protocols: readonly string[],
   itemsMax: number,
-): RouterValueType<readonly Address[]> {
+): ValueType<readonly Address[]> {
   const type = address(protocols, true)
   return {
     expected: `a list of 1 to ${itemsMax} addresses <protocol>:<host>:<port>, each once, with the protocol ${protocols.join(' or ')}`,
-    read: (raw, context) => {
+    read: (raw, folder) => {
       if (!Array.isArray(raw) || raw.length === 0 || raw.length > itemsMax) return undefined
       const items = raw as readonly YamlItem[]
-      const found = items.flatMap((one) => type.read(one, context) ?? [])
+      const found = items.flatMap((one) => type.read(one, folder) ?? [])
       const isEach = new Set(found.map(({ text: written }) => written)).size === items.length
       return isEach ? found : undefined
     },
@@ -236,7 +106,7 @@ export function addresses(
 type YamlItem = Exclude<RawValue, readonly unknown[]>
 
 /** `host:port`. */
-export function hostPort(): RouterValueType<HostPort> {
+export function hostPort(): ValueType<HostPort> {
   return {
     expected: '<host>:<port> with a port from 1 to 65535, an IPv6 address in brackets',
     read: (raw) => {
@@ -248,12 +118,12 @@ export function hostPort(): RouterValueType<HostPort> {
 }
 
 /** What others are told: `<host>:<port>`, or the whole address as other routers want it. */
-export function advertised(protocols: readonly string[]): RouterValueType<HostPort> {
+export function advertised(protocols: readonly string[]): ValueType<HostPort> {
   const whole = address(protocols, true)
   const short = hostPort()
   return {
     expected: `<host>:<port> with a port from 1 to 65535, perhaps with the protocol ${protocols.join(' or ')} before it`,
-    read: (raw, context) => short.read(raw, context) ?? whole.read(raw, context),
+    read: (raw, folder) => short.read(raw, folder) ?? whole.read(raw, folder),
     show: formatHostPort,
   }
 }
@@ -273,7 +143,7 @@ export const emails = texts(
   (mail) => mail.length <= 320 && EMAIL.test(mail),
 )
 
-export function cidr(): RouterValueType<string> {
+export function cidr(): ValueType<string> {
   return text('an IP range as 100.64.0.1/10', (range) => {
     const [ip = '', bits = '', ...rest] = range.split('/')
     const family = isIP(ip)

@@ -1,44 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-import {
-  clusterFingerprint,
-  type Environment,
-  environmentName,
-  formatFault,
-  loadControllerConfig,
-  parseControllerConfig,
-} from '../../../src/config/controller/load.ts'
-import type { ControllerConfig } from '../../../src/config/controller/options.ts'
-
-const FILE = '/etc/flotilla/config.yml'
-const GOOD = `id: ctrl1
-data: data
-trustDomain: test.example
-identity:
-  cert: pki/cert.pem
-  key: pki/key.pem
-  ca: /srv/ca.pem
-cluster:
-  bind: 127.0.0.1:1480
-  advertise: 127.0.0.1:1480
-web:
-  - bind: 127.0.0.1:1280
-    advertise: localhost:1280
-`
-
-function load(text: string, environment: Environment = {}): ControllerConfig {
-  const loaded = parseControllerConfig(FILE, text, environment)
-  if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
-  return loaded.config
-}
-
-function faultsOf(text: string, environment: Environment = {}): string[] {
-  const loaded = parseControllerConfig(FILE, text, environment)
-  return loaded.ok ? [] : loaded.faults.map(formatFault)
-}
+import { sharedOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
+import { fuzz } from '../engine/fuzz.ts'
+import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
 
 /** GOOD with one line replaced; the line must be there. */
 function changed(line: string, replacement: string): string {
@@ -88,7 +52,6 @@ threads: yes
 colour: blue
 `
     expect(faultsOf(text)).toEqual([
-      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, renewal, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
       `${FILE}:1: id: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, found "-bad-"`,
       `${FILE}:3: trustDomain: expected 1 to 255 lower-case letters, digits, '.', '_' or '-', found "Test.Example"`,
       `${FILE}:6: identity.kei: unknown key; did you mean identity.key?`,
@@ -98,6 +61,7 @@ colour: blue
       `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, metrics, each once, found ["edge-client","edge-klient"]`,
       `${FILE}:15: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
       `${FILE}:16: threads: expected true or false, found "yes"`,
+      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, renewal, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
     ])
   })
 
@@ -105,7 +69,7 @@ colour: blue
     ['an empty file', '', 'id: is missing'],
     ['a list at the top', '- a\n', 'expected a section'],
     ['a text at the top', 'hello\n', 'expected a section'],
-    ['no listener', changed('web:', 'web: []\nx:'), 'web: found []'],
+    ['no listener', changed('web:', 'web: []\nx:'), 'web: is empty; expected one or more sections'],
     [
       'a list item that is no section',
       changed('web:', 'web:\n  - 5'),
@@ -134,26 +98,6 @@ colour: blue
       expect(faultsOf(GOOD, { [name]: wrong }).join(), wrong).toContain('networks like 10.0.0.0/8')
     }
     expect(faultsOf(GOOD, { [name]: '10.0.0.0/8,10.0.0.0/8' }).join()).toContain('each once')
-  })
-
-  test('that is no YAML is refused with the line; so is a key given twice', () => {
-    expect(faultsOf('id: ctrl1\ndata: [')[0]).toMatch(/config\.yml:2: /)
-    expect(faultsOf(`${GOOD}id: ctrl2\n`)).toEqual([
-      `${FILE}:14: invalid YAML: the same key is given twice in this section; keep one of them`,
-    ])
-    expect(faultsOf('id: a\n---\nid: b\n').join()).toContain('multiple documents')
-  })
-
-  test('cannot be made expensive by aliases', () => {
-    const bomb = `a: &a [x,x,x,x,x,x,x,x,x]
-b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]
-c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]
-d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]
-e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]
-f: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]
-id: [*f,*f,*f,*f,*f,*f,*f,*f,*f]
-`
-    expect(faultsOf(bomb).join('\n')).toContain('id: expected')
   })
 })
 
@@ -217,71 +161,29 @@ describe('The environment', () => {
     expect(config.threads).toBe(false)
     expect(config.web[0]?.apis).toEqual(['edge-client', 'fabric'])
   })
-
-  test('is told as the source of a fault', () => {
-    expect(faultsOf(GOOD, { FLOTILLA_RAFT_TICK_MS: '5x' })).toEqual([
-      'environment FLOTILLA_RAFT_TICK_MS: raft.tickMs: expected an integer from 5 to 1000, found "5x"',
-    ])
-  })
-
-  test('has its typos named, and what others set is left alone', () => {
-    const foreign = { FLOTILLA_PORT: 'tcp://10.0.0.1:1280', FLOTILLA_SERVICE_HOST: '10.0.0.1' }
-    expect(faultsOf(GOOD, foreign)).toEqual([])
-    expect(faultsOf(GOOD, { FLOTILLA_TRUSTDOMAIN: 'x' })).toEqual([
-      'environment FLOTILLA_TRUSTDOMAIN: unknown variable; did you mean FLOTILLA_TRUST_DOMAIN?',
-    ])
-  })
-
-  test('has a name for each key', () => {
-    expect(environmentName('raft.electionTimeoutMaxMs')).toBe(
-      'FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS',
-    )
-    expect(environmentName('web[1].bind')).toBe('FLOTILLA_WEB_1_BIND')
-  })
 })
 
-describe('The fingerprint of what must be equal', () => {
+describe('The fingerprint of shared options', () => {
+  const fingerprint = (text: string): string =>
+    Buffer.from(sharedOptionsSha256(load(text))).toString('hex')
+
   test('differs with a shared option, and not with one of this controller', () => {
-    const one = clusterFingerprint(load(GOOD))
-    expect(clusterFingerprint(load(changed('id: ctrl1', 'id: ctrl2')))).toBe(one)
-    expect(clusterFingerprint(load(`${GOOD}logLevel: debug\n`))).toBe(one)
-    expect(clusterFingerprint(load(`${GOOD}raft: {electionTimeoutMs: 650}\n`))).not.toBe(one)
-    expect(
-      clusterFingerprint(load(changed('trustDomain: test.example', 'trustDomain: b'))),
-    ).not.toBe(one)
+    const one = fingerprint(GOOD)
+    expect(fingerprint(changed('id: ctrl1', 'id: ctrl2'))).toBe(one)
+    expect(fingerprint(`${GOOD}logLevel: debug\n`)).toBe(one)
+    expect(fingerprint(`${GOOD}raft: {electionTimeoutMs: 650}\n`)).not.toBe(one)
+    expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
+  })
+
+  test('is that of the release before, which compares it during an upgrade', () => {
+    expect(fingerprint(GOOD)).toBe(
+      '220b226343fb11d858b29a1a4a979496b76651bc613117065e4e40a8622b923d',
+    )
   })
 })
 
-describe('A configuration file', () => {
-  test('that is no text is one fault, however many the parser would find in it', () => {
-    const path = join(mkdtempSync(join(tmpdir(), 'flotilla-config-')), 'config.yml')
-    writeFileSync(path, 'id: a\0b\n: : :\n')
-    const loaded = loadControllerConfig(path, {})
-    expect(loaded.ok ? [] : loaded.faults.map(({ problem }) => problem)).toEqual([
-      'is not a text file',
-    ])
-    rmSync(dirname(path), { recursive: true })
-  })
-
-  test('with broken syntax names its first faults, a line each', () => {
-    const text = `web: yes\n${'  - bind: a: b\n'.repeat(50)}`
-    const faults = faultsOf(text)
-    expect(faults.length).toBeLessThanOrEqual(3)
-    for (const fault of faults) expect(fault).toMatch(/^[^:]+:\d+: invalid YAML: .{1,200}$/)
-  })
-
-  test('that is missing, a folder, or too large is one fault', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'flotilla-config-'))
-    const problemOf = (path: string): string => {
-      const loaded = loadControllerConfig(path, {})
-      return loaded.ok ? 'none' : loaded.faults.map(({ problem }) => problem).join()
-    }
-    expect(problemOf(join(folder, 'none.yml'))).toBe('file not found')
-    expect(problemOf(folder)).toBe('is a folder; name the file in it')
-    writeFileSync(join(folder, 'big.yml'), `${GOOD}#${'x'.repeat(1024 * 1024)}`)
-    expect(problemOf(join(folder, 'big.yml'))).toContain('is larger than')
-    writeFileSync(join(folder, 'good.yml'), GOOD)
-    expect(problemOf(join(folder, 'good.yml'))).toBe('none')
-    rmSync(folder, { recursive: true })
-  })
+test('1,000 random files are judged without an exception, each fault with a key and a line that is there', () => {
+  const { files, accepted } = fuzz(controllerSubject, { seed: 1, files: 1000 })
+  expect(files).toBe(1000)
+  expect(accepted).toBeGreaterThan(0)
 })

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import { routerConfigurationDocument } from '../../../src/config/router/document.ts'
-import { loadRouterConfig } from '../../../src/config/router/load.ts'
-import { fuzz } from './fuzz.ts'
-import { faultsOf, LEAST, parse, warnings } from './support.ts'
+import { fuzz } from '../engine/fuzz.ts'
+import { faultsOf, LEAST, parse, routerSubject, warnings } from './support.ts'
 
 describe('A configuration of a router', () => {
   test('that is wrong is told every fault at once, with line, key, what was found, what is allowed and the nearest name', () => {
@@ -19,7 +18,6 @@ link:
 dialers: {binding: x}
 `
     expect(faultsOf(text)).toEqual([
-      ' identity: is missing; expected a section with cert, key, server_cert, server_key, ca, alt_server_certs',
       '1: v: expected 3, the one version that is supported, found "3"',
       '2: identiti: unknown key; did you mean identity?',
       '3: ctrl: one of endpoint and endpoints is missing; expected an address tls:<host>:<port>',
@@ -32,46 +30,53 @@ dialers: {binding: x}
     ])
   })
 
-  test.each([
-    ['an empty file', '', 'v: is missing'],
-    ['a list', '- a\n', 'expected a section with keys'],
-    ['a text', 'hello\n', 'expected a section with keys'],
-    ['no YAML', 'v: [3\n', 'Flow sequence'],
-    ['a key that stands twice', `${LEAST}v: 3\n`, 'the same key is given twice'],
-    ['an alias of nothing', 'v: *a\n', 'an anchor that is not there'],
-    ['an alias of itself', 'v: 3\nctrl: &a {endpoints: [*a]}\n', 'nested deeper'],
-    [
-      'aliases that stand for a billion values',
-      `a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n`,
-      'more than',
-    ],
-    ['nesting without end', '['.repeat(5000), ''],
-  ])('that is %s is refused without an exception', (_, text, told) => {
-    expect(faultsOf(text).join('\n')).toContain(told)
-  })
-
-  test('that is not there, or is a folder, is told as one fault', () => {
-    const problemOf = (path: string): unknown => {
-      const loaded = loadRouterConfig(path, {})
-      return loaded.ok ? null : loaded.faults.map(({ problem }) => problem)
-    }
-    expect(problemOf('/nowhere/at/all.yml')).toEqual(['file not found'])
-    expect(problemOf('/')).toEqual(['is a folder; name the file in it'])
-    expect(problemOf('/dev/null')).toEqual(['is not a regular file'])
-  })
-
   test('in force tells of each value whether it is of the file, the environment or the default', () => {
     const loaded = parse(`${LEAST}trace: {path: "$WHERE/t"}\n`, { WHERE: '/var' })
     if (!loaded.ok) throw new Error('refused')
     const of = (key: string): unknown => loaded.effective.find((one) => one.key === key)
-    expect(of('v')).toEqual({ key: 'v', value: '3', source: { kind: 'file', line: 1 } })
+    expect(of('v')).toEqual({
+      key: 'v',
+      value: '3',
+      source: { kind: 'file', line: 1 },
+      hasEffect: true,
+    })
     expect(of('trace.path')).toEqual({
       key: 'trace.path',
       value: '/var/t',
       source: { kind: 'environment', line: 5, names: ['WHERE'] },
+      hasEffect: true,
     })
     expect(of('metrics.reportInterval')).toMatchObject({ value: '1m', source: { kind: 'default' } })
     expect(of('ctrl.endpointsFile')).toMatchObject({ value: '/etc/flotilla/endpoints.yml' })
+  })
+
+  test('in force has the same keys marked as without effect as the page', () => {
+    const loaded = parse(`${LEAST}edge: {csr: {country: NO}}
+link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}], dialers: [{binding: transport}]}
+dialers: [{binding: transport}]
+listeners: [{binding: tunnel}]
+transport: {dtls: {}}
+`)
+    if (!loaded.ok) throw new Error('refused')
+    const rows = routerConfigurationDocument().split('\n')
+    const isMarked = (key: string): boolean => {
+      const name = key.replaceAll(/\[\d+\]/g, '[]').replace('transport.dtls', 'transport.<name>')
+      const found = rows.filter((row) => row.startsWith(`| \`${name}\``))
+      expect(found, key).not.toEqual([])
+      return found.every((row) => row.endsWith('No effect in this version. |'))
+    }
+    for (const { key, hasEffect } of loaded.effective) expect(isMarked(key), key).toBe(!hasEffect)
+    const inert = loaded.effective.filter(({ hasEffect }) => !hasEffect).map(({ key }) => key)
+    for (const key of [
+      'listeners[0].options.mode',
+      'forwarder.idleTxInterval',
+      'link.dialers[0].split',
+    ]) {
+      expect(inert).toContain(key)
+    }
+    for (const key of ['edge.csr.country', 'link.dialers[0].bind', 'transport']) {
+      expect(inert).not.toContain(key)
+    }
   })
 
   test('with keys of other routers that have no meaning here is accepted with a warning each', () => {
@@ -82,8 +87,8 @@ dialers: {binding: x}
   })
 })
 
-test('3,000 files of chance are judged without an exception, each fault with a key and a line that is there', () => {
-  expect(fuzz({ seed: 1, files: 3000 }).files).toBe(3000)
+test('3,000 random files are judged without an exception, each fault with a key and a line that is there', () => {
+  expect(fuzz(routerSubject, { seed: 1, files: 3000 }).files).toBe(3000)
 })
 
 test('docs/router-configuration.md says what the table says (FLOTILLA_RECORD=1 writes it anew)', () => {

@@ -578,8 +578,8 @@ describe('metrics, trace, transport, profile and web', () => {
   test('web needs a name, bind points and APIs', () => {
     expect(faults('web: [{}]\n')).toEqual([
       '5: web[0].name: is missing; expected a text that is not empty',
-      '5: web[0].bindPoints: is empty; expected one or more',
-      '5: web[0].apis: is empty; expected one or more',
+      '5: web[0].bindPoints: is missing; expected a list of sections with the keys interface, address, newAddress',
+      '5: web[0].apis: is missing; expected a list of sections with the keys binding, options',
     ])
   })
 })

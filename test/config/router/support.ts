@@ -1,9 +1,10 @@
 import { expect } from 'vitest'
 
-import { formatFault } from '../../../src/config/controller/load.ts'
-import type { RouterEnvironment } from '../../../src/config/engine/environment.ts'
+import { formatFault } from '../../../src/config/engine/fault.ts'
+import type { Environment } from '../../../src/config/engine/environment.ts'
 import { type LoadedRouterConfig, parseRouterConfig } from '../../../src/config/router/load.ts'
-import type { RouterConfig } from '../../../src/config/router/table.ts'
+import { type RouterConfig, routerFields } from '../../../src/config/router/table.ts'
+import type { FuzzSubject } from '../engine/fuzz.ts'
 
 export const FILE = '/etc/flotilla/router.yml'
 
@@ -14,32 +15,32 @@ ctrl: {endpoint: "tls:ctrl1.test:6262"}
 csr: {sans: {dns: [r.test]}}
 `
 
-export function parse(text: string, environment: RouterEnvironment = {}): LoadedRouterConfig {
+export function parse(text: string, environment: Environment = {}): LoadedRouterConfig {
   return parseRouterConfig(FILE, text, environment)
 }
 
 /** The configuration of LEAST with more lines. */
-export function config(more = '', environment: RouterEnvironment = {}): RouterConfig {
+export function config(more = '', environment: Environment = {}): RouterConfig {
   return whole(LEAST + more, environment)
 }
 
-export function whole(text: string, environment: RouterEnvironment = {}): RouterConfig {
+export function whole(text: string, environment: Environment = {}): RouterConfig {
   const loaded = parse(text, environment)
   if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
   return loaded.config
 }
 
 /** Faults of LEAST with more lines, without the name of the file: `5: forwarder.x: …`. */
-export function faults(more: string, environment: RouterEnvironment = {}): string[] {
+export function faults(more: string, environment: Environment = {}): string[] {
   return faultsOf(LEAST + more, environment)
 }
 
-export function faultsOf(text: string, environment: RouterEnvironment = {}): string[] {
+export function faultsOf(text: string, environment: Environment = {}): string[] {
   const loaded = parse(text, environment)
   return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))
 }
 
-export function warnings(more: string, environment: RouterEnvironment = {}): string[] {
+export function warnings(more: string, environment: Environment = {}): string[] {
   const loaded = parse(LEAST + more, environment)
   return loaded.warnings.map((warning) => formatFault(warning).replace(`${FILE}:`, ''))
 }
@@ -58,4 +59,19 @@ export function at(from: RouterConfig, path: string): unknown {
     found = (found as Readonly<Record<string, unknown>> | null)?.[name]
   }
   return found
+}
+
+export const routerSubject: FuzzSubject<RouterConfig> = {
+  fields: routerFields,
+  needed: ['v', 'identity', 'ctrl', 'cert', 'key', 'endpoint', 'binding', 'bind'],
+  variables: ['HOME', 'A'],
+  parse,
+  check({ v, identity, ctrl }) {
+    if (v !== 3 || (identity.cert.path === null) === (identity.cert.pem === null)) {
+      throw new Error('accepted without what is required')
+    }
+    if (ctrl.endpoint === null && (ctrl.endpoints ?? []).length === 0) {
+      throw new Error('accepted without a controller')
+    }
+  },
 }

@@ -1,8 +1,19 @@
+import type { LoadedConfig } from '../../../src/config/engine/load.ts'
+import type { Fields, SchemaNode } from '../../../src/config/engine/schema.ts'
 import { yamlText } from '../../../src/config/engine/yaml-tree.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
-import { parseRouterConfig } from '../../../src/config/router/load.ts'
-import type { RouterFields, SchemaNode } from '../../../src/config/engine/schema.ts'
-import { routerFields } from '../../../src/config/router/table.ts'
+
+/** A table whose files are fuzzed. */
+export interface FuzzSubject<T> {
+  readonly fields: Fields
+  /** Keys that most files have, at any depth. */
+  readonly needed: readonly string[]
+  /** Variables that may be set. */
+  readonly variables: readonly string[]
+  parse(text: string, environment: Readonly<Record<string, string>>): LoadedConfig<T>
+  /** Throws when an accepted configuration lacks what it promises. */
+  check(config: T): void
+}
 
 export interface FuzzResult {
   readonly files: number
@@ -102,27 +113,36 @@ const noise = [
 ]
 
 /** Files that are nearly right, and files that are not: as many of each. Throws what should not have happened, with the file. */
-export function fuzz({ seed, files }: { seed: number; files: number }): FuzzResult {
+export function fuzz<T>(
+  subject: FuzzSubject<T>,
+  { seed, files }: { seed: number; files: number },
+): FuzzResult {
   let accepted = 0
   let faults = 0
   for (let at = 0; at < files; at += 1) {
     const random = seededRandom(seed * 1_000_003 + at)
-    const text = fileOf(random)
+    const text = fileOf(subject, random)
+    const environment = environmentOf(subject, random)
     try {
-      const found = judge(text)
+      const found = judge(subject, text, environment)
       if (found === 0) accepted += 1
       faults += found
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
-      throw new Error(`file ${at} of seed ${seed}: ${message}\n${text}`, { cause: error })
+      const given = `${JSON.stringify(environment)}\n${text}`
+      throw new Error(`file ${at} of seed ${seed}: ${message}\n${given}`, { cause: error })
     }
   }
   return { files, accepted, faults }
 }
 
-/** @returns how many faults were told. */
-function judge(text: string): number {
-  const loaded = parseRouterConfig('/f/router.yml', text, { HOME: '/home/x', A: 'a' })
+/** @returns how many faults were reported. */
+function judge<T>(
+  subject: FuzzSubject<T>,
+  text: string,
+  environment: Readonly<Record<string, string>>,
+): number {
+  const loaded = subject.parse(text, environment)
   const lines = text.split('\n').length
   for (const { line, key, problem } of [...(loaded.ok ? [] : loaded.faults), ...loaded.warnings]) {
     if (line !== null && (line < 1 || line > lines)) throw new Error(`line ${line} of ${lines}`)
@@ -133,67 +153,65 @@ function judge(text: string): number {
     if (loaded.faults.length === 0) throw new Error('refused without a fault')
     return loaded.faults.length
   }
-  const { v, identity, ctrl } = loaded.config
-  if (v !== 3 || (identity.cert.path === null) === (identity.cert.pem === null)) {
-    throw new Error('accepted without what is required')
-  }
-  if (ctrl.endpoint === null && (ctrl.endpoints ?? []).length === 0) {
-    throw new Error('accepted without a controller')
-  }
+  subject.check(loaded.config)
   const keys = loaded.effective.map(({ key }) => key)
-  if (new Set(keys).size !== keys.length) throw new Error('a value is told twice')
+  if (new Set(keys).size !== keys.length) throw new Error('a value is shown twice')
   return 0
 }
 
-function fileOf(random: Random): string {
+function environmentOf(
+  { variables }: FuzzSubject<unknown>,
+  random: Random,
+): Record<string, string> {
+  const set = variables.filter(() => random.next() < 0.3 / variables.length)
+  return Object.fromEntries(
+    ['HOME', 'A', ...set].map((name) => [name, String(anything(random)).replaceAll('\0', '')]),
+  )
+}
+
+function fileOf({ fields, needed }: FuzzSubject<unknown>, random: Random): string {
   const rate = random.next() < 0.5 ? 0.02 : random.next()
-  const text = yamlText(sectionOf(routerFields, random, rate, 0))
+  const text = yamlText(sectionOf(fields, { random, rate, needed }))
   return random.next() < 0.3 ? spoilt(text, random) : text
 }
 
-function sectionOf(fields: RouterFields, random: Random, rate: number, depth: number): unknown {
+/** How a file is drawn. */
+interface Draw {
+  readonly random: Random
+  /** Chance of each mistake. */
+  readonly rate: number
+  readonly needed: readonly string[]
+}
+
+function sectionOf(fields: Fields, draw: Draw): unknown {
+  const { random, rate, needed } = draw
   const made: Record<string, unknown> = Object.create(null) as Record<string, unknown>
   for (const [name, node] of Object.entries(fields)) {
-    const isNeeded = [
-      'v',
-      'identity',
-      'ctrl',
-      'cert',
-      'key',
-      'endpoint',
-      'binding',
-      'bind',
-    ].includes(name)
+    const isNeeded = needed.includes(name)
     if (!isNeeded && random.next() < 0.7) continue
     if (isNeeded && random.next() < rate) continue
     const written = random.next() < rate / 4 ? misspelt(name, random) : name
-    made[written] =
-      random.next() < rate ? anything(random) : valueOf(name, node, random, rate, depth)
+    made[written] = random.next() < rate ? anything(random) : valueOf(name, node, draw)
   }
   return made
 }
 
-function valueOf(
-  name: string,
-  node: SchemaNode,
-  random: Random,
-  rate: number,
-  depth: number,
-): unknown {
+function valueOf(name: string, node: SchemaNode, draw: Draw): unknown {
+  const { random } = draw
   switch (node.kind) {
-    case 'value':
+    case 'option':
       return likely(name, node.type.expected, random)
     case 'section':
-      return sectionOf(node.fields, random, rate, depth + 1)
+      return sectionOf(node.fields, draw)
     case 'list':
-      return Array.from({ length: random.integer(0, 3) }, () =>
-        sectionOf(node.item.fields, random, rate, depth + 1),
+      return Array.from({ length: random.integer(node.itemsMin, 3) }, () =>
+        sectionOf(node.fields, draw),
       )
     case 'keyed':
-      return { a: sectionOf(node.item.fields, random, rate, depth + 1) }
+      return { a: sectionOf(node.fields, draw) }
     case 'variants': {
       const kinds = Object.values(node.fieldsOf)
-      return sectionOf(kinds[random.integer(0, kinds.length - 1)] ?? {}, random, rate, depth + 1)
+      return sectionOf(kinds[random.integer(0, kinds.length - 1)] ?? {}, draw)
     }
     case 'ignored':
       return anything(random)
@@ -205,12 +223,19 @@ function likely(name: string, expected: string, random: Random): unknown {
   if (name === 'v') return 3
   if (name === 'binding')
     return pick(['transport', 'edge', 'tunnel', 'proxy', 'health-checks'], random)
+  const [, from, to] = /^an integer from (\d+) to (\d+)$/.exec(expected) ?? []
+  if (from !== undefined) {
+    return random.integer(Number(from), Math.min(Number(to), Number(from) + 1000))
+  }
   if (expected.startsWith('an integer')) return random.integer(1, 1000)
   if (expected.startsWith('a number')) return random.integer(1, 100)
   if (expected.startsWith('a duration')) return pick(['10ms', '5s', '1m', '24h'], random)
   if (expected.startsWith('an address')) return `tls:a.test:${random.integer(1, 65_535)}`
   if (expected.startsWith('a list of 1 to')) return [`tls:a.test:${random.integer(1, 65_535)}`]
   if (expected.includes('<host>:<port>')) return `a.test:${random.integer(1, 65_535)}`
+  if (expected.startsWith('host:port')) return `a.test:${random.integer(1, 65_535)}`
+  if (expected.startsWith('a list of up to')) return []
+  if (expected.startsWith('a list of one or more of')) return [expected.split(/ of |, /)[2]]
   if (expected.startsWith('a list of IP')) return ['127.0.0.1']
   if (expected.startsWith('a list')) return ['a']
   if (expected === 'true or false') return random.next() < 0.5

@@ -1,0 +1,138 @@
+import { environmentName } from './environment.ts'
+import type { ConfigTable } from './load.ts'
+import { type Fields, type List, type Option, required, type SchemaNode } from './schema.ts'
+import { shownText } from './shown.ts'
+
+type Column = 'key' | 'expected' | 'default' | 'scope' | 'purpose' | 'variable'
+type Row = Readonly<Record<Column, string>>
+
+/** Scope and variable are of use only where variables override keys. */
+const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
+const allColumns: readonly Column[] = ['key', 'expected', 'default', 'scope', 'purpose', 'variable']
+
+const NO_EFFECT = ' No effect in this version.'
+
+/** Every key of a table in tables of Markdown: those at the top, then each section. */
+export function configTables(table: Pick<ConfigTable<never>, 'fields' | 'overridePrefix'>): string {
+  return new Tables(table.overridePrefix).of(table.fields)
+}
+
+/** A section with its place in the file. */
+interface Place {
+  readonly title: string
+  /** `raft.`, `web[].`. */
+  readonly prefix: string
+  readonly why: string
+  readonly hasEffect: boolean
+}
+
+class Tables {
+  readonly #overridePrefix: string | null
+  readonly #columns: readonly Column[]
+
+  constructor(overridePrefix: string | null) {
+    this.#overridePrefix = overridePrefix
+    this.#columns = overridePrefix === null ? columns : allColumns
+  }
+
+  of(fields: Fields): string {
+    const { table, inner } = this.#parts(fields, '', true)
+    return `## At the top\n\n${table}\n${inner}`
+  }
+
+  /** The own options of a section, and the sections in it. */
+  #parts(fields: Fields, prefix: string, hasEffect: boolean): { table: string; inner: string } {
+    const rows: Row[] = []
+    let inner = ''
+    for (const [name, node] of Object.entries(fields)) {
+      const key = prefix + name
+      const isInForce = hasEffect && node.hasEffect !== false
+      if (node.kind === 'option') rows.push(this.#optionRow(key, node, isInForce))
+      else if (node.kind === 'ignored') rows.push(ignoredRow(key, node.why))
+      else inner += this.#sections(key, node, isInForce)
+    }
+    return { table: rows.length === 0 ? '' : this.#tableOf(rows), inner }
+  }
+
+  #sections(
+    key: string,
+    node: Exclude<SchemaNode, { kind: 'option' | 'ignored' }>,
+    hasEffect: boolean,
+  ): string {
+    const { why } = node
+    switch (node.kind) {
+      case 'section': {
+        const need = node.absence === 'required' ? ' Required.' : ''
+        const place = { title: key, prefix: `${key}.`, why: why + need + deprecation(node) }
+        return this.#sectionOf(node.fields, { ...place, hasEffect })
+      }
+      case 'list': {
+        const title = `${key} (a list of ${countOf(node)})`
+        return this.#sectionOf(node.fields, { title, prefix: `${key}[].`, why, hasEffect })
+      }
+      case 'keyed': {
+        const title = `${key} (up to ${node.itemsMax} sections by name)`
+        return this.#sectionOf(node.fields, { title, prefix: `${key}.<name>.`, why, hasEffect })
+      }
+      case 'variants':
+        return Object.entries(node.fieldsOf)
+          .map(([kind, fields]) => {
+            const title = `${key} of \`${node.by}: ${kind}\``
+            return this.#sectionOf(fields, { title, prefix: `${key}.`, why, hasEffect })
+          })
+          .join('')
+    }
+  }
+
+  #sectionOf(fields: Fields, { title, prefix, why, hasEffect }: Place): string {
+    const { table, inner } = this.#parts(fields, prefix, hasEffect)
+    const effect = hasEffect ? '' : NO_EFFECT
+    return `## ${title}\n\n${why}${effect}\n\n${table === '' ? '' : `${table}\n`}${inner}`
+  }
+
+  #tableOf(rows: readonly Row[]): string {
+    const head = `| ${this.#columns.join(' | ')} |\n|${'---|'.repeat(this.#columns.length)}\n`
+    return head + rows.map((row) => this.#lineOf(row)).join('')
+  }
+
+  #lineOf(row: Row): string {
+    const cells = this.#columns.map((column) => (row[column] === '' ? '' : `${row[column]} `))
+    return `| ${cells.join('| ')}|\n`
+  }
+
+  #optionRow(key: string, node: Option<unknown>, hasEffect: boolean): Row {
+    const aliases = (node.aliases ?? []).map((name) => ` (or \`${name}\`)`).join('')
+    const name = environmentName(this.#overridePrefix ?? '', key.replace('[]', '[0]'))
+    return {
+      key: `\`${key}\`${aliases}`,
+      expected: cell(node.type.expected),
+      default: defaultOf(node),
+      scope: node.scope ?? 'node',
+      purpose: cell(node.why + deprecation(node)) + (hasEffect ? '' : NO_EFFECT),
+      variable: `\`${name}\``,
+    }
+  }
+}
+
+function ignoredRow(key: string, why: string): Row {
+  const purpose = `no effect: ${why}`
+  return { key: `\`${key}\``, expected: 'anything', default: '', scope: '', purpose, variable: '' }
+}
+
+function deprecation({ deprecated }: { readonly deprecated?: string }): string {
+  return deprecated === undefined ? '' : ` Deprecated: ${deprecated}.`
+}
+
+function countOf({ itemsMin, itemsMax }: List<Fields>): string {
+  return itemsMin === 0 ? `up to ${itemsMax}` : `${itemsMin} to ${itemsMax}`
+}
+
+function defaultOf(node: Option<unknown>): string {
+  if (node.default === required) return '*required*'
+  const text = shownText(node, node.default)
+  return text === '' ? '*none*' : `\`${text}\``
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '\\<')
+}

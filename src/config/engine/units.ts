@@ -1,0 +1,5 @@
+// Bytes and milliseconds that tables of options are written in.
+export const MIB = 1024 * 1024
+export const MINUTE_MS = 60 * 1000
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS

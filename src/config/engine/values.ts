@@ -1,0 +1,155 @@
+import { isAbsolute, resolve } from 'node:path'
+
+import { durationText } from '../../lib/text/duration-text.ts'
+import { parseDuration } from '../../lib/text/duration.ts'
+import type { RawValue, ValueType } from './schema.ts'
+import { DAY_MS } from './units.ts'
+
+// Types of values that know no subject. Those of one table are in its folder.
+
+const TEXT_CHARACTERS_MAX = 4096
+const LIST_ITEMS_MAX = 64
+
+export function integer(min: number, max: number): ValueType<number> {
+  return {
+    expected: `an integer from ${min} to ${max}`,
+    read: (raw) =>
+      typeof raw === 'number' && Number.isSafeInteger(raw) && raw >= min && raw <= max
+        ? raw
+        : undefined,
+    fromText: (text) => (/^-?[0-9]{1,16}$/.test(text) ? Number(text) : text),
+  }
+}
+
+/** An integer of milliseconds, without a unit. */
+export function milliseconds(min: number, max: number): ValueType<number> {
+  const type = integer(min, max)
+  return { ...type, expected: `an integer of milliseconds from ${min} to ${max}, without a unit` }
+}
+
+export function number(min: number, max: number): ValueType<number> {
+  return {
+    expected: `a number from ${min} to ${max}`,
+    read: (raw) => (typeof raw === 'number' && raw >= min && raw <= max ? raw : undefined),
+    fromText: (text) => (/^-?[0-9]{1,16}(?:\.[0-9]{1,16})?$/.test(text) ? Number(text) : text),
+  }
+}
+
+/** A number with a unit, as `5s`, `1m`, `24h`, `1h30m`; read as milliseconds. */
+export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
+  return {
+    expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
+    read: (raw) => {
+      // Zero without a unit is a duration in Go, and says nothing of what was meant here.
+      if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
+      const ms = parseDuration(raw)
+      return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined
+    },
+    show: durationWords,
+  }
+}
+
+/** As a person writes it: 24h, 1m30s, 250ms. */
+function durationWords(ms: number): string {
+  if (ms === 0 || ms % 1000 !== 0) return durationText(ms)
+  const parts = [
+    [Math.floor(ms / 3_600_000), 'h'],
+    [Math.floor((ms % 3_600_000) / 60_000), 'm'],
+    [(ms % 60_000) / 1000, 's'],
+  ] as const
+  return parts.flatMap(([count, unit]) => (count === 0 ? [] : [`${count}${unit}`])).join('')
+}
+
+export function boolean(): ValueType<boolean> {
+  return {
+    expected: 'true or false',
+    read: (raw) => (typeof raw === 'boolean' ? raw : undefined),
+    fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+  }
+}
+
+export function choice<const C extends string>(choices: readonly C[]): ValueType<C> {
+  return {
+    expected: choices.length === 1 ? `${choices[0]}` : `one of ${choices.join(', ')}`,
+    read: (raw) => choices.find((one) => one === raw),
+  }
+}
+
+export function text(
+  expected = 'a text that is not empty',
+  isValid: (text: string) => boolean = () => true,
+): ValueType<string> {
+  return { expected, read: (raw) => (isText(raw) && isValid(raw) ? raw : undefined) }
+}
+
+export function isText(raw: RawValue): raw is string {
+  return (
+    typeof raw === 'string' &&
+    raw !== '' &&
+    raw.length <= TEXT_CHARACTERS_MAX &&
+    !raw.includes('\0')
+  )
+}
+
+/** Where nothing is a value as well; null then. */
+export function optional<T>(type: ValueType<T>): ValueType<T | null> {
+  const { expected, read, fromText, show, redacted } = type
+  return {
+    expected,
+    read: (raw, folder) => (raw === null ? null : read(raw, folder)),
+    fromText: (text) => (text === '' ? null : (fromText?.(text) ?? text)),
+    ...(show === undefined ? {} : { show: (found) => (found === null ? '' : show(found)) }),
+    ...(redacted === undefined
+      ? {}
+      : { redacted: (found) => (found === null ? '' : redacted(found)) }),
+  }
+}
+
+/** A list of texts; none when empty. */
+export function texts(
+  expected = 'a list of texts',
+  isValid: (text: string) => boolean = () => true,
+): ValueType<readonly string[]> {
+  return {
+    expected,
+    read: (raw) => {
+      const items = raw === null ? [] : raw
+      if (!Array.isArray(items) || items.length > LIST_ITEMS_MAX) return undefined
+      const found = (items as readonly RawValue[]).filter(isText)
+      return found.length === items.length && found.every(isValid) ? found : undefined
+    },
+    fromText: listFromText,
+  }
+}
+
+/** One text, or a list of one or more. */
+export function textOrTexts(
+  expected = 'a text, or a list of one or more',
+  isValid: (text: string) => boolean = () => true,
+): ValueType<readonly string[]> {
+  const many = texts(expected, isValid)
+  return {
+    ...many,
+    read: (raw, folder) => {
+      if (isText(raw)) return isValid(raw) ? [raw] : undefined
+      const found = raw === null ? undefined : many.read(raw, folder)
+      return found?.length === 0 ? undefined : found
+    },
+  }
+}
+
+/** The items of a list in the text of an environment variable, separated by commas. */
+export function listFromText(text: string): string[] {
+  return text === '' ? [] : text.split(',').map((one) => one.trim())
+}
+
+/** Relative to the folder of the configuration file; in a variable, to the working folder. */
+export function path(): ValueType<string> {
+  return {
+    expected: 'a path',
+    read: (raw, folder) => {
+      if (!isText(raw)) return undefined
+      return isAbsolute(raw) ? resolve(raw) : resolve(folder, raw)
+    },
+  }
+}

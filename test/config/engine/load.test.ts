@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { CONFIG_FAULTS_MAX, loadConfig } from '../../../src/config/engine/load.ts'
+import { faultsOf, LEAST, parse, tableOf } from './support.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'flotilla-config-'))
+afterAll(() => {
+  rmSync(folder, { recursive: true })
+})
+
+describe('A text', () => {
+  test.each([
+    ['an empty file', '', 'name: is missing'],
+    ['a list', '- a\n', 'expected a section with keys, found ["a"]'],
+    ['a text', 'hello\n', 'expected a section with keys, found "hello"'],
+    ['no YAML', 'name: [3\n', 'Flow sequence'],
+    ['several documents', 'name: a\n---\nname: b\n', 'multiple documents'],
+    [
+      'a key that stands twice',
+      `${LEAST}name: x\n`,
+      'the same key is given twice in this section; keep one of them',
+    ],
+    ['an alias of nothing', 'name: *a\n', 'an anchor that is not there'],
+    ['an alias of itself', 'name: &a {b: [*a]}\n', 'nested deeper'],
+    [
+      'aliases that stand for a billion values',
+      `a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n`,
+      'more than',
+    ],
+    ['nesting without end', '['.repeat(5000), ''],
+  ])('that is %s is refused without an exception', (_, text, told) => {
+    const found = faultsOf('', { text })
+    expect(found.length).toBeGreaterThan(0)
+    expect(found.join('\n')).toContain(told)
+  })
+
+  test('that is no YAML is refused with the line', () => {
+    expect(faultsOf('', { text: 'name: n\nhome: [' })[0]).toMatch(/^2: invalid YAML: /)
+    expect(faultsOf('', { text: `${LEAST}name: x\n` })[0]).toMatch(/^6: invalid YAML: /)
+  })
+
+  test('with broken syntax names its first faults, a line each', () => {
+    const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
+    expect(faults.length).toBeLessThanOrEqual(3)
+    for (const fault of faults) expect(fault).toMatch(/^\d+: invalid YAML: .{1,200}$/)
+  })
+
+  test('full of unknown keys has its first faults reported', () => {
+    const keys = Array.from({ length: 5000 }, (_, at) => `unknown${at}: 1\n`)
+    const loaded = parse(keys.join(''))
+    expect(loaded.ok ? 0 : loaded.faults.length).toBe(CONFIG_FAULTS_MAX)
+  })
+})
+
+describe('A file', () => {
+  const problemsOf = (path: string): readonly string[] => {
+    const loaded = loadConfig(tableOf(null), path, {})
+    return loaded.ok ? [] : loaded.faults.map(({ problem }) => problem)
+  }
+  const written = (name: string, text: string): string => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    return path
+  }
+
+  test('that is missing, a folder, a device or a pipe is one fault', () => {
+    expect(problemsOf(join(folder, 'none.yml'))).toEqual(['file not found'])
+    expect(problemsOf(join(written('file', ''), 'below.yml'))).toEqual(['file not found'])
+    expect(problemsOf(folder)).toEqual(['is a folder; name the file in it'])
+    expect(problemsOf('/dev/null')).toEqual(['is not a regular file'])
+    execFileSync('mkfifo', [join(folder, 'pipe')])
+    expect(problemsOf(join(folder, 'pipe'))).toEqual(['is not a regular file'])
+  })
+
+  test('that is too large or no text is one fault, however many the parser would find in it', () => {
+    expect(problemsOf(written('big.yml', `${LEAST}#${'x'.repeat(1024 * 1024)}`))).toEqual([
+      'is larger than 1048576 bytes',
+    ])
+    expect(problemsOf(written('binary.yml', 'name: a\0b\n: : :\n'))).toEqual(['is not a text file'])
+  })
+
+  test('that is right is loaded with its absolute path', () => {
+    const path = written('good.yml', LEAST)
+    expect(loadConfig(tableOf(null), path, {})).toMatchObject({ ok: true, path })
+  })
+})
