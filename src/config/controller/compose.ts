@@ -3,10 +3,10 @@ import { isMap, parseDocument } from 'yaml'
 import { yamlText } from '../engine/yaml-tree.ts'
 import { API_NAMES } from './options.ts'
 
-/** What differs from one controller's configuration to another's; addresses are `host:port`. */
+/** Values that differ between the configurations of controllers; addresses are `host:port`. */
 export interface ComposedConfig {
   readonly id: string
-  /** As written into the file: a relative path starts at the file's folder. */
+  /** Path as written into the file: a relative path starts at the file's folder. */
   readonly data: string
   readonly trustDomain: string
   readonly meshBind: string

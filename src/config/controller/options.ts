@@ -16,7 +16,7 @@ import { identityOptions, renewal, serverCertificates } from './certificate-opti
 import { eventOptions } from './event-options.ts'
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
-/** What a listener may serve; `metrics` only where it is asked for. */
+/** APIs that a listener may serve; `metrics` only where it is named. */
 export const WEB_API_NAMES = [...API_NAMES, 'metrics'] as const
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 

@@ -32,7 +32,7 @@ function timingFaults({ raft }: ControllerConfig): RelationFault[] {
       })
     }
   }
-  // With fewer than four heartbeats to a timeout, one lost frame and one slow disk write cost a
+  // If a timeout has fewer than four heartbeats, one lost frame and one slow disk write cost a
   // leader its office.
   if (raft.electionTimeoutMs < 4 * raft.heartbeatMs) {
     faults.push({
@@ -78,7 +78,7 @@ function eventFileFaults({ data, events, logFile }: ControllerConfig): RelationF
 }
 
 /**
- * What holds the secrets of the cluster is never written for everybody; the data folder is lost
+ * Files with the secrets of the cluster are never written for everybody; the data folder is lost
  * with what is in it.
  */
 function backupFaults({ data, backup: { folder, recipient } }: ControllerConfig): RelationFault[] {
@@ -132,7 +132,7 @@ function portFaults(config: ControllerConfig): RelationFault[] {
 }
 
 /**
- * What is open to whoever reaches it stands alone, and where somebody has chosen who reaches it.
+ * An API that is open to anyone who reaches it stands alone, where somebody has chosen who does.
  */
 function openFaults({ web }: ControllerConfig): RelationFault[] {
   return web.flatMap(({ bind, apis }, at): RelationFault[] => {

@@ -15,7 +15,7 @@ export function environmentName(prefix: string, key: string): string {
 export interface Filled {
   readonly text: string
   readonly names: readonly string[]
-  /** Those that are not set; nothing stands in their place. */
+  /** Names of variables that are not set; they are replaced by nothing. */
   readonly missing: readonly string[]
 }
 

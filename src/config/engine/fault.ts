@@ -2,7 +2,7 @@
 export interface ConfigFault {
   /** The file's path, or `environment NAME`. */
   readonly source: string
-  /** From 1; null when there is no line to point at. */
+  /** Line number, from 1; null when there is no line to point at. */
   readonly line: number | null
   /** `raft.tickMs`, `web[0].bind`; empty for the file as a whole. */
   readonly key: string

@@ -56,7 +56,7 @@ export function loadConfig<T>(
   return { ok: false, faults: [{ source: file, line: null, key: '', ...read }], warnings: [] }
 }
 
-/** As `loadConfig`, for text already read; relative paths start at the folder of `file`. */
+/** Does what `loadConfig` does with text already read; paths start at the folder of `file`. */
 export function parseConfig<T>(
   table: ConfigTable<T>,
   file: string,

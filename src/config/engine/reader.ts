@@ -116,7 +116,7 @@ export class ConfigReader {
     return !this.#places.has(key) && !this.#isMeant(key)
   }
 
-  /** What follows from a value does not follow from one that was refused. */
+  /** Rules that follow from a value are not judged by one that was refused. */
   isFaulty(key: string): boolean {
     return this.#isMeant(key) || this.faults.some((fault) => fault.key === key)
   }

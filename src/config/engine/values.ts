@@ -49,7 +49,7 @@ export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   }
 }
 
-/** As a person writes it: 24h, 1m30s, 250ms. */
+/** A duration as a person writes it: 24h, 1m30s, 250ms. */
 function durationWords(ms: number): string {
   if (ms === 0 || ms % 1000 !== 0) return durationText(ms)
   const parts = [
@@ -91,7 +91,7 @@ export function isText(raw: RawValue): raw is string {
   )
 }
 
-/** Where nothing is a value as well; null then. */
+/** A value that may also be left empty; null then. */
 export function optional<T>(type: ValueType<T>): ValueType<T | null> {
   const { expected, read, fromText, show, redacted } = type
   return {

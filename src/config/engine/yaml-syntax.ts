@@ -12,7 +12,7 @@ const sentences: Readonly<Record<string, string>> = {
 }
 
 /**
- * What keeps a text from being YAML: the first faults, as each of the others may follow from them.
+ * The first faults that keep a text from being YAML, as each of the others may follow from them.
  */
 export function syntaxFaults(
   errors: readonly YAMLError[],

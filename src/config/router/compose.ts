@@ -6,7 +6,7 @@ import { CONFIG_VERSION } from './table.ts'
  * beside it.
  */
 export function composeRouterConfig(options: {
-  /** Of the files, and for a person. */
+  /** Name of the files, and for a person. */
   readonly name: string
   /** `tls:host:port` of controllers. */
   readonly endpoints: readonly string[]

@@ -4,7 +4,7 @@ import type { ConfigReader } from '../engine/reader.ts'
 import { controllerPlaceNames, type RouterConfig } from './table.ts'
 import type { Address } from './values.ts'
 
-/** What is asked and told of a reading. */
+/** The part of a reader that rules between keys ask, and report their faults to. */
 export type RelationReader = Pick<
   ConfigReader,
   'fault' | 'warn' | 'isGiven' | 'isMissing' | 'isFaulty'

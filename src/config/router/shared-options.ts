@@ -23,13 +23,13 @@ export const addressProtocols = {
   datagram: ['udp', 'udp4', 'udp6', 'unixgram'],
 } as const
 
-/** Of a text that ends in `:` and digits. */
+/** The port of a text that ends in `:` and digits. */
 function isPort(text: string): boolean {
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
   return port > 0 && port <= 65_535
 }
 
-/** Of one channel; `connectTimeoutMs` and `connectTimeout` say the same. */
+/** Options of one channel; `connectTimeoutMs` and `connectTimeout` say the same. */
 export const channelOptions = {
   outQueueSize: option(integer(0, 10_000), {
     default: 4,
@@ -80,7 +80,7 @@ export function heartbeatOptions(closeAfterMs: number) {
   } as const
 }
 
-/** What every dialer and listener takes: the flow control of a circuit's end. */
+/** Options of every dialer and listener: the flow control of a circuit's end. */
 export const flowOptions = {
   mtu: option(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
   randomDrops: option(boolean(), {
@@ -177,7 +177,7 @@ export const groups = option(textOrTexts(), {
 })
 
 /**
- * Where the controllers are, and how they are spoken to; the same fields are taken below
+ * Addresses of the controllers, and how they are spoken to; the same fields are taken below
  * `ctrl.options`.
  */
 export const controllerAddressing = {
@@ -201,7 +201,7 @@ export const controllerAddressing = {
 
 const plain = (fields: Fields): Fields => fields
 
-/** What a listener takes below `options`, by its binding. */
+/** Fields below `options` of a listener, by its binding. */
 export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
     advertise: option(optional(advertised(addressProtocols.edge)), {

@@ -50,7 +50,7 @@ export function pemSource(): ValueType<PemSource> {
 
 export interface Address extends HostPort {
   readonly protocol: string
-  /** As it was written: `tls:host:port`. */
+  /** The address as it was written: `tls:host:port`. */
   readonly text: string
 }
 
@@ -117,7 +117,7 @@ export function hostPort(): ValueType<HostPort> {
   }
 }
 
-/** What others are told: `<host>:<port>`, or the whole address as other routers want it. */
+/** The advertised address: `<host>:<port>`, or the whole address as other routers want it. */
 export function advertised(protocols: readonly string[]): ValueType<HostPort> {
   const whole = address(protocols, true)
   const short = hostPort()
