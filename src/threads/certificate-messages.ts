@@ -7,18 +7,18 @@ import {
 import type { CertificateSigner } from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
-/**
- * To the thread. Orders are carried out in their order, by the authority that came last before
- * them.
- */
-export type CertificateCommand =
-  | {
-      readonly type: 'authority'
-      readonly certificatePem: string
-      /** Goes to the thread and nowhere else. */
-      readonly privateKeyPem: string
-    }
-  | { readonly type: 'issue'; readonly order: CertificateOrder; readonly nowMs: number }
+/** Goes to the thread and nowhere else. */
+export interface AuthorityKey {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+}
+
+/** To the thread. */
+export interface CertificateCommand {
+  readonly order: CertificateOrder
+  readonly nowMs: number
+  readonly authority: AuthorityKey
+}
 
 export type CertificateResult =
   | {
@@ -26,8 +26,6 @@ export type CertificateResult =
       readonly certificates: readonly [IssuedCertificate, ...IssuedCertificate[]]
     }
   | { readonly type: 'refused'; readonly fault: CertificateFault; readonly reason: string }
-
-export type CertificateReport = { readonly type: 'ready' } | CertificateResult
 
 /** A refusal as a value, as errors lose their kind between threads. */
 export function carryOut(

@@ -5,8 +5,8 @@ import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { encodeCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
+import type { AuthorityKey } from '../../src/threads/certificate-messages.ts'
 import {
-  type AuthorityKey,
   CertificateWorker,
   type CertificateWorkerLimits,
 } from '../../src/threads/certificate-worker.ts'

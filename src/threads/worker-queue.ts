@@ -1,0 +1,225 @@
+import { Worker } from 'node:worker_threads'
+
+import { present } from '../lib/assert.ts'
+import type { Clock } from '../lib/clock.ts'
+import { FairQueue } from '../lib/bounds/fair-queue.ts'
+import { Problem } from '../lib/problems.ts'
+import { heapLimits, threadFile } from './thread-file.ts'
+
+export interface WorkerQueueLimits {
+  /** Processor time of one task; beyond it the thread is ended and another takes its place. */
+  readonly taskMsMax: number
+  /** Time in all for one task, where the processor has no time for it. */
+  readonly lateMsMax: number
+  /** A task that has waited in line for longer is refused. */
+  readonly waitMsMax: number
+  /** Tasks in line, of all callers. */
+  readonly waitingMax: number
+}
+
+export interface WorkerQueueParts {
+  readonly thread: 'schema' | 'certificate'
+  readonly workerData?: unknown
+  readonly heapMegabytesMax: number
+  /** Tasks in the thread at a time: callers take turns for those that are not in it yet. */
+  readonly inThreadMax: number
+  readonly limits: WorkerQueueLimits
+  readonly clock: Clock
+}
+
+/** Why a task was ended together with its thread, or was not begun. */
+export type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
+
+export class TaskOverrun extends Error {
+  readonly reason: OverrunReason
+
+  constructor(reason: OverrunReason) {
+    super(`the task of a thread was ended: ${reason}`)
+    this.reason = reason
+  }
+}
+
+/** From the start of a thread until it can work; a machine under load takes its time. */
+const START_MS_MAX = 8_000
+/** Between two looks at a task that is late. */
+const LOOK_MS_MIN = 20
+
+interface Job<Message, Result> {
+  readonly message: () => Message
+  readonly queuedAtMs: number
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: Error) => void
+}
+
+/** When the first task in the thread began. */
+interface Begin {
+  /** Monotonic ms. */
+  readonly atMs: number
+  /** Processor time of the thread until then. */
+  readonly used: ReturnType<Worker['cpuUsage']>
+}
+
+/**
+ * One thread and the tasks of callers, in turn. The thread sends one message when it is ready, then
+ * one result for each message, in their order. It starts with the first task, keeps no process
+ * alive, and is replaced when a task overruns or ends it.
+ */
+export class WorkerQueue<Message, Result> {
+  readonly #parts: WorkerQueueParts
+  readonly #queue: FairQueue<Job<Message, Result>>
+  /** Tasks in the thread, the one at work first. */
+  #jobs: Job<Message, Result>[] = []
+  #worker: Worker | null = null
+  #isReady = false
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(parts: WorkerQueueParts) {
+    this.#parts = parts
+    this.#queue = new FairQueue(parts.limits.waitingMax)
+  }
+
+  /**
+   * @param message Made when it is sent to the thread; what it throws refuses the task.
+   * @throws {TaskOverrun}
+   */
+  run(caller: string, message: () => Message): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const job = { message, queuedAtMs: this.#parts.clock.monotonicMs(), resolve, reject }
+      if (this.#isClosed || !this.#queue.push(caller, job)) reject(tooMany())
+      else this.#next()
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const job of [...this.#takeJobs(), ...this.#queue.drain()]) job.reject(tooMany())
+    const worker = this.#worker
+    this.#worker = null
+    await worker?.terminate()
+  }
+
+  #next(): void {
+    const { clock, limits, inThreadMax } = this.#parts
+    while (this.#jobs.length < inThreadMax) {
+      const job = this.#queue.shift()
+      if (job === undefined) return
+      if (clock.monotonicMs() - job.queuedAtMs > limits.waitMsMax) job.reject(tooMany())
+      else this.#hand(job)
+    }
+  }
+
+  #hand(job: Job<Message, Result>): void {
+    if (this.#worker === null) this.#start()
+    if (this.#worker === null || !this.#isReady) this.#jobs.push(job)
+    else this.#send(this.#worker, job)
+  }
+
+  #start(): void {
+    const { thread, workerData, heapMegabytesMax } = this.#parts
+    const worker = new Worker(threadFile(thread), {
+      name: thread,
+      env: {},
+      workerData,
+      resourceLimits: heapLimits(heapMegabytesMax),
+    })
+    worker.unref()
+    worker.on('message', (message: unknown) => {
+      if (worker === this.#worker) this.#take(worker, message)
+    })
+    worker.on('error', (error: Error & { readonly code?: string }) => {
+      const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+      this.#replace(worker, isMemory ? new TaskOverrun('memory') : error)
+    })
+    worker.on('exit', (code) => {
+      this.#replace(worker, new Error(`the ${thread} thread has ended with code ${code}`))
+    })
+    this.#worker = worker
+    this.#isReady = false
+    this.#timer = setTimeout(() => {
+      this.#replace(worker, new TaskOverrun('not started'))
+    }, START_MS_MAX)
+  }
+
+  #take(worker: Worker, message: unknown): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#isReady) {
+      const job = present(this.#jobs.shift(), 'a thread sends one result for each task')
+      if (this.#jobs.length > 0) this.#watch(worker)
+      job.resolve(message as Result)
+    } else {
+      this.#isReady = true
+      for (const job of this.#jobs.splice(0)) this.#send(worker, job)
+    }
+    this.#next()
+  }
+
+  #send(worker: Worker, job: Job<Message, Result>): void {
+    try {
+      worker.postMessage(job.message())
+    } catch (error) {
+      job.reject(error as Error)
+      return
+    }
+    this.#jobs.push(job)
+    if (this.#timer === undefined) this.#watch(worker)
+  }
+
+  /** The first task in the thread has begun when the one before it was answered. */
+  #watch(worker: Worker): void {
+    const begin: Begin = { atMs: this.#parts.clock.monotonicMs(), used: worker.cpuUsage() }
+    // Looked at when it is late; of a thread that has ended by then there is nothing to tell.
+    begin.used.catch(() => undefined)
+    this.#lookIn(this.#parts.limits.taskMsMax, worker, begin)
+  }
+
+  #lookIn(ms: number, worker: Worker, begin: Begin): void {
+    const job = this.#jobs[0]
+    this.#timer = setTimeout(() => {
+      const isAtWork = (): boolean => worker === this.#worker && job === this.#jobs[0]
+      this.#look(worker, begin, isAtWork).catch((error: unknown) => {
+        if (isAtWork()) this.#replace(worker, error as Error)
+      })
+    }, ms)
+  }
+
+  /**
+   * A task that is late has used its time, or had none of the processor: the one is its caller's
+   * fault, the other is not.
+   */
+  async #look(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
+    const { taskMsMax, lateMsMax } = this.#parts.limits
+    const { user, system } = await worker.cpuUsage(await begin.used)
+    if (!isAtWork()) return
+    const leftMs = taskMsMax - (user + system) / 1000
+    const isLate = this.#parts.clock.monotonicMs() - begin.atMs >= lateMsMax
+    if (leftMs <= 0) this.#replace(worker, new TaskOverrun('processor time'))
+    else if (isLate) this.#replace(worker, new TaskOverrun('late'))
+    else this.#lookIn(Math.max(leftMs, LOOK_MS_MIN), worker, begin)
+  }
+
+  #takeJobs(): Job<Message, Result>[] {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    return this.#jobs.splice(0)
+  }
+
+  /**
+   * The task at work is refused, or all that the thread was to do when it did not even start; the
+   * rest gets a fresh thread.
+   */
+  #replace(worker: Worker, error: Error): void {
+    if (worker !== this.#worker) return
+    this.#worker = null
+    worker.terminate().catch(() => undefined)
+    const jobs = this.#takeJobs()
+    for (const job of jobs.splice(0, this.#isReady ? 1 : jobs.length)) job.reject(error)
+    for (const job of jobs) this.#hand(job)
+    this.#next()
+  }
+}
+
+function tooMany(): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+}
