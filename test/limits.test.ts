@@ -61,8 +61,8 @@ import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts
 import { apiSessionsMax, apiSessionsPerIdentityMax } from '../src/fsm/sessions/session.ts'
 import {
   requestAheadMsMax,
-  requestsMax,
-  requestsPerCallerMax,
+  requestsBytesMax,
+  requestsBytesPerCallerMax,
   requestWindowMs,
 } from '../src/fsm/records/dedupe.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
@@ -101,8 +101,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/records/dedupe.ts': {
     requestWindowMs,
     requestAheadMsMax,
-    requestsMax,
-    requestsPerCallerMax,
+    requestsBytesMax,
+    requestsBytesPerCallerMax,
   },
   'src/fsm/sessions/session.ts': { apiSessionsMax, apiSessionsPerIdentityMax },
   'src/entities/fields.ts': fieldLimits,

@@ -182,9 +182,6 @@ const pureNodeImports = new Set([
   'inflateRawSync',
 ])
 
-/** The seed of a hash table, against keys that are chosen to collide; no result depends on it. */
-const seeded = { file: 'src/fsm/records/request-records.ts', name: 'randomInt' }
-
 const NODE_IMPORT = /import\s+([^'"]+?)\s+from\s+'(node:[^']+)'/g
 
 const impurities: readonly (readonly [RegExp, string])[] = [
@@ -316,7 +313,7 @@ test('the consensus core, apply and the descriptors read no clock, chance, envir
   const broken: string[] = []
   for (const file of src) {
     if (!pureRooms.test(file) || drivers.has(file)) continue
-    const text = file === seeded.file ? code(file).replaceAll(seeded.name, 'hash') : code(file)
+    const text = code(file)
     for (const [, names = '', from = ''] of text.matchAll(NODE_IMPORT)) {
       const isWhole = !names.startsWith('{')
       const taken = names

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -9,12 +11,16 @@ import {
   RequestIdSchema,
 } from '../../proto/gen/command_pb.ts'
 import {
+  formerBounds,
   OriginWindows,
   requestAheadMsMax,
+  requestsBytesMax,
+  requestsBytesPerCallerMax,
   RequestTable,
   requestWindowMs,
 } from '../../src/fsm/records/dedupe.ts'
 import { lanesOf, SetDigest } from '../../src/fsm/records/digest.ts'
+import { newShortId } from '../../src/lib/random.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { LogWriter, formedState, service, startMs } from './support/log.ts'
 
@@ -170,7 +176,7 @@ describe('in the store', () => {
     for (const { key, value } of stored.toReversed()) again.load(key, value ?? '')
     again.loaded()
     for (const [n, id] of ids.entries()) {
-      const now = { logTimeMs: log.timeMs, floorMs: 0 }
+      const now = { logTimeMs: log.timeMs, floorMs: 0, level: 2 }
       const known = state.requests.judge('admin', id, hash, now)
       expect(again.judge('admin', id, hash, now)).toEqual(known)
       expect(known).toMatchObject(n % 2 === 0 ? { ok: true, id: `s${n}` } : { ok: false })
@@ -209,20 +215,84 @@ describe('in the store', () => {
   })
 })
 
-test('one caller leaves room for the request ids of others, and has its own again once they are forgotten', () => {
-  const perCallerMax = 100
-  const table = new RequestTable(new SetDigest(), perCallerMax)
-  const outcome = { ok: true, id: 'x' } as const
-  const noHash = '00'.repeat(32)
-  const judge = (caller: string, atMs: number): unknown =>
-    table.judge(caller, newUuidv7(atMs), noHash, { logTimeMs: atMs, floorMs: 0 })
-  for (let index = 1; index <= perCallerMax; index += 1) {
-    const stored = { atMs: startMs, bodyHash: noHash, index, outcome }
-    table.remember('greedy', newUuidv7(startMs), stored)
+const noHash = '00'.repeat(32)
+
+/** Remembers requests of `caller` until one more is refused, or as many as `countMax`. */
+function fill(
+  table: RequestTable,
+  { caller, level, id, countMax }: { caller: string; level: number; id: string; countMax: number },
+): number {
+  const logTimeMs = startMs
+  for (let count = 0; count < countMax; count += 1) {
+    const requestId = newUuidv7(startMs)
+    const judged = table.judge(caller, requestId, noHash, { logTimeMs, floorMs: 0, level })
+    if (judged !== 'new') return count
+    const outcome = { ok: true, id } as const
+    const index = table.size + 1
+    table.remember(caller, requestId, { atMs: startMs, bodyHash: noHash, index, outcome })
   }
-  expect(judge('greedy', startMs)).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
-  expect(judge('other', startMs)).toBe('new')
+  return countMax
+}
+
+function judgeNew(table: RequestTable, caller: string, level: number, atMs = startMs): unknown {
+  return table.judge(caller, newUuidv7(atMs), noHash, { logTimeMs: atMs, floorMs: 0, level })
+}
+
+const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
+
+test('one caller leaves room for the request ids of others, and has its own again once they are forgotten', () => {
+  const table = new RequestTable(new SetDigest())
+  const id = 'x'.repeat(65_536)
+  const each = requestsBytesPerCallerMax / id.length
+  const greedy = { caller: 'greedy', level: 2, id, countMax: 2 * each }
+  expect(fill(table, greedy)).toBeGreaterThan(0.9 * each)
+  expect(fill(table, greedy)).toBe(0)
+  expect(judgeNew(table, 'other', 2)).toBe('new')
+  // Before the level was raised, all of them had 128 MiB, whichever caller they are of.
+  expect(judgeNew(table, 'greedy', 1)).toBe('new')
+  fill(table, { ...greedy, caller: 'other' })
+  expect(judgeNew(table, 'third', 2)).toMatchObject(tooMany)
+  expect(judgeNew(table, 'third', 1)).toBe('new')
+  fill(table, { ...greedy, level: 1 })
+  expect(table.size * id.length).toBeGreaterThan(0.99 * 128 * 1024 * 1024)
+  expect(judgeNew(table, 'third', 1)).toMatchObject(tooMany)
   const laterMs = startMs + requestWindowMs + requestAheadMsMax + 1
   table.forget(laterMs, () => undefined)
-  expect(judge('greedy', laterMs)).toBe('new')
+  expect(judgeNew(table, 'greedy', 2, laterMs)).toBe('new')
+})
+
+test('below feature level 2 a caller has as many request ids as on a controller of 0.1.0', () => {
+  expect(formerBounds).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
+  const former = { ...formerBounds, countMax: 1000, countPerCallerMax: 750 }
+  const table = new RequestTable(new SetDigest(), former)
+  const request = { level: 1, id: 'x', countMax: 2000 }
+  expect(fill(table, { ...request, caller: 'greedy' })).toBe(750)
+  expect(judgeNew(table, 'greedy', 2)).toBe('new')
+  expect(fill(table, { ...request, caller: 'other' })).toBe(250)
+  expect(judgeNew(table, 'third', 1)).toMatchObject(tooMany)
+  expect(judgeNew(table, 'third', 2)).toBe('new')
+})
+
+/** The garbage collector of V8, which is no function of a program by default. */
+function exposedCollect(): () => void {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc') as () => void
+}
+
+test('remembered request ids take no more memory than is counted', () => {
+  const table = new RequestTable(new SetDigest())
+  const collect = exposedCollect()
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const callers = Array.from({ length: 4 }, () => newShortId())
+  for (const caller of callers) {
+    for (let n = 0; n < 20_000; n += 1) {
+      fill(table, { caller, level: 2, id: newShortId(), countMax: 1 })
+    }
+  }
+  collect()
+  const bytesEach = (process.memoryUsage().heapUsed - before) / table.size
+  expect(table.size).toBe(80_000)
+  expect(bytesEach).toBeGreaterThan(100)
+  expect(bytesEach).toBeLessThan(requestsBytesMax / 300_000)
 })

@@ -11,14 +11,25 @@ export const requestWindowMs = 15 * 60_000
  */
 export const requestAheadMsMax = 5 * 60_000
 /**
- * Request ids remembered at once. Beyond it new ones are refused: forgetting one early could repeat
- * a write.
+ * Memory that remembered request ids may take. Beyond it new ones are refused: forgetting one early
+ * could repeat a write.
  */
-export const requestsMax = 1_000_000
-/** What these may take, should their outcomes be long; beyond it new ones are refused as well. */
-export const requestsBytesMax = 128 * 1024 * 1024
+export const requestsBytesMax = 96 * 1024 * 1024
 /** Of one caller: the rest is for others, however much that one writes. */
-export const requestsPerCallerMax = 750_000
+export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
+/**
+ * Memory of one beside the characters of its key and outcome: objects, headers and its place in the
+ * map. Part of what is refused, so it stays as it is.
+ */
+const REQUEST_BYTES = 256
+/** Below this feature level the bounds of 0.1.0 refuse, as they do on its controllers. */
+const BOUNDED_BY_BYTES_LEVEL = 2
+export const formerBounds = {
+  countMax: 1_000_000,
+  countPerCallerMax: 750_000,
+  bytesMax: 128 * 1024 * 1024,
+}
+const FORMER_REQUEST_BYTES = 56
 const originsMax = 256
 /** Applied sequences above a gap that are kept per origin; a proposer's window is far smaller. */
 const aheadMax = 65_536
@@ -142,6 +153,13 @@ export function requestKey(caller: string, id: Uint8Array): string {
   return `r/${caller}/${hexOf(id)}`
 }
 
+/** `requestKey` of an id of 16 bytes. */
+const REQUEST_KEY = /^r\/.*\/[0-9a-f]{32}$/s
+
+function callerOf(key: string): string {
+  return key.slice('r/'.length, key.lastIndexOf('/'))
+}
+
 function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
@@ -170,6 +188,32 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
+/** What remembered requests count towards the bounds. */
+interface Weight {
+  count: number
+  bytes: number
+  /** By the bounds of 0.1.0. */
+  formerBytes: number
+}
+
+function weigh(weight: Weight, key: string, outcome: string, sign: 1 | -1): void {
+  const callerBytes = Buffer.byteLength(callerOf(key))
+  weight.count += sign
+  weight.bytes += sign * (REQUEST_BYTES + key.length + outcome.length)
+  weight.formerBytes += sign * (FORMER_REQUEST_BYTES + callerBytes + Buffer.byteLength(outcome))
+}
+
+const weightless = (): Weight => ({ count: 0, bytes: 0, formerBytes: 0 })
+
+/** When requests are judged, and by which bounds. */
+export interface RequestMoment {
+  readonly logTimeMs: number
+  /** A request that was made before it is expired unless it is remembered. */
+  readonly floorMs: number
+  /** Feature level in force. */
+  readonly level: number
+}
+
 /**
  * Exactly once for callers: outcomes by (caller, request id), oldest first, forgotten by log time
  * alone.
@@ -177,34 +221,30 @@ function refusal(
 export class RequestTable {
   readonly #records = new RequestRecords()
   readonly #digest: SetDigest
-  readonly #perCallerMax: number
-  /** How many are remembered of each caller. */
-  readonly #ofCallers = new Map<string, number>()
+  readonly #total = weightless()
+  readonly #ofCallers = new Map<string, Weight>()
 
-  constructor(digest: SetDigest, perCallerMax: number = requestsPerCallerMax) {
+  readonly #former: typeof formerBounds
+
+  constructor(digest: SetDigest, former = formerBounds) {
     this.#digest = digest
-    this.#perCallerMax = perCallerMax
+    this.#former = former
   }
 
   get size(): number {
     return this.#records.size
   }
 
-  /** Of memory. */
-  get bytes(): number {
-    return this.#records.bytes
-  }
-
-  /** @param now `floorMs`: what was made before it is expired unless it is remembered. */
   judge(
     caller: string,
     id: Uint8Array,
     bodyHash: string,
-    { logTimeMs, floorMs }: { readonly logTimeMs: number; readonly floorMs: number },
+    { logTimeMs, floorMs, level }: RequestMoment,
   ): RequestJudgement {
-    const known = this.#records.find(caller, id)
-    if (known !== null) {
-      return isOf(known, bodyHash)
+    const key = requestKey(caller, id)
+    const known = this.#records.get(key)
+    if (known !== undefined) {
+      return isOf(key, known, bodyHash)
         ? (JSON.parse(unpacked(known.outcome)) as Outcome)
         : refusal('REQUEST_ID_REUSED')
     }
@@ -220,10 +260,18 @@ export class RequestTable {
     }
     const oldestMs = Math.max(logTimeMs - requestWindowMs, floorMs)
     if (timeMs < oldestMs) return refusal('REQUEST_ID_EXPIRED')
-    const isFull =
-      this.#records.size >= requestsMax || this.#records.contentBytes >= requestsBytesMax
-    const isGreedy = (this.#ofCallers.get(caller) ?? 0) >= this.#perCallerMax
-    return isFull || isGreedy ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
+    return this.#isFull(caller, level) ? refusal('SERVER_TOO_MANY_REQUESTS') : 'new'
+  }
+
+  #isFull(caller: string, level: number): boolean {
+    const { count, bytes, formerBytes } = this.#total
+    const own = this.#ofCallers.get(caller)
+    if (level >= BOUNDED_BY_BYTES_LEVEL) {
+      return bytes >= requestsBytesMax || (own?.bytes ?? 0) >= requestsBytesPerCallerMax
+    }
+    const { countMax, countPerCallerMax, bytesMax } = this.#former
+    const isFullOfAll = count >= countMax || formerBytes >= bytesMax
+    return isFullOfAll || (own?.count ?? 0) >= countPerCallerMax
   }
 
   /** @returns the record to store. */
@@ -235,10 +283,7 @@ export class RequestTable {
     const key = requestKey(caller, id)
     const outcome = JSON.stringify(decided)
     const value = storedText(atMs, bodyHash, index, outcome)
-    const lanes = lanesOf(key, value)
-    this.#records.add({ caller, id, atMs, index, outcome: packed(outcome), lanes })
-    this.#count(caller, 1)
-    this.#digest.add(lanes)
+    this.#add(key, { atMs, index, outcome: packed(outcome), lanes: lanesOf(key, value) })
     return { key, value }
   }
 
@@ -247,24 +292,29 @@ export class RequestTable {
    * @throws on what it never gave.
    */
   load(key: string, value: string): void {
-    const end = key.lastIndexOf('/')
-    const caller = key.slice('r/'.length, end)
-    const id = Uint8Array.from(Buffer.from(key.slice(end + 1), 'hex'))
     const { atMs, bodyHash, index, outcome: decided } = JSON.parse(value) as StoredRequest
     const outcome = JSON.stringify(decided)
-    const isOwn =
-      requestKey(caller, id) === key && storedText(atMs, bodyHash, index, outcome) === value
+    const isOwn = REQUEST_KEY.test(key) && storedText(atMs, bodyHash, index, outcome) === value
     if (!isOwn) throw new Error(`the store holds a malformed request: ${key.slice(0, 80)}`)
-    const lanes = lanesOf(key, value)
-    this.#records.add({ caller, id, atMs, index, outcome: packed(outcome), lanes })
-    this.#count(caller, 1)
-    this.#digest.add(lanes)
+    this.#add(key, { atMs, index, outcome: packed(outcome), lanes: lanesOf(key, value) })
   }
 
-  #count(caller: string, by: 1 | -1): void {
-    const count = (this.#ofCallers.get(caller) ?? 0) + by
-    if (count === 0) this.#ofCallers.delete(caller)
-    else this.#ofCallers.set(caller, count)
+  #add(key: string, record: RequestRecord): void {
+    this.#records.add(key, record)
+    this.#digest.add(record.lanes)
+    const caller = callerOf(key)
+    const own = this.#ofCallers.get(caller) ?? weightless()
+    this.#ofCallers.set(caller, own)
+    for (const weight of [this.#total, own]) weigh(weight, key, record.outcome, 1)
+  }
+
+  #forgetOldest(key: string, { outcome, lanes }: RequestRecord): void {
+    this.#records.forgetOldest()
+    this.#digest.remove(lanes)
+    const caller = callerOf(key)
+    const own = this.#ofCallers.get(caller) ?? weightless()
+    for (const weight of [this.#total, own]) weigh(weight, key, outcome, -1)
+    if (own.count === 0) this.#ofCallers.delete(caller)
   }
 
   digestInto(digest: SetDigest): void {
@@ -279,13 +329,11 @@ export class RequestTable {
   /** Forgets what is past the window; hands out each key forgotten. */
   forget(logTimeMs: number, onForgotten: (key: string) => void): void {
     const beforeMs = logTimeMs - requestWindowMs - requestAheadMsMax
-    while (this.#records.oldestAtMs < beforeMs) {
+    for (;;) {
       const oldest = this.#records.oldest()
-      if (oldest === null) return
-      this.#records.forgetOldest()
-      this.#count(oldest.caller, -1)
-      this.#digest.remove(oldest.lanes)
-      onForgotten(requestKey(oldest.caller, oldest.id))
+      if (oldest === null || oldest[1].atMs >= beforeMs) return
+      this.#forgetOldest(...oldest)
+      onForgotten(oldest[0])
     }
   }
 }
@@ -295,9 +343,10 @@ export class RequestTable {
  * lanes.
  */
 function isOf(
-  { caller, id, atMs, index, outcome, lanes }: RequestRecord,
+  key: string,
+  { atMs, index, outcome, lanes }: RequestRecord,
   bodyHash: string,
 ): boolean {
-  const own = lanesOf(requestKey(caller, id), storedText(atMs, bodyHash, index, unpacked(outcome)))
+  const own = lanesOf(key, storedText(atMs, bodyHash, index, unpacked(outcome)))
   return own.a === lanes.a && own.b === lanes.b && own.c === lanes.c && own.d === lanes.d
 }

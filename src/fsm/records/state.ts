@@ -204,7 +204,8 @@ export class State {
 
   judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestJudgement {
     const floorMs = this.#lastReset()?.requestFloorMs ?? 0
-    return this.requests.judge(caller, id, bodyHash, { logTimeMs: this.logTimeMs, floorMs })
+    const { logTimeMs, featureLevel: level } = this
+    return this.requests.judge(caller, id, bodyHash, { logTimeMs, floorMs, level })
   }
 
   rememberRequest(caller: string, id: Uint8Array, request: StoredRequest): void {
