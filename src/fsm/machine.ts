@@ -1,12 +1,8 @@
 import { create, fromBinary } from '@bufbuild/protobuf'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { entityNamed } from '../entities/registry.ts'
 import { assert } from '../lib/assert.ts'
-import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
 import type { ChangeFeed, ChangeFollower } from '../ports/change-feed.ts'
-import type { IntegrityScan } from '../ports/integrity.ts'
 import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
 import type {
   ApplyProgress,
@@ -16,25 +12,10 @@ import type {
 } from '../ports/state-store.ts'
 import type { RouterModel } from '../ports/router-model.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
-import type {
-  AccessBetween,
-  CheckedPolicy,
-  DialBind,
-  IdMembers,
-  ListQuery,
-  Listing,
-  ListResult,
-  ListSource,
-  RoleAttributeUsage,
-  RoleAttributes,
-  RouterAudience,
-  ShownFor,
-  StateView,
-} from '../ports/state-view.ts'
+import type { ListQuery, ListResult, StateView } from '../ports/state-view.ts'
 import type { Entry, Index, Position } from '../raft/types.ts'
 import { apply } from './apply.ts'
 import { listAudit } from './audit-query.ts'
-import { StateScan } from './cluster/integrity-scan.ts'
 import { Followers } from './followers.ts'
 import { loadState } from './records/load.ts'
 import { Reader } from './reader.ts'
@@ -59,7 +40,7 @@ export interface MachineParts {
  * The replicated state machine of a controller: entries go in, readers look at what they made of
  * the state. The state lives in memory; the store follows behind.
  */
-export class StateMachine implements Machine, StateView, ChangeFeed {
+export class StateMachine extends Reader implements Machine, StateView, ChangeFeed {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   /** Called within apply, after the entry of a restore; must not throw. */
@@ -67,11 +48,9 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
   /** Which routers are connected, for what is shown of them; apply never asks it. */
   routers: RouterStatuses = noRouterStatuses
   /** What edge routers judge access by. */
-  readonly routerModel: RouterModel = routerModelOf(this, () => this.#state)
+  readonly routerModel: RouterModel = routerModelOf(this, () => this.state)
   readonly #parts: MachineParts
   readonly #waiters: IndexWaiters
-  #state: State
-  #reader: Reader
   #writeBehind: WriteBehind
   /**
    * Set by an entry that could not be applied: the state may be half changed and must not be used
@@ -82,11 +61,10 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
   readonly #followers = new Followers()
 
   private constructor(parts: MachineParts, state: State) {
+    super(state, parts.clock, () => this.routers)
     this.#parts = parts
     this.#waiters = new IndexWaiters(parts.schedule ?? systemSchedule)
-    this.#state = state
     parts.onState?.(state)
-    this.#reader = new Reader(state, parts.clock, () => this.routers)
     this.#writeBehind = this.#newWriteBehind()
   }
 
@@ -97,7 +75,7 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
 
   #newWriteBehind(): WriteBehind {
     const { store, schedule = systemSchedule, limits = writeBehindDefaults } = this.#parts
-    const made = new WriteBehind(store, schedule, limits, this.#state.position)
+    const made = new WriteBehind(store, schedule, limits, this.state.position)
     made.onPersisted = (position) => {
       this.onPersisted(position)
     }
@@ -109,7 +87,7 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
 
   progress(): ApplyProgress {
     return {
-      applied: this.#state.position.index,
+      applied: this.state.position.index,
       persisted: this.#writeBehind.persisted.index,
     }
   }
@@ -134,12 +112,12 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
   apply(entry: Entry): AppliedEntry {
     if (this.#failure !== null) throw this.#failure
     assert(!this.#isRestoring, 'nothing is applied while a snapshot takes the place of the state')
-    if (entry.index <= this.#state.position.index) {
+    if (entry.index <= this.state.position.index) {
       return { index: entry.index, origin: null, outcome: null, audit: null }
     }
     try {
-      const applied = apply(this.#state, entry)
-      this.#writeBehind.noteApplied(this.#state)
+      const applied = apply(this.state, entry)
+      this.#writeBehind.noteApplied(this.state)
       this.#tellFollowers(entry.index, applied.audit)
       this.#waiters.reached(entry.index)
       return applied
@@ -155,19 +133,19 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
 
   get isBehind(): boolean {
     const { dirtyCharactersMax } = this.#parts.limits ?? writeBehindDefaults
-    return this.#state.dirtyCharacters >= dirtyCharactersMax
+    return this.state.dirtyCharacters >= dirtyCharactersMax
   }
 
   digests(): Digests {
     return {
-      index: this.#state.position.index,
-      state: this.#state.stateDigest(),
-      entities: this.#state.entitiesDigest(),
+      index: this.state.position.index,
+      state: this.state.stateDigest(),
+      entities: this.state.entitiesDigest(),
     }
   }
 
   async snapshot(): Promise<StoreSnapshot> {
-    await this.#writeBehind.flush(this.#state)
+    await this.#writeBehind.flush(this.state)
     return await this.#parts.store.snapshot()
   }
 
@@ -181,189 +159,65 @@ export class StateMachine implements Machine, StateView, ChangeFeed {
     try {
       await this.#writeBehind.stop()
       await receiver.swap()
-      this.#state = await loadState(this.#parts.store)
+      this.state = await loadState(this.#parts.store)
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error))
       throw this.#failure
     }
     this.#isRestoring = false
     this.#failure = null
-    this.#parts.onState?.(this.#state)
-    this.#reader = new Reader(this.#state, this.#parts.clock, () => this.routers)
+    this.#parts.onState?.(this.state)
     this.#writeBehind = this.#newWriteBehind()
-    for (const kind of this.#followers.kinds()) this.#state.changes.watch(kind)
+    for (const kind of this.#followers.kinds()) this.state.changes.watch(kind)
     this.#followers.onReplaced()
-    this.#waiters.reached(this.#state.position.index)
-    this.onPersisted(this.#state.position)
+    this.#waiters.reached(this.state.position.index)
+    this.onPersisted(this.state.position)
   }
 
   follow(kinds: readonly string[], of: ChangeFollower): () => void {
-    for (const kind of kinds) this.#state.changes.watch(kind)
+    for (const kind of kinds) this.state.changes.watch(kind)
     return this.#followers.add(kinds, of)
   }
 
   /** Within one entry all records were replaced by others. */
   #tellReplaced(): void {
     this.#followers.onReplaced()
-    this.onRecordsReplaced(this.#state.position.index)
+    this.onRecordsReplaced(this.state.position.index)
   }
 
   #tellFollowers(index: Index, audit: AppliedEntry['audit']): void {
-    if (this.#state.changes.takeReplaced()) this.#tellReplaced()
-    const changes = this.#state.changes.take((kind, id) => this.#state.inTable(kind, id))
+    if (this.state.changes.takeReplaced()) this.#tellReplaced()
+    const changes = this.state.changes.take((kind, id) => this.state.inTable(kind, id))
     if (changes.length === 0) return
-    this.#followers.onEntry(index, changes, { timeMs: this.#state.logTimeMs, audit })
+    this.#followers.onEntry(index, changes, { timeMs: this.state.logTimeMs, audit })
   }
 
   /** Ids of all records of a table, in no order. */
   ids(kind: string): Iterable<string> {
-    return this.#state.table(kind).rows.keys()
+    return this.state.table(kind).rows.keys()
   }
 
   async close(): Promise<void> {
     this.#waiters.dismiss()
-    if (this.#failure === null) await this.#writeBehind.flush(this.#state)
+    if (this.#failure === null) await this.#writeBehind.flush(this.state)
     await this.#writeBehind.stop()
     await this.#parts.store.close()
   }
 
   get appliedIndex(): Index {
-    return this.#state.position.index
+    return this.state.position.index
   }
 
   get setbackMs(): number {
-    return this.#state.setbackMs
-  }
-
-  get logTimeMs(): number {
-    return this.#state.logTimeMs
-  }
-
-  get featureLevel(): number {
-    return this.#state.featureLevel
-  }
-
-  get clusterId(): string {
-    return this.#state.clusterId
-  }
-
-  get requestIds(): number {
-    return this.#state.requests.size
+    return this.state.setbackMs
   }
 
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean> {
-    if (index <= this.#state.position.index) return Promise.resolve(true)
+    if (index <= this.state.position.index) return Promise.resolve(true)
     return this.#waiters.wait(index, timeoutMs)
   }
 
-  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
-    return this.#state.get<R>(entity, id)
-  }
-
-  find<R extends EntityRecord = EntityRecord>(
-    entity: string,
-    field: string,
-    value: string,
-  ): R | undefined {
-    return this.#reader.find(entity, field, value) as R | undefined
-  }
-
-  findAll<R extends EntityRecord = EntityRecord>(
-    entity: string,
-    field: string,
-    value: string,
-  ): readonly R[] {
-    return this.#reader.findAll<R>(entity, field, value)
-  }
-
-  count(entity: string): number {
-    return this.#reader.count(entity)
-  }
-
-  listing(source: ListSource, query: ListQuery): Listing | null {
-    return this.#reader.listing(source, query)
-  }
-
-  list(entity: string, query: ListQuery): ListResult {
-    return this.#reader.list(entity, query)
-  }
-
-  subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null {
-    return this.#reader.subList(entityNamed(entity), id, key, query)
-  }
-
-  filterableFields(entity: string): readonly string[] {
-    return entityNamed(entity).symbols.map((symbol) => symbol.name)
-  }
-
-  permissions(identityId: string, serviceId: string): readonly DialBind[] {
-    return this.#reader.permissions(identityId, serviceId)
-  }
-
-  accessibleServices(identityId: string, query: ListQuery): ListResult {
-    return this.#reader.accessibleServices(identityId, query)
-  }
-
-  listNaming(entity: string, field: string, value: string, query: ListQuery): ListResult {
-    return this.#reader.listNaming(entity, field, value, query)
-  }
-
-  roleAttributes(entity: string, query: ListQuery): RoleAttributes {
-    return this.#reader.roleAttributes(entity, query)
-  }
-
-  roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {
-    return this.#reader.roleAttributeUsage(entity, query)
-  }
-
-  ref(entity: string, id: string): JsonObject | null {
-    return this.#reader.ref(entity, id)
-  }
-
-  accessBetween(identityId: string, serviceId: string): AccessBetween | null {
-    return this.#reader.accessBetween(identityId, serviceId)
-  }
-
-  routersOfIdentity(identityId: string): IdMembers {
-    return this.#reader.routersOfIdentity(identityId)
-  }
-
-  audienceOfRouter(routerId: string): RouterAudience {
-    return this.#reader.audienceOfRouter(routerId)
-  }
-
-  policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {
-    return this.#reader.policiesBetween(identityId, serviceId, type)
-  }
-
-  policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
-    return this.#reader.policiesOfIdentity(identityId)
-  }
-
-  serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {
-    return this.#reader.serviceSessionsAfter(afterId, max)
-  }
-
-  lastChangeAt(apiSessionId: string): number | null {
-    return this.#reader.lastChangeAt(apiSessionId)
-  }
-
-  detail(entity: string, record: EntityRecord, callerId: string, shownFor?: ShownFor): JsonObject {
-    return this.#reader.detail(entity, record, callerId, shownFor)
-  }
-
-  idleSessions(
-    beforeMs: number,
-    max: number,
-  ): readonly { readonly id: string; readonly lastActivityMs: number }[] {
-    return this.#reader.idleSessions(beforeMs, max)
-  }
-
   listAudit(query: ListQuery): Promise<ListResult> {
-    return listAudit(this.#state.audit, query, () => new Promise((go) => setImmediate(go)))
-  }
-
-  scanIntegrity(): IntegrityScan {
-    return new StateScan(this.#state)
+    return listAudit(this.state.audit, query, () => new Promise((go) => setImmediate(go)))
   }
 }

@@ -6,6 +6,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { fieldProblem } from '../lib/problems.ts'
+import type { IntegrityScan } from '../ports/integrity.ts'
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
   type AccessBetween,
@@ -21,6 +22,7 @@ import {
   type RouterAudience,
   type ShownFor,
   shownForNobody,
+  type StateView,
 } from '../ports/state-view.ts'
 import { lastChangeAt } from './access/marks.ts'
 import { checkedPolicy, policiesOf } from './access/checked-policies.ts'
@@ -32,6 +34,7 @@ import {
   routersOfService,
 } from './access/routers.ts'
 import { listRoleAttributeUsage, listRoleAttributes } from './access/role-attributes.ts'
+import { StateScan } from './cluster/integrity-scan.ts'
 import { shownToNonAdmin, withoutAdminSecrets } from './apply/admin-secrets.ts'
 import { detailOf, entityRefOf, permissionNames } from './detail.ts'
 import { routerFact } from './records/router-facts.ts'
@@ -64,60 +67,88 @@ function narrowed(grants: Grants, policyType: string | undefined): IdScope {
   throw fieldProblem('policyType', 'must be dial or bind', policyType?.slice(0, 128))
 }
 
-/**
- * Reads of one state: lists, sub-lists, what policies grant, details. A restored snapshot gets a
- * reader of its own.
- */
-export class Reader {
-  readonly #state: State
+type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
+
+/** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
+export class Reader implements Reads {
+  /** In force: a restored snapshot is another one. */
+  protected state: State
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
   readonly #lister: Lister
 
   /** @param routers which routers are connected, asked at each look. */
   constructor(state: State, clock: Clock, routers: () => RouterStatuses = () => noRouterStatuses) {
-    this.#state = state
+    this.state = state
     this.#routers = routers
     this.#clock = clock
     const links: QueryLinks = {
       ids: (entity, key, record) => this.#linked(entity, listRule(entity, key), record, {}),
       holds: (entity, key, record, id) => this.#holds(entity, listRule(entity, key), record, id),
-      table: (kind) => state.records.get(kind) ?? null,
+      table: (kind) => this.state.records.get(kind) ?? null,
       live: (record, fact) => routerFact(this.#routers().of(record.id), fact) ?? undefined,
     }
     this.#lister = new Lister(links)
   }
 
+  get logTimeMs(): number {
+    return this.state.logTimeMs
+  }
+
+  get featureLevel(): number {
+    return this.state.featureLevel
+  }
+
+  get clusterId(): string {
+    return this.state.clusterId
+  }
+
+  get requestIds(): number {
+    return this.state.requests.size
+  }
+
+  get<R extends EntityRecord = EntityRecord>(entity: string, id: string): R | undefined {
+    return this.state.get<R>(entity, id)
+  }
+
   #table(entity: string): Table {
-    return this.#state.table(entity)
+    return this.state.table(entity)
   }
 
   #records(entity: string): Records {
-    const records = this.#state.records.get(entity)
+    const records = this.state.records.get(entity)
     assert(records !== undefined, `there are records of ${entity}`)
     return records
   }
 
-  find(entity: string, field: string, value: string): EntityRecord | undefined {
+  find<R extends EntityRecord = EntityRecord>(
+    entity: string,
+    field: string,
+    value: string,
+  ): R | undefined {
     const table = this.#table(entity)
     assert(table.indexes.isUnique(field), `${entity}.${field} is unique`)
     const id = table.indexes.owner(field, value)
-    return id === undefined ? undefined : this.#state.get(entity, id)
+    return id === undefined ? undefined : this.state.get<R>(entity, id)
   }
 
-  findAll<R extends EntityRecord>(entity: string, field: string, value: string): R[] {
+  findAll<R extends EntityRecord = EntityRecord>(
+    entity: string,
+    field: string,
+    value: string,
+  ): R[] {
     const table = this.#table(entity)
     assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
     const found: R[] = []
     for (const id of table.indexes.ids(field, value)) {
-      const record = this.#state.get<R>(entity, id)
+      const record = this.state.get<R>(entity, id)
       if (record !== undefined) found.push(record)
     }
     return found
   }
 
   count(entity: string): number {
-    const table = this.#state.tables.get(entity)
+    const table = this.state.tables.get(entity)
     return table === undefined ? 0 : (scopeOf(table, entityNamed(entity))?.size ?? table.rows.size)
   }
 
@@ -137,8 +168,8 @@ export class Reader {
         return this.#listingOf(entity, query, table.indexes.ids(field, value))
       }
       case 'services': {
-        const identity = this.#state.get('identity', source.identityId)
-        const scope = identity === undefined ? noIds : this.#state.access.grantsOf(identity).any
+        const identity = this.state.get('identity', source.identityId)
+        const scope = identity === undefined ? noIds : this.state.access.grantsOf(identity).any
         return this.#listingOf('service', query, scope)
       }
     }
@@ -148,14 +179,14 @@ export class Reader {
     return this.#whole({ of: 'kind', entity }, query)
   }
 
-  subList(entity: Entity, id: string, key: string, query: ListQuery): ListResult | null {
-    const listing = this.#subListing(entity, id, key, query)
+  subList(entity: string, id: string, key: string, query: ListQuery): ListResult | null {
+    const listing = this.#subListing(entityNamed(entity), id, key, query)
     return listing === null ? null : completed(listing)
   }
 
   #subListing(entity: Entity, id: string, key: string, query: ListQuery): Listing | null {
     const rule = listRule(entity, key)
-    const parent = this.#state.get(entity.name, id)
+    const parent = this.state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
     const linked = parent === undefined ? noIds : this.#linked(entity, rule, parent, query)
     return this.#listingOf(rule.of, query, this.#shown(entityNamed(rule.of), linked, query))
@@ -173,7 +204,7 @@ export class Reader {
 
   #shown({ name }: Entity, scope: IdScope | null, query: ListQuery): IdScope | null {
     if (query.isForNonAdmin !== true) return scope
-    return withoutAdminSecrets(this.#state, this.#table(name), name, scope)
+    return withoutAdminSecrets(this.state, this.#table(name), name, scope)
   }
 
   #linked(entity: Entity, rule: SubList, parent: EntityRecord, query: ListQuery): IdScope {
@@ -181,7 +212,7 @@ export class Reader {
     switch (rule.through) {
       case 'roles': {
         const roles = (by === null ? [] : parent[by]) as readonly string[]
-        return roleMembers(this.#state, of, [{ roles, semantic: String(parent['semantic']) }])
+        return roleMembers(this.state, of, [{ roles, semantic: String(parent['semantic']) }])
       }
       case 'policies': {
         const policies = policiesMatching<EntityRecord & { readonly semantic: string }>(
@@ -197,29 +228,31 @@ export class Reader {
         return this.#table(of).indexes.ids(by ?? '', parent.id)
       case 'access': {
         const grants =
-          of === 'service'
-            ? this.#state.access.grantsOf(parent)
-            : identityGrants(this.#state, parent)
+          of === 'service' ? this.state.access.grantsOf(parent) : identityGrants(this.state, parent)
         return narrowed(grants, query.policyType)
       }
       case 'policyLinks':
-        return linkedThrough(this.#state, by ?? '', entity.name, parent, of)
+        return linkedThrough(this.state, by ?? '', entity.name, parent, of)
     }
   }
 
   /** Whether a sub-list has the id; a role list tells by the one record alone. */
   #holds(entity: Entity, rule: SubList, parent: EntityRecord, id: string): boolean {
     if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
-    const record = this.#state.get(rule.of, id)
+    const record = this.state.get(rule.of, id)
     const roles = (rule.by === null ? [] : parent[rule.by]) as readonly string[]
     return record !== undefined && matches(record, roles, String(parent['semantic']))
   }
 
+  filterableFields(entity: string): readonly string[] {
+    return entityNamed(entity).symbols.map((symbol) => symbol.name)
+  }
+
   permissions(identityId: string, serviceId: string): readonly DialBind[] {
-    const identity = this.#state.get('identity', identityId)
-    const service = this.#state.get('service', serviceId)
+    const identity = this.state.get('identity', identityId)
+    const service = this.state.get('service', serviceId)
     if (identity === undefined || service === undefined) return []
-    return permissionNames(this.#state.access.bitsOf(identity, service))
+    return permissionNames(this.state.access.bitsOf(identity, service))
   }
 
   accessibleServices(identityId: string, query: ListQuery): ListResult {
@@ -231,26 +264,26 @@ export class Reader {
   }
 
   roleAttributes(entity: string, query: ListQuery): RoleAttributes {
-    return listRoleAttributes(this.#state, entityNamed(entity), query)
+    return listRoleAttributes(this.state, entityNamed(entity), query)
   }
 
   roleAttributeUsage(entity: string, query: ListQuery): RoleAttributeUsage {
-    return listRoleAttributeUsage(this.#state, entityNamed(entity), query)
+    return listRoleAttributeUsage(this.state, entityNamed(entity), query)
   }
 
   ref(entity: string, id: string): JsonObject | null {
-    return entityRefOf(this.#state, entity, id)
+    return entityRefOf(this.state, entity, id)
   }
 
   lastChangeAt(apiSessionId: string): number | null {
-    const session = this.#state.get<ApiSession>('apiSession', apiSessionId)
+    const session = this.state.get<ApiSession>('apiSession', apiSessionId)
     if (session === undefined) return null
-    const { classes } = this.#state.access
-    return lastChangeAt(this.#state, session, classes.of(session.identityId))
+    const { classes } = this.state.access
+    return lastChangeAt(this.state, session, classes.of(session.identityId))
   }
 
   accessBetween(identityId: string, serviceId: string): AccessBetween | null {
-    const state = this.#state
+    const state = this.state
     const identity = state.get('identity', identityId)
     const service = state.get('service', serviceId)
     if (identity === undefined || service === undefined) return null
@@ -266,30 +299,30 @@ export class Reader {
   }
 
   routersOfIdentity(identityId: string): IdMembers {
-    const identity = this.#state.get('identity', identityId)
-    return identity === undefined ? noIds : routersOfIdentity(this.#state, identity)
+    const identity = this.state.get('identity', identityId)
+    return identity === undefined ? noIds : routersOfIdentity(this.state, identity)
   }
 
   audienceOfRouter(routerId: string): RouterAudience {
-    const router = this.#state.get('edgeRouter', routerId)
+    const router = this.state.get('edgeRouter', routerId)
     if (router === undefined) return { key: '', identities: noIds }
-    const { policyIds, identities } = identitiesOfRouter(this.#state, router)
+    const { policyIds, identities } = identitiesOfRouter(this.state, router)
     return { key: policyIds.join(' '), identities }
   }
 
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {
-    const identity = this.#state.get('identity', identityId)
-    const service = this.#state.get('service', serviceId)
+    const identity = this.state.get('identity', identityId)
+    const service = this.state.get('service', serviceId)
     if (identity === undefined || service === undefined) return []
-    return linkingPolicies(this.#state, identity, service)
+    return linkingPolicies(this.state, identity, service)
       .filter((policy) => policy.type === type)
-      .map((policy) => checkedPolicy(this.#state, policy))
+      .map((policy) => checkedPolicy(this.state, policy))
   }
 
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
-    const identity = this.#state.get('identity', identityId)
+    const identity = this.state.get('identity', identityId)
     if (identity === undefined) return []
-    return policiesOf(this.#state, identity).map((policy) => checkedPolicy(this.#state, policy))
+    return policiesOf(this.state, identity).map((policy) => checkedPolicy(this.state, policy))
   }
 
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[] {
@@ -306,13 +339,13 @@ export class Reader {
   ): JsonObject {
     assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
     const detail = detailOf(entity, record, {
-      state: this.#state,
+      state: this.state,
       callerId,
       ...shownFor,
       routers: this.#routers(),
       nowMs: this.#clock.nowMs(),
     })
-    const isForAdmin = this.#state.get('identity', callerId)?.['isAdmin'] === true
+    const isForAdmin = this.state.get('identity', callerId)?.['isAdmin'] === true
     return isForAdmin ? detail : shownToNonAdmin(entity, record, detail)
   }
 
@@ -328,5 +361,9 @@ export class Reader {
       if (idle.length >= max) break
     }
     return idle
+  }
+
+  scanIntegrity(): IntegrityScan {
+    return new StateScan(this.state)
   }
 }

@@ -1,6 +1,5 @@
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
-import { entityNamed } from '../../src/entities/registry.ts'
 import { Reader } from '../../src/fsm/reader.ts'
 import { State } from '../../src/fsm/records/state.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
@@ -233,7 +232,7 @@ class Run {
     const reader = this.#reader
     const identities = identitiesOf(state)
     const services = servicesOf(state)
-    const list = (kind: Parameters<Reader['subList']>[0], id: string, key: string, type = '') =>
+    const list = (kind: string, id: string, key: string, type = '') =>
       ids(
         reader.subList(kind, id, key, {
           ...everything,
@@ -249,10 +248,10 @@ class Run {
         const slow = services.filter((service) =>
           slowTypes(state, identity, service).some((one) => wanted.some((two) => one === two)),
         )
-        deepStrictEqual(list(kinds.identity, identity.id, 'services', type), idsOf(slow))
+        deepStrictEqual(list('identity', identity.id, 'services', type), idsOf(slow))
       }
       const routers = slowRouters(state, { identity })
-      deepStrictEqual(list(kinds.identity, identity.id, 'edge-routers'), routers)
+      deepStrictEqual(list('identity', identity.id, 'edge-routers'), routers)
       deepStrictEqual(
         ids(reader.accessibleServices(identity.id, everything)),
         idsOf(services.filter((service) => slowTypes(state, identity, service).length > 0)),
@@ -260,15 +259,15 @@ class Run {
     }
     for (const service of services) {
       const slow = identities.filter((one) => slowTypes(state, one, service).length > 0)
-      deepStrictEqual(list(kinds.service, service.id, 'identities'), idsOf(slow))
+      deepStrictEqual(list('service', service.id, 'identities'), idsOf(slow))
       const routers = slowRouters(state, { service })
-      deepStrictEqual(list(kinds.service, service.id, 'edge-routers'), routers)
+      deepStrictEqual(list('service', service.id, 'edge-routers'), routers)
     }
     for (const { id } of edgeRoutersOf(state)) {
       const users = identities.filter((one) => slowRouters(state, { identity: one }).includes(id))
-      deepStrictEqual(list(kinds.edgeRouter, id, 'identities'), idsOf(users))
+      deepStrictEqual(list('edgeRouter', id, 'identities'), idsOf(users))
       const reached = services.filter((one) => slowRouters(state, { service: one }).includes(id))
-      deepStrictEqual(list(kinds.edgeRouter, id, 'services'), idsOf(reached))
+      deepStrictEqual(list('edgeRouter', id, 'services'), idsOf(reached))
     }
   }
 
@@ -288,14 +287,7 @@ class Run {
 
 function slowChecks(state: State, policy: EntityRecord): string[] {
   const reader = new Reader(state, clock)
-  return ids(reader.subList(kinds.servicePolicy, policy.id, 'posture-checks', everything))
-}
-
-const kinds = {
-  identity: entityNamed('identity'),
-  service: entityNamed('service'),
-  edgeRouter: entityNamed('edgeRouter'),
-  servicePolicy: entityNamed('servicePolicy'),
+  return ids(reader.subList('servicePolicy', policy.id, 'posture-checks', everything))
 }
 
 /** @throws {AssertionError} naming the seed of the network that it was found in. */

@@ -111,8 +111,7 @@ test('what the indexes say that policies grant is what every policy says of ever
     const both = [...state.table('identity').rows.keys()].filter((id) =>
       slowGrants(state, id).has(target),
     )
-    const services = state.table('service').entity
-    expect(ids(reader.subList(services, target, 'identities', { limit: -1 }))).toEqual(both.sort())
+    expect(ids(reader.subList('service', target, 'identities', { limit: -1 }))).toEqual(both.sort())
   }
 })
 
@@ -124,22 +123,19 @@ test('sub-lists lead both ways and narrow by policy type', () => {
   log.create('identity', 'i1', identity('ann', ['y']))
   log.create('servicePolicy', 'dial', policy('dial', ['#y'], ['#x']))
   log.create('servicePolicy', 'bind', policy('bind', ['@i1'], ['#all'], { type: 'Bind' }))
-  const identities = state.table('identity').entity
-  const services = state.table('service').entity
-  const policies = state.table('servicePolicy').entity
-  expect(ids(reader.subList(identities, 'i1', 'services', {}))).toEqual(['s1', 's2'])
-  expect(ids(reader.subList(identities, 'i1', 'services', { policyType: 'dial' }))).toEqual(['s1'])
-  expect(ids(reader.subList(identities, 'i1', 'service-policies', {}))).toEqual(['bind', 'dial'])
-  expect(ids(reader.subList(services, 's2', 'service-policies', {}))).toEqual(['bind'])
-  expect(ids(reader.subList(services, 's1', 'identities', { policyType: 'bind' }))).toEqual(['i1'])
-  expect(ids(reader.subList(policies, 'bind', 'services', {}))).toEqual(['s1', 's2'])
-  expect(ids(reader.subList(policies, 'dial', 'identities', {}))).toEqual(['i1'])
-  expect(ids(reader.subList(policies, 'bind', 'services', { filter: 'name = "two"' }))).toEqual([
-    's2',
-  ])
-  expect(reader.subList(policies, 'nope', 'services', {})).toMatchObject({ totalCount: 0 })
-  expect(reader.subList(identities, 'nope', 'services', {})).toBeNull()
-  expect(() => reader.subList(identities, 'i1', 'services', { policyType: 'x' })).toThrow('invalid')
+  expect(ids(reader.subList('identity', 'i1', 'services', {}))).toEqual(['s1', 's2'])
+  expect(ids(reader.subList('identity', 'i1', 'services', { policyType: 'dial' }))).toEqual(['s1'])
+  expect(ids(reader.subList('identity', 'i1', 'service-policies', {}))).toEqual(['bind', 'dial'])
+  expect(ids(reader.subList('service', 's2', 'service-policies', {}))).toEqual(['bind'])
+  expect(ids(reader.subList('service', 's1', 'identities', { policyType: 'bind' }))).toEqual(['i1'])
+  expect(ids(reader.subList('servicePolicy', 'bind', 'services', {}))).toEqual(['s1', 's2'])
+  expect(ids(reader.subList('servicePolicy', 'dial', 'identities', {}))).toEqual(['i1'])
+  expect(
+    ids(reader.subList('servicePolicy', 'bind', 'services', { filter: 'name = "two"' })),
+  ).toEqual(['s2'])
+  expect(reader.subList('servicePolicy', 'nope', 'services', {})).toMatchObject({ totalCount: 0 })
+  expect(reader.subList('identity', 'nope', 'services', {})).toBeNull()
+  expect(() => reader.subList('identity', 'i1', 'services', { policyType: 'x' })).toThrow('invalid')
 })
 
 test('role lists are shown by present names, and what names nothing is left out', () => {

@@ -1,6 +1,5 @@
 import { defineEntity } from '../../../src/entities/define.ts'
 import { reference, text } from '../../../src/entities/fields.ts'
-import { entityNamed } from '../../../src/entities/registry.ts'
 import { lanesOf } from '../../../src/fsm/records/digest.ts'
 import { noLinks } from '../../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../../src/fsm/query/list.ts'
@@ -100,7 +99,7 @@ export class Network implements World {
   }
 
   servicesOf(policyId: string, query: ListQuery): ListResult | null {
-    return this.#reader.subList(entityNamed('servicePolicy'), policyId, 'services', query)
+    return this.#reader.subList('servicePolicy', policyId, 'services', query)
   }
 
   /** A record comes, goes, or becomes another: the indexes have to follow. */
