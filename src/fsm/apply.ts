@@ -7,6 +7,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { assert } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
+import { hexOf } from '../lib/text/hex-digits.ts'
 import { actorFault } from '../ports/actor.ts'
 import type { KnownKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/machine.ts'
@@ -137,10 +138,6 @@ const handlers: Readonly<Record<KnownKind, Handler>> = {
 
 const nothingDone = { outcome: null, audit: null } as const
 
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
-}
-
 function hasMoved(state: State, command: Command): boolean {
   for (const { entity, id, revision } of command.judgedOn) {
     if ((state.get(entity, id)?.revision ?? 0) !== Number(revision)) return true
@@ -192,7 +189,7 @@ function performUnaudited(
  */
 function performOnce(state: State, command: Command, request: RequestId, place: Place): Performed {
   const { caller, id } = request
-  const bodyHash = hex(request.bodyHash)
+  const bodyHash = hexOf(request.bodyHash)
   const judgement = state.judgeRequest(caller, id, bodyHash)
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
@@ -219,7 +216,7 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
       : performOnce(state, command, request, place)
   }
   if (command.origin === undefined) return { origin: null, ...run() }
-  const storeId = hex(command.origin.storeId)
+  const storeId = hexOf(command.origin.storeId)
   const boot = Number(command.origin.boot)
   const sequence = Number(command.origin.sequence)
   const lowest = Number(command.origin.lowestOutstanding)

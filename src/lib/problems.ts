@@ -81,11 +81,6 @@ export const problems = {
     retry: 'never',
     message: 'The sort order supplied is invalid',
   },
-  INVALID_PAGINATION: {
-    http: 400,
-    retry: 'never',
-    message: 'The pagination properties provided are invalid',
-  },
   METHOD_NOT_ALLOWED: {
     http: 405,
     retry: 'never',

@@ -1,3 +1,4 @@
+import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { DiskPromise, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
@@ -195,10 +196,6 @@ function begin(known: Remembered, start: ProcessStart): void {
 
 function isSameStart(a: ProcessStart, b: ProcessStart): boolean {
   return a.boot === b.boot && a.startedAtMs === b.startedAtMs
-}
-
-function hexOf(storeId: Uint8Array): string {
-  return Buffer.from(storeId).toString('hex')
 }
 
 function noMark(): Mark {

@@ -1,5 +1,5 @@
 import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity } from '../define.ts'
 import { attributes, boolean, computed, map, optionalText } from '../fields.ts'
 import {
   connectedSymbol,
@@ -66,5 +66,3 @@ export const edgeRouter = defineEntity({
   },
   hasRoleFilter: true,
 })
-
-export type EdgeRouter = EntityOf<typeof edgeRouter>

@@ -13,6 +13,7 @@ import type { AdmissionFields } from '../../entities/kinds/admission.ts'
 import type { JoinTicket } from '../../entities/kinds/join-ticket.ts'
 import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import type { FieldFault } from '../../lib/problems.ts'
+import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
@@ -72,7 +73,7 @@ export function createTicket(state: State, payload: Uint8Array, context: Command
   }
   state.put('joinTicket', {
     ...base(message.id, context),
-    digest: hex(message.digest),
+    digest: hexOf(message.digest),
     isVoter: message.voter,
     expiresAt,
   })
@@ -195,7 +196,7 @@ function takenRefusal(
         `controller ${id} has this key; make a new one for ${nodeId}`,
       )
     }
-    if (other.storeId === hex(message.storeId)) {
+    if (other.storeId === hexOf(message.storeId)) {
       return refused(
         'MEMBERSHIP_REFUSED',
         `controller ${id} has this data folder; begin with an empty one for ${nodeId}`,
@@ -226,7 +227,7 @@ function admit(
   state.put('admission', {
     ...base(nodeId, context),
     publicKeySpki: base64(message.publicKeySpki),
-    storeId: hex(message.storeId),
+    storeId: hexOf(message.storeId),
     address: message.address,
     certificatePem: message.certificatePem,
     ticketId: message.ticketId,
@@ -264,7 +265,8 @@ function memberNamed(state: State, id: string): Member | undefined {
 
 function isSame(known: AdmissionFields, message: TicketRedeem): boolean {
   return (
-    known.publicKeySpki === base64(message.publicKeySpki) && known.storeId === hex(message.storeId)
+    known.publicKeySpki === base64(message.publicKeySpki) &&
+    known.storeId === hexOf(message.storeId)
   )
 }
 
@@ -274,10 +276,6 @@ function base(id: string, { index, logTimeMs }: CommandContext) {
 
 function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex')
 }
 
 function base64(bytes: Uint8Array): string {

@@ -1,5 +1,6 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { uuidv7TimeMs } from '../../lib/text/uuid.ts'
+import { hexOf } from '../../lib/text/hex-digits.ts'
 import { lanesOf, type SetDigest } from './digest.ts'
 import { type RequestRecord, RequestRecords } from './request-records.ts'
 
@@ -158,10 +159,6 @@ const REQUEST_KEY = /^r\/.*\/[0-9a-f]{32}$/s
 
 function callerOf(key: string): string {
   return key.slice('r/'.length, key.lastIndexOf('/'))
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
 /** What is stored; one order of members, so that equal requests have equal text. */

@@ -171,11 +171,6 @@ export interface Grants {
   readonly any: IdScope
 }
 
-/** Bits of BIND and DIAL. */
-export function bitsOf(grants: Grants, id: string): number {
-  return (grants.bind.has(id) ? BIND : 0) | (grants.dial.has(id) ? DIAL : 0)
-}
-
 /** The larger one where it holds the other: as it does when it is all there is. */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]

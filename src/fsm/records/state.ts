@@ -5,6 +5,7 @@ import { entities, entitiesByName, entityNamed } from '../../entities/registry.t
 import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
+import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
 import { AccessIndex } from '../access/access-index.ts'
@@ -341,7 +342,7 @@ export class State {
       this.position.index,
       this.logTimeMs,
       this.featureLevel,
-      Buffer.from(this.configuration).toString('hex'),
+      hexOf(this.configuration),
     ]
     return hash('sha256', whole.join('\n')).slice(0, 32)
   }

@@ -8,6 +8,7 @@ import {
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { entitiesByName } from '../../entities/registry.ts'
+import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Shape } from '../records/record-blocks.ts'
 import { replace, replacementOf, restoredKinds, unreadableFactor } from './replacement.ts'
@@ -19,10 +20,6 @@ import { done, faulty, refused } from '../apply/outcome.ts'
 
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
-}
 
 function shapingOf(state: State): { readonly level: number; readonly shape: Shape } {
   return { level: state.featureLevel, shape: (kind, values) => state.shaped(kind, values) }
@@ -47,7 +44,7 @@ export function beginRestore(
     chunks,
     clusterId,
     bytes: Number(message.bytes),
-    sha256: hex(message.sha256),
+    sha256: hexOf(message.sha256),
     expiresAtMs: logTimeMs + restoreLimits.lifetimeMs,
   })
   return done(id)
@@ -119,7 +116,7 @@ export function endRestore(state: State, payload: Uint8Array, context: CommandCo
 
 function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome | null {
   const { staged } = state
-  const wanted = hex(message.sha256)
+  const wanted = hexOf(message.sha256)
   if (!staged.isWhole || wanted !== head.sha256 || staged.sha256() !== wanted) {
     return refused('RESTORE_REFUSED', 'what is staged is not whole; begin again')
   }

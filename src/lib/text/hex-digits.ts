@@ -5,3 +5,8 @@
 export function hexDigits(text: string): string {
   return text.toLowerCase().replace(/[^0-9a-f]/g, '')
 }
+
+/** The bytes as hexadecimal digits, in lower case. */
+export function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+}
