@@ -14,6 +14,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { Problem } from '../lib/problems.ts'
+import { errorMessage } from '../lib/error-code.ts'
 import { type Actor, enrollmentActor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
@@ -145,7 +146,7 @@ async function answered(
     await work()
   } catch (error) {
     const code = error instanceof Problem ? error.code : 'UNHANDLED'
-    const text = error instanceof Error ? error.message : String(error)
+    const text = errorMessage(error)
     log.warn({ routerId: router.id, reason: text }, 'cannot renew the certificates of a router')
     const answer = create(RouterErrorSchema, {
       code,

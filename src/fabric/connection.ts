@@ -12,6 +12,7 @@ import {
   serverHello,
 } from './messages.ts'
 import { refuse } from './refused-requests.ts'
+import { errorMessage } from '../lib/error-code.ts'
 
 /**
  * What a router waits for an answer to, and what succeeds without anything being done for it here.
@@ -111,7 +112,7 @@ export class RouterConnection {
    */
   #perform(handle: MessageHandler, message: ChannelMessage): Iterator<void> | null {
     const fail = (error: unknown): void => {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       const shown = reason.slice(0, REASON_CHARACTERS_MAX)
       this.channel.close(`message ${message.contentType} can not be read: ${shown}`)
     }

@@ -2,6 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { InspectAnswerSchema, InspectRequestSchema } from '../../proto/gen/router_pb.ts'
 import { jsonDepth } from '../lib/bounds/json-depth.ts'
+import { errorMessage } from '../lib/error-code.ts'
 import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
 import { routerLimits } from './limits.ts'
 import { routerMessage } from './messages.ts'
@@ -31,7 +32,7 @@ export function inspectionsOf(channels: Pick<RouterChannels, 'connection'>): Rou
           errors: errors.map((error) => `${routerId}: ${error}`),
         }
       } catch (error) {
-        return failed(routerId, error instanceof Error ? error.message : String(error))
+        return failed(routerId, errorMessage(error))
       }
     },
   }

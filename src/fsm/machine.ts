@@ -2,6 +2,7 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { assert } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-code.ts'
 import type { ChangeFeed, ChangeFollower } from '../ports/change-feed.ts'
 import type { AppliedEntry, Digests, Machine } from '../ports/machine.ts'
 import type {
@@ -122,7 +123,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
       this.#waiters.reached(entry.index)
       return applied
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       this.#failure = new Error(`entry ${entry.index} can not be applied: ${reason}`, {
         cause: error,
       })

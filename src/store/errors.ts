@@ -1,5 +1,5 @@
 import { AssertionError } from '../lib/assert.ts'
-import { errorCode } from '../lib/error-code.ts'
+import { errorCode, errorMessage } from '../lib/error-code.ts'
 
 /**
  * CORRUPT: what lies on disk contradicts itself or what was promised. VOTE_LOST: so much so that
@@ -105,7 +105,7 @@ export function asStoreError(error: unknown, doing: string, path: string): Error
     case 'ENOTDIR':
       return new StoreError('MISSING', path, `cannot ${doing} ${path}: it does not exist.`, error)
     default: {
-      const detail = error instanceof Error ? error.message : String(error)
+      const detail = errorMessage(error)
       return new StoreError('IO', path, `cannot ${doing} ${path}: ${detail}.`, error)
     }
   }

@@ -5,6 +5,7 @@ import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
 import type { HostCommand, HostEvent } from '../cluster/link.ts'
 import { systemClock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-code.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
 import { collectBuffers } from './collect-buffers.ts'
 import { DiskProxy } from './disk-proxy.ts'
@@ -37,7 +38,7 @@ wal.onMessage = (event) => {
       diskVitals: () => disk.vitals,
     })
   } catch (error) {
-    link.post({ type: 'fatal', because: error instanceof Error ? error.message : String(error) })
+    link.post({ type: 'fatal', because: errorMessage(error) })
   }
 }
 

@@ -7,6 +7,7 @@ import {
 } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
@@ -198,7 +199,7 @@ export class MembershipReconciler {
       // Who asked for something else at that moment, or the next leader, is no news.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
       if (!this.#throttle.allow(`${duty.type} ${code}`, clock.monotonicMs())) return
-      const because = error instanceof Error ? error.message : String(error)
+      const because = errorMessage(error)
       log.warn({ duty: duty.type, code, err: error }, `${nameOf(duty)} waits: ${because}`)
     }
   }

@@ -3,6 +3,7 @@ import { Client, credentials, Metadata } from '@grpc/grpc-js'
 
 import { CallRequestSchema, CallResponseSchema } from '../../../proto/gen/mesh_pb.ts'
 import { Problem } from '../../lib/problems.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from './mesh-service.ts'
@@ -71,7 +72,7 @@ export async function callPeerOnce(options: {
     return { calleeId: calleeId ?? '', payload: response.payload }
   } catch (error) {
     if (error instanceof Problem) throw error
-    const because = error instanceof Error ? error.message : String(error)
+    const because = errorMessage(error)
     const reason = plainReason(because.slice(0, 300), address)
     throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${reason}` })
   } finally {

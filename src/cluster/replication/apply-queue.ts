@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AppliedEntry, Machine } from '../../ports/machine.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 
@@ -151,7 +152,7 @@ export class ApplyQueue {
       applied = this.#parts.machine.apply(entry)
     } catch (error) {
       this.#hasFailed = true
-      const cause = error instanceof Error ? error.message : String(error)
+      const cause = errorMessage(error)
       this.#parts.onFailed(
         new Error(`entry ${entry.index} cannot be applied by this release: ${cause}`, {
           cause: error,

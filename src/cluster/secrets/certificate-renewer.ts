@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import {
   type CertifiedKey,
   issueControllerCertificateFor,
@@ -234,7 +235,7 @@ export class CertificateRenewer {
     } catch (error) {
       this.#parts.log.error(
         { err: error },
-        `certificate files rejected: ${sentenceOf(error)}; keeping the current ones until a restart`,
+        `certificate files rejected: ${errorMessage(error)}; keeping the current ones until a restart`,
       )
     }
   }
@@ -247,7 +248,7 @@ export class CertificateRenewer {
       this.#take(set)
       this.#parts.log.info({}, `certificate files reloaded: ${endOf(set)}`)
     } catch (error) {
-      this.#refused.set(sentenceOf(error))
+      this.#refused.set(errorMessage(error))
       throw error
     }
   }
@@ -271,7 +272,7 @@ export class CertificateRenewer {
       await this.#renew(issuing, reason)
     } catch (error) {
       this.#retryAtMs = clock.monotonicMs() + RETRY_MS
-      const message = `certificate renewal failed (${reason}): ${sentenceOf(error)}`
+      const message = `certificate renewal failed (${reason}): ${errorMessage(error)}`
       log.error({ err: error }, message)
     }
   }
@@ -345,8 +346,4 @@ function isSameSet(a: IdentitySet, b: IdentitySet): boolean {
 
 function endOf({ chain }: IdentitySet): string {
   return `expires at ${isoTime(chain[0].notAfterMs)}`
-}
-
-function sentenceOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

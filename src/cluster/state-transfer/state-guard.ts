@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { PeerChannel } from '../../ports/peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
@@ -299,7 +300,7 @@ export class StateGuard {
       log.info({ peer: from, applied }, `fetching state from ${from}`)
       receiver = await fetchState(this.#parts, from, applied, () => this.#isUnwanted)
     } catch (error) {
-      this.#onNotRebuilt(error instanceof Error ? error.message : String(error))
+      this.#onNotRebuilt(errorMessage(error))
       return
     }
     if (this.#isUnwanted) {

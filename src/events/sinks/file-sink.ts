@@ -3,6 +3,7 @@ import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { EventFile, type EventFileOptions } from './event-file.ts'
 import { gapLine, SinkReader, stoppedLine } from './sink-reader.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface FileSinkParts {
   readonly bus: EventBus
@@ -114,7 +115,7 @@ export class FileSink {
   }
 
   #retryLater(error: unknown): void {
-    this.#tell(error instanceof Error ? error.message : String(error))
+    this.#tell(errorMessage(error))
     if (this.#isStopping) return
     this.#timer = setTimeout(() => {
       this.#timer = null

@@ -8,6 +8,7 @@ import {
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import type { Hosts } from '../../ports/hosts.ts'
 import type { DialResult, TellFact } from '../../ports/live-facts.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
@@ -203,7 +204,7 @@ export class CircuitDuty implements RouterDuty {
   #refuse({ router, channel }: RouterConnection, message: ChannelMessage, error: unknown): void {
     const isKnown = error instanceof CircuitRefused
     if (!isKnown) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       this.#parts.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
     }
     const text = isKnown ? error.message : 'the circuit could not be made'

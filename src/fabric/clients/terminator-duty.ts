@@ -27,6 +27,7 @@ import {
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { Problem } from '../../lib/problems.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
@@ -258,7 +259,7 @@ export class TerminatorDuty implements RouterDuty {
    */
   #busy(routerId: string, error: unknown): Partial<Answer> {
     if (!(error instanceof Problem)) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       this.#parts.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'

@@ -10,6 +10,7 @@ import type { Outgoing } from '../../channel/channel.ts'
 import { textValue, uint64Value } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
@@ -221,7 +222,7 @@ export class ModelDuty implements RouterDuty {
       subscription.position = endIndex
       await this.#sent(connection)
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       this.#parts.log.warn({ routerId, reason }, 'cannot send the data model to a router')
       connection.channel.close('the data model could not be sent')
     } finally {

@@ -13,6 +13,7 @@ import {
 } from '../certificate.ts'
 import { checkControllerUsage } from './controller-leaf.ts'
 import { readSecretFile } from '../key-file.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** Absolute paths of what a controller proves itself with. */
 export interface IdentityPaths {
@@ -121,5 +122,5 @@ function faultOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null
   if (code === 'ENOENT') return 'file not found'
   if (code === 'EACCES') return 'the user running this program has no permission to read it'
-  return error instanceof Error ? error.message : String(error)
+  return errorMessage(error)
 }

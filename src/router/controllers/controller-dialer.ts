@@ -1,6 +1,7 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { ControlConnection } from './control-connection.ts'
@@ -159,7 +160,7 @@ export class ControllerDialer {
   #onFailed(address: string, error: unknown): void {
     if (this.#isStopped) return
     this.#failures += 1
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = errorMessage(error)
     const text = `${address} ${reason}`
     if (text !== this.#told) {
       this.#told = text

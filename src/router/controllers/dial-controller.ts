@@ -9,6 +9,7 @@ import { readVersionLine, type VersionLine } from '../../channel/hello.ts'
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { parseAddress } from '../../config/router/values.ts'
@@ -69,7 +70,7 @@ export async function dialController(
         known = controllerOf(socket, parts.trustDomain())
         return null
       } catch (error) {
-        return `its certificate is not that of a controller: ${error instanceof Error ? error.message : String(error)}`
+        return `its certificate is not that of a controller: ${errorMessage(error)}`
       }
     },
     hello: routerHello(identity.id, version, parts.linkListeners),

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 
 import { parseYamlTree, yamlText, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -42,7 +43,7 @@ export function readEndpoints(path: string): ReadEndpoints {
     if (!parsed.ok) return { kind: 'damaged', reason: parsed.faults[0]?.problem ?? 'is no YAML' }
     return knownIn(parsed.tree)
   } catch (error) {
-    const reason = `cannot be read: ${error instanceof Error ? error.message : String(error)}`
+    const reason = `cannot be read: ${errorMessage(error)}`
     return { kind: 'damaged', reason }
   }
 }

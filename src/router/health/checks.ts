@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface CheckParts {
   readonly id: string
@@ -50,7 +51,7 @@ export class HealthCheck {
       this.#failures = 0
       this.#failingSinceMs = null
     } catch (error) {
-      this.#error = error instanceof Error ? error.message : String(error)
+      this.#error = errorMessage(error)
       this.#failures += 1
       this.#failingSinceMs ??= clock.nowMs()
     } finally {

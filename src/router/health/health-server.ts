@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:https'
 
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
@@ -104,7 +105,7 @@ export class HealthServers {
     try {
       await promise
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       throw new RouterFailure(
         `${pointPlace}.interface: cannot listen on ${formatHostPort(point.interface)}: ${reason}`,
         { cause: error },

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import {
   type Certificate,
   checkKeyMatches,
@@ -91,7 +92,7 @@ export class CertificateExtender {
         this.#told = ''
         return true
       } catch (error) {
-        failures.push(`${api}: ${error instanceof Error ? error.message : String(error)}`)
+        failures.push(`${api}: ${errorMessage(error)}`)
       }
     }
     this.#warnOnce(

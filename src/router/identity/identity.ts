@@ -13,6 +13,7 @@ import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface ServerIdentity {
   readonly leaf: Certificate
@@ -133,7 +134,7 @@ function reasonOf(error: unknown): string {
   if (error instanceof CertificateError && error.fault === 'expired') {
     return `${error.message}; enroll the router again, as an expired certificate cannot be extended`
   }
-  return error instanceof Error ? error.message : String(error)
+  return errorMessage(error)
 }
 
 /** The identity in force; files that changed are taken up by what is dialed or opened next. */

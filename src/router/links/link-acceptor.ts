@@ -6,6 +6,7 @@ import { helloAccepted, helloRefused } from '../../channel/hello.ts'
 import type { ChannelLimits } from '../../channel/limits.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
@@ -60,7 +61,7 @@ export class LinkAcceptor {
     try {
       await promise
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       throw new RouterFailure(`${place}.bind: cannot listen on ${text}: ${reason}`, {
         cause: error,
       })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { Link } from './link-registry.ts'
 
@@ -117,7 +118,7 @@ export class PeerDialer {
 
   #onFailed(address: string, error: unknown): void {
     if (this.#abort.signal.aborted) return
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = errorMessage(error)
     if (reason !== this.#told) {
       this.#told = reason
       const fields = { routerId: this.#peer.id, address, reason }

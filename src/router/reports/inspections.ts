@@ -1,5 +1,6 @@
 import { routerProgramLimits } from '../limits.ts'
 import type { Inspected } from '../controllers/messages.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** What can be inspected: a name, and how its value is made. */
 export type Inspectable = Readonly<Record<string, () => unknown>>
@@ -23,7 +24,7 @@ export function inspectRouter(names: readonly string[], inspectable: Inspectable
       if (value.length <= inspectedCharactersMax) values.push({ name, value })
       else errors.push(`${name}: longer than ${inspectedCharactersMax} characters`)
     } catch (error) {
-      errors.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+      errors.push(`${name}: ${errorMessage(error)}`)
     }
   }
   if (new Set(names).size > inspectedValuesMax) {

@@ -4,6 +4,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { messageFault } from '../../channel/message-bounds.ts'
 import { contentType, headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import {
   controlMessage,
   readAddresses,
@@ -45,7 +46,7 @@ export class MessageTrace {
     try {
       this.#file = openSync(path, 'a', 0o600)
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = errorMessage(error)
       throw new RouterFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
     }
   }

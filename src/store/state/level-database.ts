@@ -1,6 +1,6 @@
 import { ClassicLevel } from 'classic-level'
 import { asStoreError, corrupt, StoreError } from '../errors.ts'
-import { errorCode } from '../../lib/error-code.ts'
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 export type LevelDatabase = ClassicLevel<string, string>
 
@@ -27,7 +27,7 @@ export function asLevelError(error: unknown, doing: string, path: string): Error
     error.cause instanceof Error
       ? error.cause
       : error
-  const text = inner instanceof Error ? inner.message : String(inner)
+  const text = errorMessage(inner)
   const code = errorCode(inner)
   if (code === 'LEVEL_CORRUPTION') return corrupt(path, `the state is damaged (${text})`)
   if (code === 'LEVEL_LOCKED') {
