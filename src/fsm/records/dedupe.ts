@@ -22,7 +22,7 @@ export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
  * Memory of one beside the characters of its key and outcome: objects, headers and its place in the
  * map. Part of what is refused, so it stays as it is.
  */
-const REQUEST_BYTES = 256
+const REQUEST_BYTES = 288
 /** Below this feature level the bounds of 0.1.0 refuse, as they do on its controllers. */
 const BOUNDED_BY_BYTES_LEVEL = 2
 export const formerBounds = {
