@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import { parsePattern } from '../../lib/text/text-pattern.ts'
 import type { RawValue, ValueType } from '../engine/schema.ts'
-import { listFromText, optional, text } from '../engine/values.ts'
+import { choice, listOf, optional, text } from '../engine/values.ts'
 
 // Types of values that only a controller's configuration has.
 
@@ -13,26 +13,26 @@ export function nullable<T>(type: ValueType<T>): ValueType<T | null> {
   return { ...optional(type), expected: `${type.expected}; or null`, show: String }
 }
 
-/** One or more of the choices, each once, in the order of the choices. */
+/** One or more of the choices, each once; read in the order of the choices. */
 export function choices<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
-  return {
-    expected: `a list of one or more of ${of.join(', ')}, each once`,
-    read(raw) {
-      if (!Array.isArray(raw) || raw.length === 0 || raw.length > of.length) return undefined
-      const found = of.filter((one) => raw.includes(one))
-      return found.length === raw.length ? found : undefined
-    },
-    fromText: listFromText,
-  }
+  return choicesFrom(1, of)
 }
 
 /** None or more of the choices, each once. */
 export function choicesOrNone<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
-  const some = choices(of)
+  return choicesFrom(0, of)
+}
+
+function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): ValueType<readonly C[]> {
+  const some = itemsMin === 0 ? 'none or more' : 'one or more'
+  const expected = `a list of ${some} of ${of.join(', ')}, each once`
+  const many = listOf(choice(of), { expected, itemsMin, isDistinct: true })
   return {
-    ...some,
-    expected: `a list of none or more of ${of.join(', ')}, each once`,
-    read: (raw, folder) => (Array.isArray(raw) && raw.length === 0 ? [] : some.read(raw, folder)),
+    ...many,
+    read: (raw, folder) => {
+      const found = many.read(raw, folder)
+      return found === undefined ? undefined : of.filter((one) => found.includes(one))
+    },
   }
 }
 
@@ -64,22 +64,14 @@ function isHostPort(value: string): boolean {
   return parseHostPort(value) !== null
 }
 
-/** None or more texts, each once. As text: separated by commas. */
+/** None or more texts, each once. */
 function distinctTexts(
   itemsMax: number,
   items: string,
   isItem: (item: string) => boolean,
 ): ValueType<readonly string[]> {
-  return {
-    expected: `a list of up to ${itemsMax} ${items}`,
-    read(raw) {
-      if (!Array.isArray(raw) || raw.length > itemsMax) return undefined
-      const given = (raw as readonly RawValue[]).filter((one) => typeof one === 'string')
-      const isEach = given.length === raw.length && new Set(given).size === given.length
-      return isEach && given.every(isItem) ? given : undefined
-    },
-    fromText: listFromText,
-  }
+  const expected = `a list of up to ${itemsMax} ${items}`
+  return listOf(text(items, isItem), { expected, itemsMax, isDistinct: true })
 }
 
 export function hostPortTexts(itemsMax: number): ValueType<readonly string[]> {

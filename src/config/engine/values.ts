@@ -105,21 +105,38 @@ export function optional<T>(type: ValueType<T>): ValueType<T | null> {
   }
 }
 
+interface ListSettings {
+  readonly expected: string
+  readonly itemsMin?: number
+  readonly itemsMax?: number
+  /** Each item may stand once. */
+  readonly isDistinct?: boolean
+}
+
+/** In the text of an environment variable the items are separated by commas. */
+export function listOf<T>(item: ValueType<T>, settings: ListSettings): ValueType<readonly T[]> {
+  const { expected, itemsMin = 0, itemsMax = LIST_ITEMS_MAX, isDistinct = false } = settings
+  return {
+    expected,
+    read: (raw, folder) => {
+      if (!Array.isArray(raw) || raw.length < itemsMin || raw.length > itemsMax) return undefined
+      const items = raw as readonly RawValue[]
+      if (isDistinct && new Set(items).size < items.length) return undefined
+      const found = items.map((one) => item.read(one, folder)).filter((one) => one !== undefined)
+      return found.length === items.length ? found : undefined
+    },
+    fromText: (written) => (written === '' ? [] : written.split(',').map((one) => one.trim())),
+    show: (found) => found.map((one) => item.show?.(one) ?? String(one)).join(', '),
+  }
+}
+
 /** A list of texts; none when empty. */
 export function texts(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<readonly string[]> {
-  return {
-    expected,
-    read: (raw) => {
-      const items = raw === null ? [] : raw
-      if (!Array.isArray(items) || items.length > LIST_ITEMS_MAX) return undefined
-      const found = (items as readonly RawValue[]).filter(isText)
-      return found.length === items.length && found.every(isValid) ? found : undefined
-    },
-    fromText: listFromText,
-  }
+  const many = listOf(text(expected, isValid), { expected })
+  return { ...many, read: (raw, folder) => many.read(raw ?? [], folder) }
 }
 
 /** One text, or a list of one or more. */
@@ -127,20 +144,12 @@ export function textOrTexts(
   expected = 'a text, or a list of one or more',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<readonly string[]> {
-  const many = texts(expected, isValid)
+  const one = text(expected, isValid)
+  const many = listOf(one, { expected, itemsMin: 1 })
   return {
     ...many,
-    read: (raw, folder) => {
-      if (isText(raw)) return isValid(raw) ? [raw] : undefined
-      const found = raw === null ? undefined : many.read(raw, folder)
-      return found?.length === 0 ? undefined : found
-    },
+    read: (raw, folder) => many.read(typeof raw === 'string' ? [raw] : raw, folder),
   }
-}
-
-/** The items of a list in the text of an environment variable, separated by commas. */
-export function listFromText(text: string): string[] {
-  return text === '' ? [] : text.split(',').map((one) => one.trim())
 }
 
 /** Relative to the folder of the configuration file; in a variable, to the working folder. */

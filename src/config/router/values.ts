@@ -2,9 +2,9 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { RawValue, ValueType } from '../engine/schema.ts'
+import type { ValueType } from '../engine/schema.ts'
 import { REDACTED } from '../engine/shown.ts'
-import { isText, text, texts } from '../engine/values.ts'
+import { isText, listOf, text, texts } from '../engine/values.ts'
 
 // Types of values that only a router's configuration has.
 
@@ -89,21 +89,10 @@ export function addresses(
   protocols: readonly string[],
   itemsMax: number,
 ): ValueType<readonly Address[]> {
-  const type = address(protocols, true)
-  return {
-    expected: `a list of 1 to ${itemsMax} addresses <protocol>:<host>:<port>, each once, with the protocol ${protocols.join(' or ')}`,
-    read: (raw, folder) => {
-      if (!Array.isArray(raw) || raw.length === 0 || raw.length > itemsMax) return undefined
-      const items = raw as readonly YamlItem[]
-      const found = items.flatMap((one) => type.read(one, folder) ?? [])
-      const isEach = new Set(found.map(({ text: written }) => written)).size === items.length
-      return isEach ? found : undefined
-    },
-    show: (found) => found.map(({ text: written }) => written).join(', '),
-  }
+  const expected = `a list of 1 to ${itemsMax} addresses <protocol>:<host>:<port>, each once, with the protocol ${protocols.join(' or ')}`
+  const settings = { expected, itemsMin: 1, itemsMax, isDistinct: true }
+  return listOf(address(protocols, true), settings)
 }
-
-type YamlItem = Exclude<RawValue, readonly unknown[]>
 
 /** `host:port`. */
 export function hostPort(): ValueType<HostPort> {
