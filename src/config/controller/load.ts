@@ -1,7 +1,7 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
-import { relationFaults } from './relations.ts'
+import { judgeRelations } from './relations.ts'
 
 /** `raft.tickMs` is overridden by FLOTILLA_RAFT_TICK_MS. */
 export const controllerTable: ConfigTable<ControllerConfig> = {
@@ -9,8 +9,9 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
   overridePrefix: 'FLOTILLA_',
   settle: (config, reader) => {
     // Rules compare values, and mean nothing for those that were refused.
-    if (reader.faults.length > 0) return config
-    for (const { key, problem } of relationFaults(config)) reader.fault(key, problem)
+    if (reader.faults.length === 0) {
+      judgeRelations(config, (key, problem) => reader.fault(key, problem))
+    }
     return config
   },
 }

@@ -108,6 +108,7 @@ describe('Rules between options', () => {
     ['raft: {electionTimeoutMaxMs: 600}', 'raft.electionTimeoutMaxMs: must exceed'],
     ['limits: {writeTimeoutMs: 10000}', 'limits.writeTimeoutMs: must be below'],
     ['logFile: {path: data/log}', 'logFile.path: must be outside of data (/etc/flotilla/data)'],
+    ['events: {file: {path: data/events}}', 'events.file.path: must be outside of data'],
     ['backup: {folder: /b}', 'backup.folder: requires backup.recipient'],
     [
       'backup: {folder: data/b, recipient: k.pem}',
@@ -122,6 +123,24 @@ describe('Rules between options', () => {
     const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)
     expect(fault).toContain(`${FILE}:14: ${part}`)
     expect(others).toEqual([])
+  })
+
+  test('refuse one file for events and logs', () => {
+    const lines = 'logFile: {path: /var/log/x}\nevents: {file: {path: /var/log/x}}\n'
+    expect(faultsOf(GOOD + lines)).toEqual([
+      `${FILE}:15: events.file.path: is also the log file (/var/log/x); choose another file for events`,
+    ])
+  })
+
+  test('refuse half a signer, and a certificate that is named twice', () => {
+    const signer = changed('  cert: pki/cert.pem', '  cert: pki/cert.pem\n  signer: {key: k.pem}')
+    expect(faultsOf(signer)).toEqual([
+      `${FILE}:6: identity.signer.key: requires identity.signer.cert; set both or neither`,
+    ])
+    const twice = 'serverCertificates: [{cert: pki/cert.pem, key: k.pem}]\n'
+    expect(faultsOf(GOOD + twice)).toEqual([
+      `${FILE}:14: serverCertificates[0].cert: is named more than once (/etc/flotilla/pki/cert.pem); give each certificate a file of its own`,
+    ])
   })
 
   test('refuse metrics without a log-in beside an API, or on every address', () => {
