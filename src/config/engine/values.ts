@@ -113,7 +113,7 @@ interface ListSettings {
   readonly isDistinct?: boolean
 }
 
-/** In the text of an environment variable the items are separated by commas. */
+/** A list of like values; commas separate them in the text of an environment variable. */
 export function listOf<T>(item: ValueType<T>, settings: ListSettings): ValueType<readonly T[]> {
   const { expected, itemsMin = 0, itemsMax = LIST_ITEMS_MAX, isDistinct = false } = settings
   return {
