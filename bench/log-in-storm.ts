@@ -26,7 +26,7 @@ async function hashBarely(): Promise<void> {
   lowerPoolPriority()
   const atOnceMax = 3 * passwordHashesFor(availableParallelism())
   const verifier = new PasswordVerifier({ atOnceMax, waitingMax: 0 })
-  const by = { caller: null, address: '', isGone: false }
+  const by = { sharer: 'from ', isGone: false }
   parentPort?.on('message', (seconds: number) => {
     void (async () => {
       const from = performance.now()

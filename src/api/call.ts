@@ -79,6 +79,8 @@ export class RequestContext {
   ifNoneMatch: string | null = null
   caller: Caller | null = null
   challenge: Challenge | TokenChallenge | null = null
+  /** Identities share room and time, and so do sources of what has not proven who it is. */
+  sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
   /** False where the request id is not kept: asking again would make a second one. */

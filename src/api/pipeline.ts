@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../lib/bounds/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
+import { sharerAt } from '../lib/bounds/source.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
 import { bearersIn } from './auth/external-jwt/token-text.ts'
 import { isMonitor } from './auth/monitor.ts'
+import type { RequestAdmission } from './auth/session-guard.ts'
 import { requireNotSocketOnly, type SocketCaller, systemCallerAt } from './auth/system-caller.ts'
 import { RequestContext, type RequestQuery } from './call.ts'
 import { parseMinIndex, parseNetRequestId, reachIndex } from './consistency.ts'
@@ -14,7 +16,6 @@ import type { ApiParts } from './parts.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
 import type { ApiServices } from './records/services.ts'
-import { sharerOf } from './records/sharer.ts'
 import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
@@ -96,12 +97,13 @@ export class Pipeline {
     return (request, reply) => {
       const call = this.callOf(request)
       call.isAtWork = true
+      call.sharer = call.caller === null ? sharerAt(call.address) : call.caller.identity.id
       const begin = (): void => {
         this.#work(request, reply, call, operation, check)
       }
       let hasWaited = false
       try {
-        hasWaited = this.#services.processor.run(sharerOf(call), () => {
+        hasWaited = this.#services.processor.run(call.sharer, () => {
           if (hasWaited) this.#workAfterWait(request, reply, call, begin)
           else begin()
         })
@@ -127,7 +129,7 @@ export class Pipeline {
       const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
       if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
       if (call.operation !== null) {
-        this.#services.gate.admitAgain(call, tokenOf(request), call.operation.permission)
+        this.#admitAgain(call, tokenOf(request), call.operation)
       }
     } catch (error) {
       this.#answerer.fail(reply, call, error)
@@ -165,7 +167,7 @@ export class Pipeline {
   }
 
   #checkCrowd(call: RequestContext): void {
-    if (!this.#waiting.hasRoomFor(sharerOf(call))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    if (!this.#waiting.hasRoomFor(call.sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
 
   /** The call of a request: made by the first hook, or here when it failed before. */
@@ -233,24 +235,35 @@ export class Pipeline {
     if (token === undefined && operation.isForMonitors === true) {
       if (isMonitor(this.#parts, request.raw.socket)) return null
     }
-    const pending = this.#services.gate.admit(call, token, permission)
-    if (pending !== null) return pending.then(() => requireNotSocketOnly(operation))
-    requireNotSocketOnly(operation)
+    const admission = this.#services.gate.admit(call, token, permission)
+    if (admission instanceof Promise) return admission.then((found) => take(call, found, operation))
+    take(call, admission, operation)
     return null
   }
 
-  /** Whoever is not admitted gets what is public. */
+  /** After a wait: the session that the request was admitted by may have ended. */
+  #admitAgain(call: RequestContext, token: string | undefined, operation: Operation): void {
+    if (call.caller === null || token === undefined) return
+    take(
+      call,
+      this.#services.gate.admitAgain(call, call.caller, token, operation.permission),
+      operation,
+    )
+  }
+
+  /** A request that is not admitted gets what is public. */
   #admitForMore(call: RequestContext, token: string, permission: Permission): Promise<void> | null {
-    const forget = (): void => {
-      call.caller = null
-      call.challenge = null
+    const enter = (admission: RequestAdmission): void => {
+      if (admission.isAdmitted) call.caller = admission.caller
     }
     try {
-      return this.#services.gate.admit(call, token, permission)?.catch(forget) ?? null
+      const admission = this.#services.gate.admit(call, token, permission)
+      if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
+      enter(admission)
     } catch {
-      forget()
-      return null
+      // The answer without more is for everybody.
     }
+    return null
   }
 
   #readHeaders(request: FastifyRequest, call: RequestContext, operation: Operation): void {
@@ -362,7 +375,7 @@ export class Pipeline {
     this.#checkCrowd(call)
     await reachIndex(state, call.minIndex, limits.indexWaitMs)
     if (call.isLinearizable) await reads.reachLatest()
-    this.#services.gate.admitAgain(call, token, operation.permission)
+    this.#admitAgain(call, token, operation)
     return this.#handle(call, operation)
   }
 
@@ -372,7 +385,7 @@ export class Pipeline {
 
   /** Bounds how long and how many; the answer that comes first is the answer. */
   #wait(reply: FastifyReply, call: RequestContext, result: Promise<Reply>): void {
-    const sharer = sharerOf(call)
+    const { sharer } = call
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
       call.isAbandoned = !call.hasProposed
@@ -395,4 +408,15 @@ export class Pipeline {
       })
       .catch(() => undefined)
   }
+}
+
+/** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
+function take(call: RequestContext, admission: RequestAdmission, operation: Operation): void {
+  // A session that is not good leaves the caller that an earlier judgement found.
+  if (admission.caller !== null) call.caller = admission.caller
+  if (!admission.isAdmitted) {
+    call.challenge = admission.challenge
+    throw new Problem('UNAUTHORIZED')
+  }
+  requireNotSocketOnly(operation)
 }

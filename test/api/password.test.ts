@@ -2,12 +2,13 @@ import { expect, test } from 'vitest'
 import { LogInThrottle } from '../../src/api/auth/log-in-throttle.ts'
 import { type HashCaller, hashPassword, PasswordVerifier } from '../../src/api/auth/password.ts'
 import { Problem } from '../../src/lib/problems.ts'
+import { sharerAt } from '../../src/lib/bounds/source.ts'
 import { ManualClock } from './support/manual-time.ts'
 
 const bob = from('10.0.0.2')
 
 function from(address: string): HashCaller & { isGone: boolean } {
-  return { caller: null, address, isGone: false }
+  return { sharer: sharerAt(address), isGone: false }
 }
 
 test('a password is hashed by Argon2id with 19 MiB, two passes, and a salt of its own', async () => {
@@ -48,7 +49,7 @@ test('a caller that has gone before its turn is neither counted nor hashed, and 
   const reserved: string[] = []
   const tried = (by: HashCaller): Promise<boolean> =>
     verifier.verify(by, hash, 'correct horse', () => {
-      reserved.push(by.address)
+      reserved.push(by.sharer)
       return Promise.resolve(true)
     })
   const gone = from('10.0.0.3')
@@ -57,7 +58,7 @@ test('a caller that has gone before its turn is neither counted nor hashed, and 
   const next = tried(from('10.0.0.4'))
   gone.isGone = true
   expect(await Promise.all([first, dropped, next])).toEqual([true, 'TIMEOUT', true])
-  expect(reserved).toEqual([bob.address, '10.0.0.4'])
+  expect(reserved).toEqual([bob.sharer, 'from 10.0.0.4'])
   expect(await tried(bob)).toBe(true)
 })
 

@@ -118,7 +118,7 @@ describe('a session', () => {
 
   test('with a forged, foreign or unknown token is answered with 401 and a challenge that says so', async () => {
     const foreignKeys = new TestTokenKeys()
-    const foreign = new TokenSigner(() => foreignKeys.clusterKeys()).tokenOf('someSession')
+    const foreign = new TokenSigner(foreignKeys).tokenOf('someSession')
     const own = root.token ?? ''
     const changed = own.slice(0, -1) + (own.endsWith('A') ? 'B' : 'A')
     for (const token of [foreign, changed, 'x', 'eyJh.eyJz.', `${own}, ${own}`]) {

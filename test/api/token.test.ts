@@ -10,7 +10,7 @@ const nowMs = 1_700_000_000_000
 
 function newSigner(): { readonly keys: TestTokenKeys; readonly signer: TokenSigner } {
   const keys = new TestTokenKeys()
-  return { keys, signer: new TokenSigner(() => keys.clusterKeys()) }
+  return { keys, signer: new TokenSigner(keys) }
 }
 
 test('a token holds key version, session id and an HMAC-SHA256 over the id', () => {

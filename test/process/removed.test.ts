@@ -56,7 +56,7 @@ async function tokensFrom(folder: string, k: number): Promise<string[]> {
     })
     await keyring.refresh()
     const keys = keyring.clusterKeys()
-    const signer = new TokenSigner(() => keys)
+    const signer = new TokenSigner({ clusterKeys: () => keys })
     const { records } = machine.list('apiSession', { limit: -1 })
     return records.flatMap(({ id }) => keys.map(({ version }) => signer.tokenOf(id, version)))
   } finally {

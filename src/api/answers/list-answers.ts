@@ -7,7 +7,6 @@ import type { ListResult, Listing } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { sourceOf } from '../../lib/bounds/source.ts'
-import { sharerOf } from '../records/sharer.ts'
 import { tooMuchUnread, type UnsentAnswers } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<
@@ -98,12 +97,12 @@ export class ListAnswers {
     listing: Listing,
     rowsOf: (found: ListResult) => Rows<T>,
   ): Reply | Promise<Reply> {
-    return this.#processor.finish(sharerOf(call), this.#listed(call, listing, rowsOf))
+    return this.#processor.finish(call.sharer, this.#listed(call, listing, rowsOf))
   }
 
   /** @throws {Problem} COULD_NOT_VALIDATE (field `limit`), SERVER_TOO_MANY_REQUESTS. */
   answer<T>(call: RequestContext, rows: Rows<T>): Reply | Promise<Reply> {
-    return this.#processor.finish(sharerOf(call), this.#rendered(call, rows))
+    return this.#processor.finish(call.sharer, this.#rendered(call, rows))
   }
 
   *#listed<T>(
@@ -152,7 +151,7 @@ export class ListAnswers {
 
   /** An answer is in memory until its client has read it, so its room is taken for as long. */
   #takeRoom(call: RequestContext): void {
-    const sharer = sharerOf(call)
+    const sharer = call.sharer
     if (!this.#room.hasRoomFor(sharer)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     this.#room.take(sharer)
     call.onAnswerGone = () => {

@@ -3,7 +3,6 @@ import argon2 from 'argon2'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
-import { sharerOf } from '../records/sharer.ts'
 
 /**
  * Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19
@@ -26,7 +25,7 @@ export function hashPassword(password: string): Promise<string> {
 }
 
 /** Whom a hash is computed for. */
-export type HashCaller = Pick<RequestContext, 'caller' | 'address' | 'isGone'>
+export type HashCaller = Pick<RequestContext, 'sharer' | 'isGone'>
 
 interface Turn {
   readonly by: HashCaller
@@ -93,7 +92,7 @@ export class PasswordVerifier {
     }
     return new Promise((begin, reject) => {
       const turn = { by, begin, drop: () => reject(new Problem('TIMEOUT')) }
-      if (this.#waiting.push(sharerOf(by), turn)) return
+      if (this.#waiting.push(by.sharer, turn)) return
       const detail = 'too many queued log-ins; retry in 1 s'
       reject(new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1, detail }))
     })

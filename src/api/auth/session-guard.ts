@@ -1,16 +1,29 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
-import type { RequestContext, Challenge } from '../call.ts'
+import type { Caller, Challenge, RequestContext } from '../call.ts'
 import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
 import { mayCall } from './permissions.ts'
-import { tokenChallengeText } from './external-jwt/challenge.ts'
+import { type TokenChallenge, tokenChallengeText } from './external-jwt/challenge.ts'
 import { factorChallenge, type TokenFactor } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionTracker } from './session-tracker.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
 import type { PeerChain } from '../transport/peer.ts'
+
+/** What a request shows of its sender, and where it asks. */
+type Asked = Pick<RequestContext, 'address' | 'peerChain' | 'bearers' | 'api' | 'method'>
+
+/** How a request was judged. */
+export type RequestAdmission =
+  | { readonly isAdmitted: true; readonly caller: Caller }
+  | {
+      readonly isAdmitted: false
+      /** Known, and not permitted; null: the session is not good. */
+      readonly caller: Caller | null
+      readonly challenge: Challenge | TokenChallenge | null
+    }
 
 type GateParts = Pick<ApiParts, 'state' | 'clock' | 'keys' | 'reads'>
 
@@ -43,62 +56,66 @@ export class SessionGuard {
   }
 
   /**
-   * Sets the caller of a call, or throws. A promise only where the cluster must be asked: a token
-   * that was signed here but names a session this controller does not know may have been given by
-   * another one a moment ago, and so may one signed by a version of the key that is newer than
-   * those known here. So is the token of an identity provider, which a session may ask for and
-   * which has to be verified.
-   * @throws {Problem} UNAUTHORIZED, with the challenge set on the call; CLUSTER_NO_LEADER when
-   * nobody can tell.
+   * A promise only where the cluster must be asked: a token that was signed here but names a
+   * session this controller does not know may have been given by another one a moment ago, and so
+   * may one signed by a version of the key that is newer than those known here. So is the token of
+   * an identity provider, which a session may ask for and which has to be verified.
+   * @throws {Problem} CLUSTER_NO_LEADER when nobody can tell; SERVER_TOO_MANY_REQUESTS.
    */
   admit(
-    call: RequestContext,
+    asked: Asked,
     token: string | undefined,
     permission: Permission,
-  ): Promise<void> | null {
-    if (token === undefined) return refuse(call, 'missing')
+  ): RequestAdmission | Promise<RequestAdmission> {
+    if (token === undefined) return refused('missing')
     const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
-    if (finding === 'invalid') return refuse(call, 'invalid')
-    if (typeof finding === 'string') return this.#learnKey(call, token, permission)
+    if (finding === 'invalid') return refused('invalid')
+    if (typeof finding === 'string') return this.#learnKey(asked, token, permission)
     const found = this.#sessions.find(finding.sessionId)
-    if (found === 'unknown' || found === 'expired') return this.#confirm(call, finding, permission)
-    if (lacksCode(found, permission)) return this.#confirm(call, finding, permission)
-    return this.#accept(call, found, finding, permission)
+    if (found === 'unknown' || found === 'expired') return this.#confirm(asked, finding, permission)
+    if (lacksCode(found, permission)) return this.#confirm(asked, finding, permission)
+    return this.#accept(asked, found, finding, permission)
   }
 
   /**
-   * For a call that has waited for a later state: a session that ended in the meantime, or a token
-   * whose key did, must not be shown what came after.
-   * @throws {Problem} UNAUTHORIZED.
+   * For a request that has waited for a later state: a session that ended in the meantime, or a
+   * token whose key did, must not be shown what came after.
+   * @param caller as it was admitted before.
    */
-  admitAgain(call: RequestContext, token: string | undefined, permission: Permission): void {
-    if (call.caller === null || token === undefined) return
+  admitAgain(
+    asked: Asked,
+    caller: Caller,
+    token: string,
+    permission: Permission,
+  ): RequestAdmission {
     const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
-    if (typeof finding === 'string') return refuse(call, 'invalid')
-    const shown = call.caller.token ?? null
-    this.#seat(call, this.#sessions.find(finding.sessionId), finding, permission, shown)
+    if (typeof finding === 'string') return refused('invalid')
+    const found = this.#sessions.find(finding.sessionId)
+    return this.#seat(asked, found, finding, permission, caller.token ?? null)
   }
 
   /**
-   * Of a call that is answered for as long as its session stands: why it may go on no longer, or
+   * Of a request that is answered for as long as its session stands: why it may go on no longer, or
    * null. It counts as no use of the session.
    */
-  endReason(call: RequestContext, permission: Permission): string | null {
-    const { caller } = call
-    if (caller === null) return 'the session has ended'
+  endReason(
+    asked: Pick<Asked, 'address' | 'api' | 'method'>,
+    caller: Caller,
+    permission: Permission,
+  ): string | null {
     // The user of the host has no session that could end.
     if (caller.system !== undefined) return null
     try {
       const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
       const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
       if (typeof finding === 'string') return 'the session token is no longer accepted'
-      if (finding.isOfOldKey && !isSameAddress(call.address, caller.session['ipAddress'])) {
+      if (finding.isOfOldKey && !isSameAddress(asked.address, caller.session['ipAddress'])) {
         return 'the session token is no longer accepted'
       }
       const found = this.#sessions.find(finding.sessionId)
       if (typeof found === 'string') return 'the session has ended'
       const now = this.#factor.completed(found, caller.token ?? null)
-      return mayCall(now, permission, call)
+      return mayCall(now, permission, asked)
         ? null
         : 'the identity of the session is no longer permitted to see these events'
     } catch (error) {
@@ -108,13 +125,17 @@ export class SessionGuard {
     }
   }
 
-  async #confirm(call: RequestContext, token: GoodToken, permission: Permission): Promise<void> {
+  async #confirm(
+    asked: Asked,
+    token: GoodToken,
+    permission: Permission,
+  ): Promise<RequestAdmission> {
     await this.#parts.reads.reachLatest()
-    await this.#accept(call, this.#sessions.find(token.sessionId), token, permission)
+    return await this.#accept(asked, this.#sessions.find(token.sessionId), token, permission)
   }
 
   /** The newest keys, then the judgement for good. */
-  async #learnKey(call: RequestContext, token: string, permission: Permission): Promise<void> {
+  async #learnKey(asked: Asked, token: string, permission: Permission): Promise<RequestAdmission> {
     if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }
@@ -128,57 +149,53 @@ export class SessionGuard {
     }
     const finding = this.#tokens.judge(token, clock.nowMs())
     if (finding === 'no-key') this.#tokens.requireKey()
-    if (typeof finding === 'string') return refuse(call, 'invalid')
-    await this.#accept(call, this.#sessions.find(finding.sessionId), finding, permission)
+    if (typeof finding === 'string') return refused('invalid')
+    return await this.#accept(asked, this.#sessions.find(finding.sessionId), finding, permission)
   }
 
   #accept(
-    call: RequestContext,
+    asked: Asked,
     found: SessionFinding,
     token: GoodToken,
     permission: Permission,
-  ): Promise<void> | null {
-    const shown = typeof found === 'string' ? null : this.#factor.tokenFor(call, found)
-    if (!(shown instanceof Promise)) {
-      this.#seat(call, found, token, permission, shown)
-      return null
-    }
+  ): RequestAdmission | Promise<RequestAdmission> {
+    const shown = typeof found === 'string' ? null : this.#factor.tokenFor(asked, found)
+    if (!(shown instanceof Promise)) return this.#seat(asked, found, token, permission, shown)
     return shown.then((verified) => {
       // The session may have ended while the token was verified.
       const again = this.#sessions.find(token.sessionId)
-      this.#seat(call, again, token, permission, verified)
+      return this.#seat(asked, again, token, permission, verified)
     })
   }
 
   #seat(
-    call: RequestContext,
+    asked: Asked,
     found: SessionFinding,
     token: GoodToken,
     permission: Permission,
     shown: VerifiedToken | null,
-  ): void {
-    if (found === 'unknown' || found === 'refused') return refuse(call, 'invalid')
-    if (found === 'expired') return refuse(call, 'expired')
-    if (token.isOfOldKey && !isSameAddress(call.address, found.session['ipAddress'])) {
-      return refuse(call, 'invalid')
+  ): RequestAdmission {
+    if (found === 'unknown' || found === 'refused') return refused('invalid')
+    if (found === 'expired') return refused('expired')
+    if (token.isOfOldKey && !isSameAddress(asked.address, found.session['ipAddress'])) {
+      return refused('invalid')
     }
-    if (!this.#isHonouredAt(call, found.session as ApiSession)) return refuse(call, 'invalid')
-    const caller = this.#factor.completed(found, shown)
-    call.caller = { ...caller, keyVersion: token.version }
+    if (!this.#isHonouredAt(asked, found.session as ApiSession)) return refused('invalid')
+    const caller = { ...this.#factor.completed(found, shown), keyVersion: token.version }
     this.#sessions.use(found.session.id)
-    if (mayCall(caller, permission, call)) return
-    call.challenge = factorChallenge(this.#parts, call, caller)
-    throw new Problem('UNAUTHORIZED')
+    if (mayCall(caller, permission, asked)) return { isAdmitted: true, caller }
+    const challenge = factorChallenge(this.#parts, asked, caller)
+    return { isAdmitted: false, caller, challenge }
   }
 
   /**
    * Routers hold the tokens of their clients: a session of the client API is good there alone, and
    * for the client that holds the certificate by which it was opened.
    */
-  #isHonouredAt(call: RequestContext, session: ApiSession): boolean {
+  #isHonouredAt(asked: Asked, session: ApiSession): boolean {
     const { state } = this.#parts
-    if (call.api !== 'client') return mayManage(state, session)
-    const chain = call.peerChain()
+    if (asked.api !== 'client') return mayManage(state, session)
+    const chain = asked.peerChain()
     // A client whose certificate was extended goes on over the connections that it has.
     if (chain !== null && this.#proven.get(chain) === session.id) return true
     const isShown = isShownBy(state, session, chain?.[0].sha1 ?? null)
@@ -205,9 +222,8 @@ function plainAddress(address: string): string {
   return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
 }
 
-function refuse(call: RequestContext, challenge: Challenge): never {
-  call.challenge = challenge
-  throw new Problem('UNAUTHORIZED')
+function refused(challenge: Challenge): RequestAdmission {
+  return { isAdmitted: false, caller: null, challenge }
 }
 
 const descriptions = {

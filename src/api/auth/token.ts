@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { Problem } from '../../lib/problems.ts'
-import type { TokenKey } from '../../ports/token-keys.ts'
+import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 
 const TOKEN_CHARACTERS_MAX = 256
 const VERIFIED_TOKENS_MAX = 16_384
@@ -40,7 +40,7 @@ interface Verified {
  * parts, but no JWT: the first is a number.
  */
 export class TokenSigner {
-  readonly #clusterKeys: () => readonly TokenKey[]
+  readonly #source: Pick<TokenKeys, 'clusterKeys'>
   #known: readonly TokenKey[] = []
   #keys = new Map<number, KnownKey>()
   /** The one in force; null when there is none. */
@@ -48,9 +48,9 @@ export class TokenSigner {
   /** Tokens found good under the keys known now: a MAC for each request is most of its own cost. */
   readonly #verified = new Map<string, Verified>()
 
-  /** @param clusterKeys asked at each use, so that a rotated key is in force at once. */
-  constructor(clusterKeys: () => readonly TokenKey[]) {
-    this.#clusterKeys = clusterKeys
+  /** @param keys asked at each use, so that a rotated key is in force at once. */
+  constructor(keys: Pick<TokenKeys, 'clusterKeys'>) {
+    this.#source = keys
   }
 
   /** @throws {Problem} CLUSTER_NO_LEADER while no key is in force here: nobody can log in. */
@@ -115,7 +115,7 @@ export class TokenSigner {
 
   /** What was verified under keys that have changed is verified again. */
   #followKeys(): void {
-    const keys = this.#clusterKeys()
+    const keys = this.#source.clusterKeys()
     if (keys === this.#known) return
     this.#keys = new Map(
       keys.map(({ version, secret, overlapEndsAtMs }) => [

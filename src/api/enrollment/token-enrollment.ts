@@ -67,7 +67,7 @@ export class TokenEnrollment {
   async #holderOf(call: RequestContext, signerId: string | undefined): Promise<NewHolder> {
     const { state } = this.#parts
     for (const text of call.bearers()) {
-      const found = await this.#services.externalTokens.judgeClaims(call, text)
+      const found = await this.#services.externalTokens.judgeClaims(call.address, text)
       if (typeof found === 'string') continue
       const { verified, claims } = found
       if (signerId !== undefined && verified.signerId !== signerId) continue

@@ -40,7 +40,7 @@ export function readerOf(
     refusal: () => {
       // What this controller would tell may be wrong.
       if (parts.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
-      return services.gate.endReason(call, isOfRecords() ? 'admin' : EVENTS_PERMISSION)
+      return services.gate.endReason(call, caller, isOfRecords() ? 'admin' : EVENTS_PERMISSION)
     },
   }
 }

@@ -71,10 +71,13 @@ async function admit(
   if (token === undefined) {
     call.caller = systemCallerAt(socketCaller, request, { permission: EVENTS_PERMISSION })
   }
-  if (call.caller === null) await services.gate.admit(call, token, EVENTS_PERMISSION)
-  const key = keyOf(request)
+  if (call.caller === null) {
+    const admission = await services.gate.admit(call, token, EVENTS_PERMISSION)
+    if (!admission.isAdmitted) throw new Problem('UNAUTHORIZED')
+    call.caller = admission.caller
+  }
   const { caller } = call
-  if (caller === null) throw new Problem('UNAUTHORIZED')
+  const key = keyOf(request)
   let isOfRecords = false
   const reader = readerOf(call, parts, services, () => isOfRecords)
   const permits = (namespace: EventNamespace): boolean => {

@@ -5,7 +5,6 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
-import { sharerOf } from '../records/sharer.ts'
 import type { Preparer } from './preparer.ts'
 
 /** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
@@ -14,7 +13,7 @@ export function configTypePreparer({ schemas }: ApiParts): Preparer {
     const prepared = normalise(configType, mode, body)
     const schema = prepared.fields['schema']
     if (schema !== undefined) {
-      refuseIf(await schemas.judgeSchema(schema as JsonObject, sharerOf(call)))
+      refuseIf(await schemas.judgeSchema(schema as JsonObject, call.sharer))
     }
     return prepared
   }
@@ -34,7 +33,7 @@ export function configPreparer(parts: ApiParts): Preparer {
     const id = String(typeId)
     const type = await parts.reads.latest(() => parts.state.get<ConfigType>('configType', id))
     if (type === undefined) throw invalidType(id)
-    refuseIf(await parts.schemas.judgeData(type.schema, data, sharerOf(call)))
+    refuseIf(await parts.schemas.judgeData(type.schema, data, call.sharer))
     return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
   }
 }

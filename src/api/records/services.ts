@@ -52,7 +52,7 @@ export function createServices(parts: ApiParts): ApiServices {
   const sessions = new SessionTracker(parts)
   const writer = new Writer(parts.proposer)
   const secondFactors = new SecondFactors(parts, writer)
-  const tokens = new TokenSigner(() => parts.keys.clusterKeys())
+  const tokens = new TokenSigner(parts.keys)
   const endpoint = new KeyEndpoint(limits, parts.keyEndpoints)
   const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)
   const tokenFactor = new TokenFactor(parts, externalTokens)

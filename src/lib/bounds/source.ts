@@ -9,3 +9,8 @@ export function sourceOf(address: string): string {
   const zeros = address.includes('::') ? Math.max(0, 8 - first.length - last.length) : 0
   return [...first, ...Array<string>(zeros).fill('0'), ...last].slice(0, 4).join(':')
 }
+
+/** The sharer of room for all that comes from there and has not proven who it is. */
+export function sharerAt(address: string): string {
+  return `from ${sourceOf(address)}`
+}

@@ -451,8 +451,7 @@ export async function startController(
       refusal: () => controller.refusal,
     }),
   }
-  const tokenOf = (sessionId: string): string =>
-    new TokenSigner(() => keys.clusterKeys()).tokenOf(sessionId)
+  const tokenOf = (sessionId: string): string => new TokenSigner(keys).tokenOf(sessionId)
   const app = buildApi(parts)
   const socket = createApi(parts).listener({
     apis: ['client', 'management', 'fabric', 'host'],

@@ -1,10 +1,13 @@
 import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/apply/external-tokens.ts'
-import type { RequestContext, Caller } from '../../call.ts'
+import type { Caller, RequestContext } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type TokenChallenge, tokenChallengeText } from './challenge.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
+
+/** Where a request came from, and the tokens that it shows. */
+type Asked = Pick<RequestContext, 'address' | 'bearers'>
 
 /**
  * The second factor that is a token of an identity provider: judged for each request, and never
@@ -25,23 +28,20 @@ export class TokenFactor {
    * good. A promise only where a token has to be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
-  tokenFor(
-    call: RequestContext,
-    caller: Caller,
-  ): VerifiedToken | null | Promise<VerifiedToken | null> {
+  tokenFor(asked: Asked, caller: Caller): VerifiedToken | null | Promise<VerifiedToken | null> {
     const signerId = signerAsked(caller)
     if (signerId === null) return null
     const unknown: string[] = []
-    for (const text of call.bearers()) {
+    for (const text of asked.bearers()) {
       const known = this.#judge.recall(text)
       if (known === null) unknown.push(text)
       else if (this.#fits(known, signerId, caller)) return known
     }
-    return unknown.length === 0 ? null : this.#verified(call, unknown, signerId, caller)
+    return unknown.length === 0 ? null : this.#verified(asked, unknown, signerId, caller)
   }
 
   async #verified(
-    call: RequestContext,
+    { address }: Asked,
     texts: readonly string[],
     signerId: string,
     caller: Caller,
@@ -49,7 +49,7 @@ export class TokenFactor {
     for (const text of texts) {
       // A token of anybody else is not worth a signature check.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
-      const found = await this.#judge.judge(call, text)
+      const found = await this.#judge.judge(address, text)
       if (typeof found !== 'string' && this.#fits(found, signerId, caller)) return found
     }
     return null
@@ -74,7 +74,7 @@ export class TokenFactor {
 /** Tells a client which signer its requests must bring a token of; null: none. */
 export function factorChallenge(
   { state }: Pick<ApiParts, 'state'>,
-  call: RequestContext,
+  asked: Pick<Asked, 'bearers'>,
   caller: Pick<Caller, 'pendingFactors'>,
 ): TokenChallenge | null {
   const signerId = signerAsked(caller)
@@ -82,7 +82,7 @@ export function factorChallenge(
   const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
-    error: call.bearers().length === 0 ? 'missing' : 'invalid',
+    error: asked.bearers().length === 0 ? 'missing' : 'invalid',
     signers: signer === undefined ? [] : [signer],
   }
 }
@@ -93,10 +93,10 @@ export function factorChallenge(
  */
 export function factorHeaders(
   parts: Pick<ApiParts, 'state'>,
-  call: RequestContext,
+  asked: Pick<Asked, 'bearers'>,
   caller: Pick<Caller, 'pendingFactors'>,
 ): Record<string, string> {
-  const challenge = factorChallenge(parts, call, caller)
+  const challenge = factorChallenge(parts, asked, caller)
   return challenge === null ? {} : { 'www-authenticate': tokenChallengeText(challenge) }
 }
 

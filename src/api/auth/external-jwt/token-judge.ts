@@ -5,8 +5,7 @@ import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { FairShare } from '../../../lib/bounds/fair-share.ts'
 import { Problem } from '../../../lib/problems.ts'
-import { sharerOf } from '../../records/sharer.ts'
-import type { RequestContext } from '../../call.ts'
+import { sharerAt } from '../../../lib/bounds/source.ts'
 import type { ApiParts } from '../../parts.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
@@ -89,10 +88,10 @@ export class TokenJudge {
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, from there
    * or in all.
    */
-  async judge(call: RequestContext, text: string): Promise<JwtFinding> {
+  async judge(address: string, text: string): Promise<JwtFinding> {
     const known = this.recall(text)
     if (known !== null) return known
-    const found = await this.judgeClaims(call, text)
+    const found = await this.judgeClaims(address, text)
     return typeof found === 'string' ? found : found.verified
   }
 
@@ -100,12 +99,12 @@ export class TokenJudge {
    * With all claims of the token, always by its signature.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
    */
-  async judgeClaims(call: RequestContext, text: string): Promise<ClaimsFinding> {
+  async judgeClaims(address: string, text: string): Promise<ClaimsFinding> {
     const token = readToken(text)
     if (token === null) return 'invalid'
     const signer = this.signerOf(token)
     if (signer === undefined) return 'invalid'
-    const sharer = sharerOf(call)
+    const sharer = sharerAt(address)
     if (!this.#checks.hasRoomFor(sharer)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }

@@ -65,7 +65,7 @@ export class ExternalJwtLogIn {
     let fault: Fault = 'invalid'
     let proof: Proof | null = null
     for (const text of texts) {
-      const found = await this.#services.externalTokens.judge(call, text)
+      const found = await this.#services.externalTokens.judge(call.address, text)
       if (typeof found === 'string') {
         fault = found
         continue

@@ -7,7 +7,6 @@ import type { ApiParts } from '../../parts.ts'
 import { preferredLeaders } from '../../duties/preferred-leader.ts'
 import { inspectRequest, inspectResponse } from '../../schemas/inspections.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { sharerOf } from '../../records/sharer.ts'
 
 interface InspectRequest {
   readonly appRegex: string
@@ -39,7 +38,7 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
       handle: async (call) => {
         const { appRegex, requestedValues } = call.body as InspectRequest
         const isMeant = (id: string): Promise<boolean> =>
-          isMatch(parts.schemas, sharerOf(call), appRegex, id)
+          isMatch(parts.schemas, call.sharer, appRegex, id)
         const names = new Set(requestedValues)
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
