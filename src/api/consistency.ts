@@ -44,19 +44,6 @@ export function parseNetRequestId(text: string): Uint8Array {
   return bytes
 }
 
-/**
- * Waits until this controller reflects `index`.
- * @throws {Problem} INDEX_NOT_REACHED when the limit passes first.
- */
-export async function reachIndex(log: AppliedLog, index: number, timeoutMs: number): Promise<void> {
-  if (log.appliedIndex >= index) return
-  if (await log.waitForApplied(index, timeoutMs)) return
-  throw new Problem('INDEX_NOT_REACHED', {
-    detail: `asked for ${index}, applied ${log.appliedIndex}`,
-    retryAfterSeconds: 1,
-  })
-}
-
 /** Reads of a state that reflects everything acknowledged before, on any controller. */
 export class ConfirmedReads {
   readonly #cluster: Pick<ClusterView, 'readIndex'>
@@ -79,7 +66,20 @@ export class ConfirmedReads {
    * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it; INDEX_NOT_REACHED.
    */
   async reachLatest(): Promise<void> {
-    await reachIndex(this.#log, await this.#cluster.readIndex(), this.#indexWaitMs)
+    await this.reachIndex(await this.#cluster.readIndex())
+  }
+
+  /**
+   * Waits until this controller reflects `index`.
+   * @throws {Problem} INDEX_NOT_REACHED when the limit passes first.
+   */
+  async reachIndex(index: number): Promise<void> {
+    const log = this.#log
+    if (log.appliedIndex >= index || (await log.waitForApplied(index, this.#indexWaitMs))) return
+    throw new Problem('INDEX_NOT_REACHED', {
+      detail: `asked for ${index}, applied ${log.appliedIndex}`,
+      retryAfterSeconds: 1,
+    })
   }
 
   /**

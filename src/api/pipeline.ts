@@ -8,7 +8,7 @@ import { isMonitor } from './auth/monitor.ts'
 import type { RequestAdmission } from './auth/session-guard.ts'
 import { requireNotSocketOnly, type SocketCaller, systemCallerAt } from './auth/system-caller.ts'
 import { RequestContext, type RequestQuery } from './call.ts'
-import { parseMinIndex, parseNetRequestId, reachIndex } from './consistency.ts'
+import { parseMinIndex, parseNetRequestId } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { Operation, Permission } from './operation.ts'
@@ -371,9 +371,9 @@ export class Pipeline {
   }
 
   async #handleLater(call: RequestContext, operation: Operation, token?: string): Promise<Reply> {
-    const { state, reads, limits } = this.#parts
+    const { reads } = this.#parts
     this.#checkCrowd(call)
-    await reachIndex(state, call.minIndex, limits.indexWaitMs)
+    await reads.reachIndex(call.minIndex)
     if (call.isLinearizable) await reads.reachLatest()
     this.#admitAgain(call, token, operation)
     return this.#handle(call, operation)

@@ -14,7 +14,6 @@ import {
   RECORD_NAMESPACES,
 } from '../../../ports/events.ts'
 import type { RequestContext } from '../../call.ts'
-import { reachIndex } from '../../consistency.ts'
 import { type Reply, streamedAnswer } from '../../answers/envelope.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from '../../events/event-access.ts'
 import type { Operation } from '../../operation.ts'
@@ -88,7 +87,7 @@ function streamAnswer(
   // it again.
   const isAhead = after?.generation === parts.cluster.generation
   if (!isAhead || after.index <= parts.state.appliedIndex) return answer()
-  return reachIndex(parts.state, after.index, parts.limits.indexWaitMs).then(answer)
+  return parts.reads.reachIndex(after.index).then(answer)
 }
 
 function filterOf(call: RequestContext, { events }: ApiParts): EventFilter {
