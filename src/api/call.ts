@@ -1,40 +1,30 @@
-import type { TokenChallenge } from './auth/external-jwt/challenge.ts'
-import type { VerifiedToken } from './auth/external-jwt/token-judge.ts'
-import type { PeerChain } from './transport/peer.ts'
 import { createHash } from 'node:crypto'
-import type { PendingFactor } from '../fsm/apply/authentication.ts'
-import type { EntityRecord } from '../lib/entity-record.ts'
+import { assert } from '../lib/assert.ts'
 import { type TraceContext, traceOf } from '../lib/trace-context.ts'
 import type { Actor } from '../ports/actor.ts'
-import type { ApiName, Operation } from './operation.ts'
+import type { TokenChallenge } from './auth/external-jwt/challenge.ts'
+import type { ApiName } from './auth/permissions.ts'
+import type { CallerCredentials } from './auth/credentials.ts'
+import { actorOf, type Caller } from './auth/principal.ts'
+import type { Challenge } from './auth/session-guard.ts'
+import type { Operation } from './operation.ts'
 import type { Precondition } from './records/revisions.ts'
-
-/** Who calls, proven by its session. Records as they stood when the request was judged. */
-export interface Caller {
-  readonly session: EntityRecord
-  readonly identity: EntityRecord
-  /** An administrator, in a full session. */
-  readonly isAdmin: boolean
-  /** Second factors that its session lacks; none: it is a full session. */
-  readonly pendingFactors: readonly PendingFactor[]
-  /**
-   * Version of the cluster key that its token is signed by; absent where the session was opened by
-   * this very call.
-   */
-  readonly keyVersion?: number
-  /** Of an identity provider, which its request came with and its session asks for. */
-  readonly token?: VerifiedToken
-  /**
-   * Of whoever asks at the admin socket without a session: as the log is to have it. Its records
-   * are nobody's.
-   */
-  readonly system?: Actor
-}
+import type { Idempotency, WriteOrigin } from './records/writes.ts'
 
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
-export type Challenge = 'missing' | 'invalid' | 'expired'
+/** Of a request, whatever carries it: for its log lines, and for what it reads and repeats. */
+export interface RequestMetadata {
+  /** Part of log lines about it, and never of what is written. */
+  readonly trace: TraceContext
+  /** The least index that the answer must reflect. */
+  minIndex: number
+  isLinearizable: boolean
+  /** `net-request-id`. */
+  requestId: Uint8Array | null
+  /** False where the request id is not kept: asking again would make a second one. */
+  isRepeatable: boolean
+}
 
 /** One request on its way: what was judged of it, and what its answer will reflect. */
 export class RequestContext {
@@ -43,14 +33,12 @@ export class RequestContext {
   readonly method: string
   /** Canonical, without the query. */
   readonly path: string
-  /** Of the peer, without its port. */
-  readonly address: string
+  readonly credentials: CallerCredentials
+  readonly metadata: RequestMetadata
   /** Monotonic ms. */
   readonly startedAtMs: number
   /** The Accept header; '' when there was none. */
   readonly accept: string
-  /** Told in log lines about it, and never part of what is written. */
-  readonly trace: TraceContext
   /**
    * Gives back the room that a large body was read into; to be called once nothing holds the body
    * any more.
@@ -69,10 +57,6 @@ export class RequestContext {
   isTextBody = false
   /** The body as it was sent; kept only for requests with an id. */
   bodyText = ''
-  netRequestId: { readonly text: string; readonly bytes: Uint8Array } | null = null
-  /** The least index that the answer must reflect. */
-  minIndex = 0
-  isLinearizable = false
   /** If-Match. */
   precondition: Precondition | null = null
   /** The header as it was sent. */
@@ -83,8 +67,6 @@ export class RequestContext {
   sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */
   index = 0
-  /** False where the request id is not kept: asking again would make a second one. */
-  isRepeatable = true
   /**
    * Answered before it was proposed: its caller was told that it took too long, so it must not take
    * effect any more.
@@ -94,10 +76,6 @@ export class RequestContext {
   isAtWork = false
   /** From here on the fate of the write is the cluster's. */
   hasProposed = false
-  /** The certificates that the client of its connection showed; null: none. */
-  peerChain: () => PeerChain | null = () => null
-  /** Tokens in its `Authorization: Bearer` headers, as many as are looked at. */
-  bearers: () => readonly string[] = () => []
   /** Whether its connection has closed. */
   isDisconnected: () => boolean = () => false
 
@@ -106,7 +84,7 @@ export class RequestContext {
     api: ApiName
     method: string
     path: string
-    address: string
+    credentials: CallerCredentials
     startedAtMs: number
     accept: string
     /** The traceparent header as it came. */
@@ -116,10 +94,16 @@ export class RequestContext {
     this.api = input.api
     this.method = input.method
     this.path = input.path
-    this.address = input.address
+    this.credentials = input.credentials
     this.startedAtMs = input.startedAtMs
     this.accept = input.accept
-    this.trace = traceOf(input.traceparent)
+    this.metadata = {
+      trace: traceOf(input.traceparent),
+      minIndex: 0,
+      isLinearizable: false,
+      requestId: null,
+      isRepeatable: true,
+    }
   }
 
   /** Nobody waits for its answer any more. */
@@ -149,4 +133,39 @@ export class RequestContext {
     if (value === undefined) return []
     return typeof value === 'string' ? [value] : value
   }
+}
+
+/**
+ * The origin of the writes of a request.
+ * @param actor of a write that no session asks for; else the caller in its session.
+ */
+export function originOf(call: RequestContext, actor: Actor = actorOfCall(call)): WriteOrigin {
+  return {
+    actor,
+    trace: call.metadata.trace,
+    idempotency: idempotencyOf(call),
+    isAbandoned: () => call.isAbandoned,
+    onProposed: (mayTakeEffect) => {
+      call.hasProposed = mayTakeEffect
+    },
+    onOutcome: (index) => {
+      call.index = Math.max(call.index, index)
+    },
+  }
+}
+
+export function idempotencyOf(call: RequestContext): Idempotency {
+  const { metadata } = call
+  if (!metadata.isRepeatable) return { case: 'notKept' }
+  if (metadata.requestId === null) return { case: 'none' }
+  return { case: 'id', id: metadata.requestId, bodyHash: () => call.bodyHash() }
+}
+
+/** @throws {AssertionError} for a request without a caller: its writes have another actor. */
+export function actorOfCall({ caller }: RequestContext): Actor {
+  assert(
+    caller !== null,
+    'a write of a request has a caller, and the permission it was admitted by',
+  )
+  return actorOf(caller)
 }

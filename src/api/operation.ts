@@ -1,22 +1,8 @@
 import type { NamedSchema } from '../entities/operations.ts'
-import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
+import type { ApiName, Permission } from './auth/permissions.ts'
+import type { SessionPermission } from '../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'
-
-/** `host`: at the root of the listener, beside the APIs. */
-export type ApiName = 'client' | 'management' | 'fabric' | 'host'
-
-/**
- * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session,
- * also while that lacks a second factor. `session`: any identity with a full session. `admin`: an
- * identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it
- * (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API family.
- */
-export type Permission = 'public' | SessionPermission
-
-export function isPermission(text: unknown): text is Permission {
-  return text === 'public' || isSessionPermission(text)
-}
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type JsonSchema = Readonly<Record<string, unknown>>
@@ -56,7 +42,7 @@ export interface Operation {
   readonly path: string
   readonly permission: Permission
   /** Of a public operation: who may do this too is told more, and is the caller of the call. */
-  readonly elevatedPermission?: Permission
+  readonly elevatedPermission?: SessionPermission
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]

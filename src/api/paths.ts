@@ -1,4 +1,4 @@
-import type { ApiName } from './operation.ts'
+import type { ApiName } from './auth/permissions.ts'
 
 /** Where each API is served. */
 export const basePaths: Readonly<Record<ApiName, string>> = {

@@ -3,24 +3,26 @@ import { FairShare } from '../lib/bounds/fair-share.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { sharerAt } from '../lib/bounds/source.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
-import { bearersIn } from './auth/external-jwt/token-text.ts'
-import { isMonitor } from './auth/monitor.ts'
 import type { RequestAdmission } from './auth/session-guard.ts'
-import { requireNotSocketOnly, type SocketCaller, systemCallerAt } from './auth/system-caller.ts'
-import { RequestContext, type RequestQuery } from './call.ts'
+import { hostUserOf, isSocketOnly, requireNotSocketOnly } from './auth/system-caller.ts'
+import { idempotencyOf, RequestContext, type RequestQuery } from './call.ts'
 import { parseMinIndex, parseNetRequestId } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
-import type { Operation, Permission } from './operation.ts'
+import type { Operation } from './operation.ts'
+import type { SessionPermission } from '../lib/permissions.ts'
 import type { ApiParts } from './parts.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
 import type { ApiServices } from './records/services.ts'
-import { peerChainOf } from './transport/peer.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
-import { idempotencyOf } from './write-origin.ts'
-import { checkHead, isAccepted, headerValuesOf, tokenOf } from './transport/request-head.ts'
+import {
+  checkHead,
+  credentialsOf,
+  isAccepted,
+  type SocketCaller,
+} from './transport/request-head.ts'
 
 const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
@@ -35,6 +37,7 @@ export class Pipeline {
   readonly #answerer: ReplyWriter
   readonly #validator = new Validator()
   readonly #waiting: FairShare
+  readonly #socketOnly = new Set<Operation>()
   /** Of the listener, never of a request: null on every listener but that of the admin socket. */
   readonly #socketCaller: SocketCaller | null
 
@@ -71,7 +74,7 @@ export class Pipeline {
         done()
         return
       }
-      const pending = this.#admit(request, call, operation)
+      const pending = this.#admit(call, operation)
       if (pending === null) {
         this.#readHeaders(request, call, operation)
         done()
@@ -92,20 +95,20 @@ export class Pipeline {
 
   /** The last step. */
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
+    if (isSocketOnly(operation)) this.#socketOnly.add(operation)
     const { body } = operation
     const check = body === undefined ? null : this.#validator.checkOf(body.schema.schema)
     return (request, reply) => {
-      const call = this.callOf(request)
+      const call = request.call ?? this.callOf(request)
       call.isAtWork = true
-      call.sharer = call.caller === null ? sharerAt(call.address) : call.caller.identity.id
-      const begin = (): void => {
-        this.#work(request, reply, call, operation, check)
-      }
+      call.sharer =
+        call.caller === null ? sharerAt(call.credentials.address) : call.caller.identity.id
       let hasWaited = false
       try {
         hasWaited = this.#services.processor.run(call.sharer, () => {
-          if (hasWaited) this.#workAfterWait(request, reply, call, begin)
-          else begin()
+          if (!hasWaited || this.#mayGoOn(request, reply, call, operation)) {
+            this.#work(request, reply, call, operation, check)
+          }
         })
       } catch (error) {
         this.#answerer.fail(reply, call, error)
@@ -114,29 +117,28 @@ export class Pipeline {
     }
   }
 
-  /** The caller may have gone or lost its session, and the time for an answer may be over. */
-  #workAfterWait(
+  /**
+   * After a wait: the caller may have gone or lost its session, and the time for an answer may be
+   * over.
+   */
+  #mayGoOn(
     request: FastifyRequest,
     reply: FastifyReply,
     call: RequestContext,
-    begin: () => void,
-  ): void {
-    if (request.raw.socket.destroyed) {
-      call.releaseBody()
-      return
-    }
+    operation: Operation,
+  ): boolean {
     try {
-      const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
-      if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
-      if (call.operation !== null) {
-        this.#admitAgain(call, tokenOf(request), call.operation)
+      if (!request.raw.socket.destroyed) {
+        const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
+        if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
+        this.#admitAgain(call, operation)
+        return true
       }
     } catch (error) {
       this.#answerer.fail(reply, call, error)
-      call.releaseBody()
-      return
     }
-    begin()
+    call.releaseBody()
+    return false
   }
 
   #work(
@@ -150,8 +152,8 @@ export class Pipeline {
       this.#takeInput(request, call, operation, check)
       // Before a write is handed over: from then on its caller is owed the outcome.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      if (call.minIndex > this.#parts.state.appliedIndex || call.isLinearizable) {
-        this.#wait(reply, call, this.#handleLater(call, operation, tokenOf(request)))
+      if (call.metadata.minIndex > this.#parts.state.appliedIndex || call.metadata.isLinearizable) {
+        this.#wait(reply, call, this.#handleLater(call, operation))
         return
       }
       const result = this.#handle(call, operation)
@@ -182,13 +184,11 @@ export class Pipeline {
       api: config.api ?? 'host',
       method: raw.method ?? '',
       path: end === -1 ? url : url.slice(0, end),
-      address: raw.socket.remoteAddress ?? '',
+      credentials: credentialsOf(raw, this.#socketCaller),
       startedAtMs: this.#parts.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
       traceparent: request.headers['traceparent'],
     })
-    call.peerChain = () => peerChainOf(raw.socket)
-    call.bearers = () => bearersIn(headerValuesOf(raw, 'authorization'))
     call.isDisconnected = () => raw.socket.destroyed
     return call
   }
@@ -212,52 +212,57 @@ export class Pipeline {
     }
   }
 
-  #admit(
-    request: FastifyRequest,
-    call: RequestContext,
-    operation: Operation,
-  ): Promise<void> | null {
-    const { permission, elevatedPermission: moreFor } = operation
-    const isOpen = permission === 'public' && moreFor === undefined
-    const token = tokenOf(request)
-    // A session counts here too, so that a proxy to the socket lends its callers no right.
-    if (token === undefined && !isOpen) {
-      call.caller = systemCallerAt(this.#socketCaller, request.raw, operation)
+  #admit(call: RequestContext, operation: Operation): Promise<void> | null {
+    const { credentials, api, method } = call
+    const { permission, elevatedPermission, isForMonitors } = operation
+    const isPublic = permission === 'public'
+    const asked = isPublic ? elevatedPermission : permission
+    if (asked !== undefined && credentials.hostUser !== null) {
+      call.caller = hostUserOf(credentials, permission)
     }
     this.#checkState(call)
-    if (isOpen) return null
-    if (call.caller !== null) return null
-    // Who may be shown more would be told by a state that is wrong.
+    if (asked === undefined || call.caller !== null) return null
+    // A caller that may be shown more would be told by a state that is wrong.
     if (this.#parts.refusal() === 'NODE_QUARANTINED') return null
-    if (permission === 'public' && moreFor !== undefined) {
-      return token === undefined ? null : this.#admitForMore(call, token, moreFor)
-    }
-    if (token === undefined && operation.isForMonitors === true) {
-      if (isMonitor(this.#parts, request.raw.socket)) return null
-    }
-    const admission = this.#services.gate.admit(call, token, permission)
-    if (admission instanceof Promise) return admission.then((found) => take(call, found, operation))
-    take(call, admission, operation)
+    if (isPublic) return this.#admitForMore(call, asked)
+    const wanted = { api, method, permission, isForMonitors }
+    const admission = this.#services.gate.admit(credentials, wanted)
+    if (admission instanceof Promise)
+      return admission.then((found) => this.#take(call, found, operation))
+    this.#take(call, admission, operation)
     return null
   }
 
+  /** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
+  #take(call: RequestContext, admission: RequestAdmission, operation: Operation): void {
+    const { principal } = admission
+    // A session that is not good leaves the caller that an earlier judgement found.
+    if (principal?.kind === 'session') call.caller = principal
+    if (!admission.isAdmitted) {
+      call.challenge = admission.challenge
+      throw new Problem('UNAUTHORIZED')
+    }
+    if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
+  }
+
   /** After a wait: the session that the request was admitted by may have ended. */
-  #admitAgain(call: RequestContext, token: string | undefined, operation: Operation): void {
-    if (call.caller === null || token === undefined) return
-    take(
-      call,
-      this.#services.gate.admitAgain(call, call.caller, token, operation.permission),
-      operation,
-    )
+  #admitAgain(call: RequestContext, operation: Operation): void {
+    const { caller, credentials } = call
+    if (caller?.kind !== 'session') return
+    const { gate } = this.#services
+    this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
   }
 
   /** A request that is not admitted gets what is public. */
-  #admitForMore(call: RequestContext, token: string, permission: Permission): Promise<void> | null {
+  #admitForMore(call: RequestContext, permission: SessionPermission): Promise<void> | null {
+    const { credentials, api, method } = call
+    if (credentials.sessionToken === undefined) return null
     const enter = (admission: RequestAdmission): void => {
-      if (admission.isAdmitted) call.caller = admission.caller
+      const { principal } = admission
+      if (admission.isAdmitted && principal?.kind === 'session') call.caller = principal
     }
     try {
-      const admission = this.#services.gate.admit(call, token, permission)
+      const admission = this.#services.gate.admit(credentials, { api, method, permission })
       if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
       enter(admission)
     } catch {
@@ -276,11 +281,11 @@ export class Pipeline {
     }
     const minIndex = headers['net-min-index']
     if (typeof minIndex === 'string') {
-      call.minIndex = parseMinIndex(minIndex, this.#parts.cluster.generation)
+      call.metadata.minIndex = parseMinIndex(minIndex, this.#parts.cluster.generation)
     }
     const requestId = headers['net-request-id']
     if (typeof requestId === 'string') {
-      call.netRequestId = { text: requestId, bytes: parseNetRequestId(requestId) }
+      call.metadata.requestId = parseNetRequestId(requestId)
     }
     const ifMatch = headers['if-match']
     if (ifMatch !== undefined && operation.method !== 'GET') {
@@ -310,7 +315,7 @@ export class Pipeline {
     call.query = request.query as RequestQuery
     checkQuery(call, operation.query ?? [], this.#parts.limits)
     const consistency = call.first('consistency')
-    if (consistency === 'linearizable') call.isLinearizable = true
+    if (consistency === 'linearizable') call.metadata.isLinearizable = true
     else if (consistency !== undefined && consistency !== 'local') {
       throw fieldProblem('consistency', 'should be one of [local linearizable]', consistency)
     }
@@ -331,7 +336,7 @@ export class Pipeline {
   #checkState({ operation, caller }: RequestContext): void {
     if (operation?.isAlwaysServed === true) return
     // Nothing of the state has told who that is.
-    if (operation?.needsNoState === true && caller?.system !== undefined) return
+    if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
     const refusal = this.#parts.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
@@ -370,12 +375,12 @@ export class Pipeline {
     return operation.handle(call)
   }
 
-  async #handleLater(call: RequestContext, operation: Operation, token?: string): Promise<Reply> {
+  async #handleLater(call: RequestContext, operation: Operation): Promise<Reply> {
     const { reads } = this.#parts
     this.#checkCrowd(call)
-    await reads.reachIndex(call.minIndex)
-    if (call.isLinearizable) await reads.reachLatest()
-    this.#admitAgain(call, token, operation)
+    await reads.reachIndex(call.metadata.minIndex)
+    if (call.metadata.isLinearizable) await reads.reachLatest()
+    this.#admitAgain(call, operation)
     return this.#handle(call, operation)
   }
 
@@ -408,15 +413,4 @@ export class Pipeline {
       })
       .catch(() => undefined)
   }
-}
-
-/** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
-function take(call: RequestContext, admission: RequestAdmission, operation: Operation): void {
-  // A session that is not good leaves the caller that an earlier judgement found.
-  if (admission.caller !== null) call.caller = admission.caller
-  if (!admission.isAdmitted) {
-    call.challenge = admission.challenge
-    throw new Problem('UNAUTHORIZED')
-  }
-  requireNotSocketOnly(operation)
 }

@@ -12,13 +12,13 @@ import { boundConnections } from '../lib/bounds/connections.ts'
 import { clientSockets } from '../lib/bounds/descriptors.ts'
 import { Problem } from '../lib/problems.ts'
 import { ReplyWriter } from './answers/reply-writer.ts'
-import type { SocketCaller } from './auth/system-caller.ts'
-import { openForMonitors } from './auth/monitor.ts'
+import type { SocketCaller } from './transport/request-head.ts'
 import { readBody, roomFor } from './answers/body.ts'
 import type { RequestContext } from './call.ts'
 import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { type ApiServices, createServices } from './records/services.ts'
-import { type ApiName, isPermission, type Operation } from './operation.ts'
+import type { Operation } from './operation.ts'
+import { type ApiName, isPermission } from './auth/permissions.ts'
 import { allOperations } from './operations/all.ts'
 import type { LargeBodies } from './answers/large-bodies.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
@@ -231,7 +231,7 @@ function addBodyParser(
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request, payload, done) => {
-    const call = pipeline.callOf(request)
+    const call = request.call ?? pipeline.callOf(request)
     if (call.operation?.body === undefined) {
       done(null, undefined)
       return
@@ -273,4 +273,11 @@ function addRoutes(
     })
     served.add(path)
   }
+}
+
+/** What a listener for monitoring systems alone serves, to whoever reaches it. */
+function openForMonitors(operations: readonly Operation[]): Operation[] {
+  return operations
+    .filter(({ isForMonitors }) => isForMonitors === true)
+    .map(({ elevatedPermission: _, ...operation }) => ({ ...operation, permission: 'public' }))
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { CallerCredentials } from '../../src/api/auth/credentials.ts'
 import { RequestContext } from '../../src/api/call.ts'
 import type { Operation } from '../../src/api/operation.ts'
 import { resourceOperations } from '../../src/api/records/resource-routes.ts'
@@ -17,7 +18,7 @@ const { parts } = controller
 const services = createServices(parts)
 const read = { client: { list: 'session', detail: 'session' } } as const
 
-/** Credentials as a second kind on the client API: each caller is shown its own. */
+/** CallerCredentials as a second kind on the client API: each caller is shown its own. */
 const own: Entity = {
   ...authenticator,
   operations: read,
@@ -29,17 +30,27 @@ function served(kind: Entity, shape: 'list' | 'detail'): Operation {
   return present(resourceOperations(parts, services, [kind]).find(isWanted), `its ${shape}`)
 }
 
+const credentials: CallerCredentials = {
+  address: '10.0.0.1',
+  sessionToken: undefined,
+  peerChain: () => null,
+  bearers: () => [],
+  hostUser: null,
+}
+
 /** What a caller is shown by an operation of the client API. */
 async function shownBy(operation: Operation, identityId: string, id = ''): Promise<unknown> {
   const { path } = operation
   const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const
-  const call = new RequestContext({ ...about, address: '10.0.0.1', startedAtMs: 0 })
+  const call = new RequestContext({ ...about, credentials, startedAtMs: 0 })
   const session = present(
     parts.state.findAll('apiSession', 'identityId', identityId)[0],
     'a session of the caller',
   )
   const identity = present(parts.state.get('identity', identityId), 'the caller')
-  call.caller = { session, identity, isAdmin: identity['isAdmin'] === true, pendingFactors: [] }
+  const isAdmin = identity['isAdmin'] === true
+  const held = { session, identity, isAdmin, pendingFactors: [] }
+  call.caller = { ...held, kind: 'session', address: credentials.address, permission: 'session' }
   call.params = { id }
   const { body } = await operation.handle(call)
   return (JSON.parse(Buffer.from(body as string).toString()) as { data: unknown }).data

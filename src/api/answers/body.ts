@@ -32,7 +32,7 @@ export async function readBody(
   const bytes = await readBytes(stream, bytesMax)
   const text = decode(bytes)
   releaseBuffer(bytes)
-  if (call.netRequestId !== null) call.bodyText = text
+  if (call.metadata.requestId !== null) call.bodyText = text
   if (isText || type !== 'application/json') return text
   return text.trim() === '' ? undefined : parseJson(text, limits.bodyDepthMax)
 }

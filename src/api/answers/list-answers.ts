@@ -123,7 +123,7 @@ export class ListAnswers {
     const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
     let isLong = rows.records.length > pageLimits.limitMax
     if (isLong) this.#takeRoom(call)
-    const source = sourceOf(call.address)
+    const source = sourceOf(call.credentials.address)
     let heldBytes = 0
     try {
       while (!rendering.showNext()) {

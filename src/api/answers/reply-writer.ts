@@ -125,7 +125,7 @@ export class ReplyWriter {
       'strict-transport-security': 'max-age=31536000',
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
-    if (call.caller !== null && call.caller.system === undefined) {
+    if (call.caller?.kind === 'session') {
       headers['expiration-seconds'] = Math.round(limits.sessionTimeoutMs / 1000)
       headers['expires-at'] = goTimeText(this.#sessions.expiresAtMs(call.caller.session))
     }
@@ -142,7 +142,7 @@ export class ReplyWriter {
   ): void {
     const { raw } = reply
     const length = byteLengthOf(body)
-    const source = sourceOf(call.address)
+    const source = sourceOf(call.credentials.address)
     if (!this.#unsent.hasRoomFor(source, length)) {
       this.fail(reply, call, tooMuchUnread())
       return
@@ -199,7 +199,9 @@ export class ReplyWriter {
    * request.
    */
   #tell(call: RequestContext, status: number, tookMs: number): void {
-    const { method, operation, address, trace, caller } = call
+    const { method, operation, caller } = call
+    const { address } = call.credentials
+    const { trace } = call.metadata
     this.#parts.audit?.answered({
       method,
       operation: operation?.operationId ?? 'none',
@@ -212,7 +214,9 @@ export class ReplyWriter {
   }
 
   #tellRefused(call: RequestContext, { code }: Problem): void {
-    const { caller, operation, address, trace } = call
+    const { caller, operation } = call
+    const { address } = call.credentials
+    const { trace } = call.metadata
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     if (operation?.operationId === 'authenticate') {
       const method = call.first('method') ?? ''
@@ -236,7 +240,7 @@ export class ReplyWriter {
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
     this.#parts.logger.error(
-      { err: error, operation, path: call.path, traceId: call.trace.traceId },
+      { err: error, operation, path: call.path, traceId: call.metadata.trace.traceId },
       'unhandled error while serving a request',
     )
     return new Problem('UNHANDLED', { cause: error })

@@ -8,11 +8,11 @@ import {
   type ClientChain,
   type ClientChainQuestion,
   type LeafTime,
+  type PeerChain,
   verifyClientChain,
 } from '../../pki/verify/client-chain.ts'
 import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import type { ApiParts } from '../parts.ts'
-import type { PeerChain } from '../transport/peer.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
 
 type TrustParts = Pick<ApiParts, 'authorities' | 'state' | 'clock'>

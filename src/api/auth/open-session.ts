@@ -12,7 +12,7 @@ import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { systemActor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { RequestContext } from '../call.ts'
+import { originOf, type RequestContext } from '../call.ts'
 import { configTypeIds } from '../records/config-types.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
@@ -20,8 +20,8 @@ import type { ApiServices } from '../records/services.ts'
 import { currentSessionView } from '../records/session-view.ts'
 import { factorHeaders } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
-import { callerIn } from './session-tracker.ts'
-import { originOf } from '../write-origin.ts'
+import type { SessionPrincipal } from './principal.ts'
+import { holderIn } from './session-tracker.ts'
 
 /** What a client may say of itself as it logs in, whatever it logs in by. */
 export interface LogInBody {
@@ -66,7 +66,7 @@ export class SessionOpener {
       id: newShortId(),
       identityId,
       authenticatorId: authenticator?.id ?? '',
-      ipAddress: call.address,
+      ipAddress: call.credentials.address,
       configTypes: this.#configTypes(given.configTypes ?? []),
       api: call.api,
       envInfoJson: infoJson(given.envInfo, envInfo),
@@ -77,10 +77,10 @@ export class SessionOpener {
     const payload = toBinary(SessionCreateSchema, message)
     // A record of the request id would keep a plain hash over a password in the log. A second
     // session does no harm.
-    call.isRepeatable = false
+    call.metadata.isRepeatable = false
     const judgedOn = judgedOnOf(proof)
     // The session that it could act by is what it makes.
-    const actor = systemActor({ address: call.address, identityId })
+    const actor = systemActor({ address: call.credentials.address, identityId })
     const { writer } = this.#services
     const id = await writer.write(originOf(call, actor), {
       kind: CommandKind.SESSION_CREATE,
@@ -92,8 +92,15 @@ export class SessionOpener {
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
     this.#services.sessions.use(id)
     const { tokenFactor } = this.#services
-    const opened = callerIn(state, session, identity)
-    const caller = tokenFactor.completed(opened, await tokenFactor.tokenFor(call, opened))
+    const opened = holderIn(state, session, identity)
+    const { credentials } = call
+    const factor = await tokenFactor.tokenFor(credentials, opened)
+    const caller: SessionPrincipal = {
+      ...tokenFactor.completed(opened, factor),
+      kind: 'session',
+      address: credentials.address,
+      permission: 'partial',
+    }
     call.caller = caller
     const token = this.#services.tokens.tokenOf(id)
     return {
@@ -104,7 +111,7 @@ export class SessionOpener {
         ...(authenticator?.isExtendRequested === true
           ? { 'ziti-authenticator-extend-requested': 'true' }
           : {}),
-        ...factorHeaders(this.#parts, call, caller),
+        ...factorHeaders(this.#parts, credentials, caller),
       },
     }
   }

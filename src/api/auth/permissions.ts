@@ -1,10 +1,30 @@
-import { isGranted } from '../../lib/permissions.ts'
+import { isGranted, isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { reachReason } from '../../fsm/apply/authority.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RequestContext, Caller } from '../call.ts'
-import type { ApiName, Permission } from '../operation.ts'
+import type { SessionHolder } from './principal.ts'
+
+/** `host`: at the root of the listener, beside the APIs. */
+export type ApiName = 'client' | 'management' | 'fabric' | 'host'
+
+/**
+ * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session,
+ * also while that lacks a second factor. `session`: any identity with a full session. `admin`: an
+ * identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it
+ * (auth/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API family.
+ */
+export type Permission = 'public' | SessionPermission
+
+export function isPermission(text: unknown): text is Permission {
+  return text === 'public' || isSessionPermission(text)
+}
+
+/** An operation as permissions are judged for it. */
+export interface CalledOperation {
+  readonly api: ApiName
+  readonly method: string
+}
 
 /**
  * What an operation asks of its caller on that API. What identities are given holds on the
@@ -19,9 +39,9 @@ export function neededOn<P extends Permission>(api: ApiName, permission: P): P |
 
 /** Whether a caller may do it; by its record, and what its session lacks, as they stand now. */
 export function mayCall(
-  caller: Pick<Caller, 'identity' | 'isAdmin' | 'pendingFactors'>,
+  caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
-  { api, method }: Pick<RequestContext, 'api' | 'method'>,
+  { api, method }: CalledOperation,
 ): boolean {
   const needed = neededOn(api, permission)
   if (needed === 'public' || needed === 'partial') return true
@@ -38,7 +58,7 @@ export function mayCall(
  */
 export function requireReach(
   records: Pick<StateView, 'get'>,
-  caller: Pick<Caller, 'identity' | 'isAdmin'>,
+  caller: Pick<SessionHolder, 'identity' | 'isAdmin'>,
   identityId: string,
 ): void {
   if (caller.isAdmin) return

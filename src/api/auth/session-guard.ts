@@ -1,31 +1,46 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
-import type { Caller, Challenge, RequestContext } from '../call.ts'
-import type { Permission } from '../operation.ts'
 import type { ApiParts } from '../parts.ts'
-import { mayCall } from './permissions.ts'
+import {
+  type ApiName,
+  mayCall,
+  neededOn,
+  type Permission,
+  type CalledOperation,
+} from './permissions.ts'
+import { isMonitor } from './monitor.ts'
+import type { CallerCredentials } from './credentials.ts'
+import type { Caller, Monitor, SessionPrincipal } from './principal.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
 import { type TokenChallenge, tokenChallengeText } from './external-jwt/challenge.ts'
 import { factorChallenge, type TokenFactor } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionTracker } from './session-tracker.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
-import type { PeerChain } from '../transport/peer.ts'
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
 
-/** What a request shows of its sender, and where it asks. */
-type Asked = Pick<RequestContext, 'address' | 'peerChain' | 'bearers' | 'api' | 'method'>
+/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
+export type Challenge = 'missing' | 'invalid' | 'expired'
 
 /** How a request was judged. */
 export type RequestAdmission =
-  | { readonly isAdmitted: true; readonly caller: Caller }
+  | { readonly isAdmitted: true; readonly principal: SessionPrincipal | Monitor }
   | {
       readonly isAdmitted: false
       /** Known, and not permitted; null: the session is not good. */
-      readonly caller: Caller | null
+      readonly principal: SessionPrincipal | null
       readonly challenge: Challenge | TokenChallenge | null
     }
 
-type GateParts = Pick<ApiParts, 'state' | 'clock' | 'keys' | 'reads'>
+/** An operation, and what it asks of its caller there. */
+interface Permitted extends CalledOperation {
+  readonly permission: SessionPermission
+  /** A monitoring system may call it by its certificate. */
+  readonly isForMonitors?: boolean | undefined
+}
+
+type GateParts = Pick<ApiParts, 'state' | 'clock' | 'keys' | 'reads' | 'authorities'>
 
 /**
  * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
@@ -56,42 +71,48 @@ export class SessionGuard {
   }
 
   /**
-   * A promise only where the cluster must be asked: a token that was signed here but names a
-   * session this controller does not know may have been given by another one a moment ago, and so
-   * may one signed by a version of the key that is newer than those known here. So is the token of
-   * an identity provider, which a session may ask for and which has to be verified.
+   * The one place that makes a principal of what a request shows; the user of the host alone is
+   * found before (`hostUserOf`), as no state is asked for it. A promise only where the cluster must
+   * be asked: a token that was signed here but names a session this controller does not know may
+   * have been given by another one a moment ago, and so may one signed by a version of the key that
+   * is newer than those known here. So is the token of an identity provider, which a session may
+   * ask for and which has to be verified.
    * @throws {Problem} CLUSTER_NO_LEADER when nobody can tell; SERVER_TOO_MANY_REQUESTS.
    */
-  admit(
-    asked: Asked,
-    token: string | undefined,
-    permission: Permission,
-  ): RequestAdmission | Promise<RequestAdmission> {
-    if (token === undefined) return refused('missing')
+  admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
+    const { sessionToken: token } = shown
+    if (token === undefined) {
+      return wanted.isForMonitors === true && isMonitor(this.#parts, shown)
+        ? { isAdmitted: true, principal: { kind: 'monitor' } }
+        : refused('missing')
+    }
     const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
     if (finding === 'invalid') return refused('invalid')
-    if (typeof finding === 'string') return this.#learnKey(asked, token, permission)
+    if (typeof finding === 'string') return this.#learnKey(shown, token, wanted)
     const found = this.#sessions.find(finding.sessionId)
-    if (found === 'unknown' || found === 'expired') return this.#confirm(asked, finding, permission)
-    if (lacksCode(found, permission)) return this.#confirm(asked, finding, permission)
-    return this.#accept(asked, found, finding, permission)
+    if (found === 'unknown' || found === 'expired') return this.#confirm(shown, finding, wanted)
+    if (lacksCode(found, wanted.permission)) return this.#confirm(shown, finding, wanted)
+    return this.#accept(shown, found, finding, wanted)
   }
 
   /**
    * For a request that has waited for a later state: a session that ended in the meantime, or a
    * token whose key did, must not be shown what came after.
-   * @param caller as it was admitted before.
+   * @param principal as it was admitted before.
+   * @param permission of the operation: a public one goes on with what it was admitted by.
    */
   admitAgain(
-    asked: Asked,
-    caller: Caller,
-    token: string,
+    shown: CallerCredentials,
+    principal: SessionPrincipal,
+    wanted: CalledOperation,
     permission: Permission,
   ): RequestAdmission {
-    const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+    const { sessionToken = '' } = shown
+    const finding = this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
     if (typeof finding === 'string') return refused('invalid')
     const found = this.#sessions.find(finding.sessionId)
-    return this.#seat(asked, found, finding, permission, caller.token ?? null)
+    const before = { ...wanted, permission: principal.permission }
+    return this.#seat(shown, found, finding, before, principal.token ?? null, permission)
   }
 
   /**
@@ -99,23 +120,22 @@ export class SessionGuard {
    * null. It counts as no use of the session.
    */
   endReason(
-    asked: Pick<Asked, 'address' | 'api' | 'method'>,
     caller: Caller,
-    permission: Permission,
+    wanted: Pick<Permitted, 'api' | 'method' | 'permission'>,
   ): string | null {
     // The user of the host has no session that could end.
-    if (caller.system !== undefined) return null
+    if (caller.kind === 'hostUser') return null
     try {
       const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
       const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
       if (typeof finding === 'string') return 'the session token is no longer accepted'
-      if (finding.isOfOldKey && !isSameAddress(asked.address, caller.session['ipAddress'])) {
+      if (finding.isOfOldKey && !isSameAddress(caller.address, caller.session['ipAddress'])) {
         return 'the session token is no longer accepted'
       }
       const found = this.#sessions.find(finding.sessionId)
       if (typeof found === 'string') return 'the session has ended'
       const now = this.#factor.completed(found, caller.token ?? null)
-      return mayCall(now, permission, asked)
+      return mayCall(now, wanted.permission, wanted)
         ? null
         : 'the identity of the session is no longer permitted to see these events'
     } catch (error) {
@@ -126,16 +146,20 @@ export class SessionGuard {
   }
 
   async #confirm(
-    asked: Asked,
+    shown: CallerCredentials,
     token: GoodToken,
-    permission: Permission,
+    wanted: Permitted,
   ): Promise<RequestAdmission> {
     await this.#parts.reads.reachLatest()
-    return await this.#accept(asked, this.#sessions.find(token.sessionId), token, permission)
+    return await this.#accept(shown, this.#sessions.find(token.sessionId), token, wanted)
   }
 
-  /** The newest keys, then the judgement for good. */
-  async #learnKey(asked: Asked, token: string, permission: Permission): Promise<RequestAdmission> {
+  /** The newest keys, then the judgement by them, which is final. */
+  async #learnKey(
+    shown: CallerCredentials,
+    token: string,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
     if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
     }
@@ -150,52 +174,63 @@ export class SessionGuard {
     const finding = this.#tokens.judge(token, clock.nowMs())
     if (finding === 'no-key') this.#tokens.requireKey()
     if (typeof finding === 'string') return refused('invalid')
-    return await this.#accept(asked, this.#sessions.find(finding.sessionId), finding, permission)
+    return await this.#accept(shown, this.#sessions.find(finding.sessionId), finding, wanted)
   }
 
   #accept(
-    asked: Asked,
+    shown: CallerCredentials,
     found: SessionFinding,
     token: GoodToken,
-    permission: Permission,
+    wanted: Permitted,
   ): RequestAdmission | Promise<RequestAdmission> {
-    const shown = typeof found === 'string' ? null : this.#factor.tokenFor(asked, found)
-    if (!(shown instanceof Promise)) return this.#seat(asked, found, token, permission, shown)
-    return shown.then((verified) => {
+    const factor = typeof found === 'string' ? null : this.#factor.tokenFor(shown, found)
+    if (!(factor instanceof Promise)) return this.#seat(shown, found, token, wanted, factor)
+    return factor.then((verified) => {
       // The session may have ended while the token was verified.
       const again = this.#sessions.find(token.sessionId)
-      return this.#seat(asked, again, token, permission, verified)
+      return this.#seat(shown, again, token, wanted, verified)
     })
   }
 
   #seat(
-    asked: Asked,
+    shown: CallerCredentials,
     found: SessionFinding,
     token: GoodToken,
-    permission: Permission,
-    shown: VerifiedToken | null,
+    wanted: Permitted,
+    factor: VerifiedToken | null,
+    asked: Permission = wanted.permission,
   ): RequestAdmission {
     if (found === 'unknown' || found === 'refused') return refused('invalid')
     if (found === 'expired') return refused('expired')
-    if (token.isOfOldKey && !isSameAddress(asked.address, found.session['ipAddress'])) {
+    const { address } = shown
+    if (token.isOfOldKey && !isSameAddress(address, found.session['ipAddress'])) {
       return refused('invalid')
     }
-    if (!this.#isHonouredAt(asked, found.session as ApiSession)) return refused('invalid')
-    const caller = { ...this.#factor.completed(found, shown), keyVersion: token.version }
+    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) {
+      return refused('invalid')
+    }
+    const principal: SessionPrincipal = {
+      ...this.#factor.completed(found, factor),
+      kind: 'session',
+      address,
+      permission: neededOn(wanted.api, wanted.permission),
+      keyVersion: token.version,
+    }
+    const isPermitted = mayCall(principal, asked, wanted)
     this.#sessions.use(found.session.id)
-    if (mayCall(caller, permission, asked)) return { isAdmitted: true, caller }
-    const challenge = factorChallenge(this.#parts, asked, caller)
-    return { isAdmitted: false, caller, challenge }
+    if (isPermitted) return { isAdmitted: true, principal }
+    const challenge = factorChallenge(this.#parts, shown, principal)
+    return { isAdmitted: false, principal, challenge }
   }
 
   /**
    * Routers hold the tokens of their clients: a session of the client API is good there alone, and
    * for the client that holds the certificate by which it was opened.
    */
-  #isHonouredAt(asked: Asked, session: ApiSession): boolean {
+  #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
-    if (asked.api !== 'client') return mayManage(state, session)
-    const chain = asked.peerChain()
+    if (api !== 'client') return mayManage(state, session)
+    const chain = shown.peerChain()
     // A client whose certificate was extended goes on over the connections that it has.
     if (chain !== null && this.#proven.get(chain) === session.id) return true
     const isShown = isShownBy(state, session, chain?.[0].sha1 ?? null)
@@ -205,8 +240,8 @@ export class SessionGuard {
 }
 
 /** A code may have been given on another controller a moment ago. */
-function lacksCode(found: SessionFinding, permission: Permission): boolean {
-  if (typeof found === 'string' || permission === 'partial' || permission === 'public') return false
+function lacksCode(found: SessionFinding, permission: SessionPermission): boolean {
+  if (typeof found === 'string' || permission === 'partial') return false
   return found.pendingFactors.some(({ kind }) => kind === 'totp')
 }
 
@@ -223,7 +258,7 @@ function plainAddress(address: string): string {
 }
 
 function refused(challenge: Challenge): RequestAdmission {
-  return { isAdmitted: false, caller: null, challenge }
+  return { isAdmitted: false, principal: null, challenge }
 }
 
 const descriptions = {
@@ -236,7 +271,7 @@ const descriptions = {
  * WWW-Authenticate: attributes are separated by one blank, as the clients of this API family read
  * them.
  */
-export function challengeText(challenge: NonNullable<RequestContext['challenge']>): string {
+export function challengeText(challenge: Challenge | TokenChallenge): string {
   if (typeof challenge !== 'string') return tokenChallengeText(challenge)
   return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
 }

@@ -12,11 +12,11 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { Caller } from '../call.ts'
 import type { ApiParts } from '../parts.ts'
+import type { SessionHolder } from './principal.ts'
 import { judgedNowMs } from './judged-now.ts'
 
-export type SessionFinding = Caller | 'unknown' | 'expired' | 'refused'
+export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
 type KeeperParts = Pick<
   ApiParts,
   'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'activity'
@@ -84,7 +84,7 @@ export class SessionTracker {
     if (identity === undefined || isDisabled(identity, judgedNowMs(this.#parts))) return 'refused'
     if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
     if (!isSignerHonoured(state, session as ApiSession)) return 'refused'
-    return callerIn(state, session, identity)
+    return holderIn(state, session, identity)
   }
 
   /** Counts as activity. */
@@ -210,11 +210,11 @@ export class SessionTracker {
 }
 
 /** Whoever holds that session, judged by the records of now. */
-export function callerIn(
+export function holderIn(
   state: Pick<ApiParts['state'], 'get'>,
   session: EntityRecord,
   identity: Identity,
-): Caller {
+): SessionHolder {
   const pending = pendingFactors(state, identity, session as ApiSession)
   return {
     session,

@@ -1,38 +1,35 @@
-import type { IncomingMessage } from 'node:http'
-
 import { Problem } from '../../lib/problems.ts'
 import { type Actor, actorName } from '../../ports/actor.ts'
-import type { Caller } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import type { Permission } from './permissions.ts'
+import type { CallerCredentials } from './credentials.ts'
+import type { HostUser } from './principal.ts'
 
 /** No record has an empty id, so nothing in the state is ever taken for this caller's. */
 const nobody = { id: '', createdAt: 0, updatedAt: 0, revision: 0 }
 
-/** Who asks at the admin socket, by what a request there says. */
-export type SocketCaller = (request: IncomingMessage) => Actor
-
 /**
  * By the listener alone: what a request says, and where it seems to come from, makes nobody the
- * user of the host.
- * @returns null at every other listener.
+ * user of the host. A session counts at the socket too, so that a proxy to it lends its callers no
+ * right.
+ * @returns null at every other listener, and with a session.
  * @throws {Problem} for what a caller does with its own identity or session, as there is none.
  */
-export function systemCallerAt(
-  said: SocketCaller | null,
-  raw: IncomingMessage,
-  operation: Pick<Operation, 'permission'>,
-): Caller | null {
-  if (said !== null) requireNoSession(operation)
-  return said === null ? null : systemCaller(said(raw))
+export function hostUserOf(
+  { hostUser, sessionToken }: Pick<CallerCredentials, 'hostUser' | 'sessionToken'>,
+  permission: Permission,
+): HostUser | null {
+  if (hostUser === null || sessionToken !== undefined) return null
+  requireNoSession(permission)
+  return newHostUser(hostUser())
 }
 
-/** Whoever runs the host of this controller: an administrator without identity and session. */
-function systemCaller(actor: Actor): Caller {
+/** An administrator without identity and session. */
+function newHostUser(actor: Actor): HostUser {
   const identity = { ...nobody, name: actorName(actor) }
-  return { session: nobody, identity, isAdmin: true, pendingFactors: [], system: actor }
+  return { kind: 'hostUser', session: nobody, identity, isAdmin: true, pendingFactors: [], actor }
 }
 
-function requireNoSession({ permission }: Pick<Operation, 'permission'>): void {
+function requireNoSession(permission: Permission): void {
   if (permission !== 'session' && permission !== 'partial') return
   throw new Problem('INVALID_BACKING_TOKEN_TYPE', {
     detail:
@@ -57,12 +54,16 @@ export const socketOnly: Readonly<Record<string, string>> = {
   pkiRenewMember: 'it issues the certificate of a controller',
 }
 
-export function isSocketOnly({ operationId }: Operation): boolean {
+interface NamedOperation {
+  readonly operationId: string
+}
+
+export function isSocketOnly({ operationId }: NamedOperation): boolean {
   return Object.hasOwn(socketOnly, operationId)
 }
 
 /** @throws {Problem} ADMIN_SOCKET_ONLY for one of those. */
-export function requireNotSocketOnly(operation: Operation): void {
+export function requireNotSocketOnly(operation: NamedOperation): void {
   if (!isSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {
     detail: `${socketOnly[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,

@@ -58,5 +58,5 @@ export function shownCertificate(leaf: Certificate, caId: string): CommandCertif
  * nobody's.
  */
 export function answerThisCallAlone(call: RequestContext): void {
-  call.isRepeatable = false
+  call.metadata.isRepeatable = false
 }

@@ -8,13 +8,12 @@ import { enrollmentActor } from '../../ports/actor.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../auth/client-certificate.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
-import type { RequestContext } from '../call.ts'
+import { originOf, type RequestContext } from '../call.ts'
 import { emptyAnswer, type Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { shownCertificate } from './answers.ts'
 import { judged } from '../records/writes.ts'
-import { originOf } from '../write-origin.ts'
 
 /**
  * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
@@ -47,7 +46,10 @@ export class CaEnrollment {
       })
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
-      const actor = enrollmentActor({ caId: ca.id }, { method: 'ca', address: call.address })
+      const actor = enrollmentActor(
+        { caId: ca.id },
+        { method: 'ca', address: call.credentials.address },
+      )
       await this.#services.writer.write(originOf(call, actor), {
         kind: CommandKind.CA_ENROLL,
         payload,
@@ -61,7 +63,7 @@ export class CaEnrollment {
   #issuerOf(call: RequestContext): { readonly ca: Ca; readonly leaf: Certificate } {
     const { state } = this.#parts
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
-    const chain = call.peerChain()
+    const chain = call.credentials.peerChain()
     if (chain === null) {
       throw new Problem('CERT_FAILED_VALIDATION', {
         detail: 'no client certificate on the connection',

@@ -12,7 +12,7 @@ import { enrollmentActor } from '../../ports/actor.ts'
 import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { certificateOf } from '../auth/trusted-authorities.ts'
-import type { RequestContext } from '../call.ts'
+import { originOf, type RequestContext } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -24,7 +24,6 @@ import {
   shownCertificate,
 } from './answers.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
-import { originOf } from '../write-origin.ts'
 
 type Credential = Enroll['credential']
 
@@ -66,7 +65,10 @@ export class IdentityEnrollment {
     const enrollment = await outstanding(this.#parts, token, ['ott'])
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
-    const issued = await this.#parts.issuer.identity({ identityId, requestPem }, call.address)
+    const issued = await this.#parts.issuer.identity(
+      { identityId, requestPem },
+      call.credentials.address,
+    )
     answerThisCallAlone(call)
     const value = networkCertificate(issued)
     await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
@@ -81,7 +83,7 @@ export class IdentityEnrollment {
     if (certPem === null || csr === undefined || state.get('identity', identityId) === undefined) {
       throw tokenUsed()
     }
-    const asked = await issuer.identity({ identityId, requestPem: csr }, call.address)
+    const asked = await issuer.identity({ identityId, requestPem: csr }, call.credentials.address)
     if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
     return this.#certificateAnswer(certPem)
   }
@@ -102,7 +104,7 @@ export class IdentityEnrollment {
     if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
       throw new Problem('ENROLLMENT_CA_NOT_VALID')
     }
-    const chain = call.peerChain()
+    const chain = call.credentials.peerChain()
     if (chain === null) {
       throw new Problem('CERTIFICATE_FAILED_VALIDATION', {
         detail: 'no client certificate on the connection',
@@ -119,7 +121,7 @@ export class IdentityEnrollment {
   #ottcaAgain(call: RequestContext, token: string): Reply {
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
-    const leaf = call.peerChain()?.[0]
+    const leaf = call.credentials.peerChain()?.[0]
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
     return enrolledAnswer(this.#parts)
   }
@@ -144,7 +146,7 @@ export class IdentityEnrollment {
     const reason = passwordFault(authPolicyOf(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
     // A record of the request id would keep a plain hash over the password in the log.
-    call.isRepeatable = false
+    call.metadata.isRepeatable = false
     const value = await this.#services.passwords.hash(call, password)
     await this.#enroll(call, enrollment, { case: 'passwordHash', value })
     return enrolledAnswer(this.#parts, { username: enrollment.username ?? '' })
@@ -177,7 +179,7 @@ export class IdentityEnrollment {
       credential,
     })
     const payload = toBinary(EnrollSchema, message)
-    const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
+    const actor = enrollmentActor({ enrollmentId }, { method, address: call.credentials.address })
     await this.#services.writer.write(originOf(call, actor), { kind: CommandKind.ENROLL, payload })
   }
 }

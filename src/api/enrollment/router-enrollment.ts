@@ -7,14 +7,13 @@ import { enrollmentActor } from '../../ports/actor.ts'
 import type { RouterCertificatePair, RouterCertifier } from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
-import type { RequestContext } from '../call.ts'
+import { originOf, type RequestContext } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
 import { RouterNamingRules } from './router-naming-rules.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
-import { originOf } from '../write-origin.ts'
 
 export interface RouterRequests {
   readonly client: string | undefined
@@ -65,7 +64,7 @@ export class RouterEnrollment {
     })
     const { id: enrollmentId, method } = enrollment
     const payload = toBinary(EnrollSchema, message)
-    const actor = enrollmentActor({ enrollmentId }, { method, address: call.address })
+    const actor = enrollmentActor({ enrollmentId }, { method, address: call.credentials.address })
     await this.#services.writer.write(originOf(call, actor), { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
@@ -91,7 +90,7 @@ export class RouterEnrollment {
 
   /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
   async extend(call: RequestContext, requests: RouterRequests): Promise<Reply> {
-    const chain = call.peerChain()
+    const chain = call.credentials.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     await this.#parts.reads.reachLatest()
     const router = routerOf(this.#parts, chain)
@@ -110,7 +109,7 @@ export class RouterEnrollment {
     })
     const payload = toBinary(RouterExtendSchema, message)
     const shown = { routerId: router.id }
-    const actor = enrollmentActor(shown, { method: 'extend', address: call.address })
+    const actor = enrollmentActor(shown, { method: 'extend', address: call.credentials.address })
     await this.#services.writer.write(originOf(call, actor), {
       kind: CommandKind.ROUTER_EXTEND,
       payload,
@@ -131,7 +130,7 @@ export class RouterEnrollment {
     if (client === undefined || client === '') {
       throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'certCsr is required' })
     }
-    const issued = await this.#certifier[by](routerId, { client, server }, call.address)
+    const issued = await this.#certifier[by](routerId, { client, server }, call.credentials.address)
     answerThisCallAlone(call)
     return issued
   }

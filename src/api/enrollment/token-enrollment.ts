@@ -10,7 +10,7 @@ import { newShortId } from '../../lib/random.ts'
 import { enrollmentActor } from '../../ports/actor.ts'
 import { claimAt, textClaim } from '../auth/external-jwt/claims.ts'
 import type { VerifiedToken } from '../auth/external-jwt/token-judge.ts'
-import type { RequestContext } from '../call.ts'
+import { originOf, type RequestContext } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
@@ -21,7 +21,6 @@ import {
   enrolledAnswer,
   networkCertificate,
 } from './answers.ts'
-import { originOf } from '../write-origin.ts'
 
 /** Room for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
@@ -53,7 +52,7 @@ export class TokenEnrollment {
     signerId: string | undefined,
   ): Promise<Reply> {
     const { reads, limits } = this.#parts
-    if (call.bearers().length === 0) throw untaken('no bearer token in the request')
+    if (call.credentials.bearers().length === 0) throw untaken('no bearer token in the request')
     await reads.reachLatest()
     return judged(call, limits, async () => {
       const holder = await this.#holderOf(call, signerId)
@@ -66,8 +65,8 @@ export class TokenEnrollment {
 
   async #holderOf(call: RequestContext, signerId: string | undefined): Promise<NewHolder> {
     const { state } = this.#parts
-    for (const text of call.bearers()) {
-      const found = await this.#services.externalTokens.judgeClaims(call.address, text)
+    for (const text of call.credentials.bearers()) {
+      const found = await this.#services.externalTokens.judgeClaims(call.credentials.address, text)
       if (typeof found === 'string') continue
       const { verified, claims } = found
       if (signerId !== undefined && verified.signerId !== signerId) continue
@@ -99,7 +98,10 @@ export class TokenEnrollment {
     requestPem: string,
   ): Promise<Reply> {
     const identityId = newShortId()
-    const issued = await this.#parts.issuer.identity({ identityId, requestPem }, call.address)
+    const issued = await this.#parts.issuer.identity(
+      { identityId, requestPem },
+      call.credentials.address,
+    )
     answerThisCallAlone(call)
     const certificate = networkCertificate(issued)
     await this.#write(call, holder, identityId, { authenticatorId: newShortId(), certificate })
@@ -127,7 +129,10 @@ export class TokenEnrollment {
     })
     const payload = toBinary(TokenEnrollSchema, message)
     const judgedOn = [{ entity: 'externalJwtSigner', id: signerId, revision }]
-    const actor = enrollmentActor({ signerId }, { method: 'token', address: call.address })
+    const actor = enrollmentActor(
+      { signerId },
+      { method: 'token', address: call.credentials.address },
+    )
     await this.#services.writer.write(originOf(call, actor), {
       kind: CommandKind.TOKEN_ENROLL,
       payload,

@@ -1,8 +1,8 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { Problem } from '../../lib/problems.ts'
 import { type EventReader, RECORD_NAMESPACES } from '../../ports/events.ts'
-import { mayCall } from '../auth/permissions.ts'
-import type { RequestContext, Caller } from '../call.ts'
+import { mayCall, type CalledOperation } from '../auth/permissions.ts'
+import type { Caller } from '../auth/principal.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 
@@ -12,8 +12,12 @@ import type { ApiServices } from '../records/services.ts'
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */
-export function maySee(caller: Caller, call: RequestContext, namespace: EventNamespace): boolean {
-  return !RECORD_NAMESPACES.has(namespace) || mayCall(caller, 'admin', call)
+export function maySee(
+  caller: Caller,
+  wanted: CalledOperation,
+  namespace: EventNamespace,
+): boolean {
+  return !RECORD_NAMESPACES.has(namespace) || mayCall(caller, 'admin', wanted)
 }
 
 /**
@@ -22,13 +26,12 @@ export function maySee(caller: Caller, call: RequestContext, namespace: EventNam
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
 export function readerOf(
-  call: RequestContext,
+  caller: Caller,
+  wanted: CalledOperation,
   parts: Pick<ApiParts, 'events' | 'refusal'>,
   services: Pick<ApiServices, 'gate'>,
   isOfRecords: () => boolean,
 ): Omit<EventReader, 'after' | 'filter'> {
-  const { caller } = call
-  if (caller === null) throw new Problem('UNAUTHORIZED')
   const identityId = caller.identity.id
   if (!parts.events.hasRoomFor(identityId)) {
     throw new Problem('SERVER_TOO_MANY_REQUESTS', {
@@ -40,7 +43,10 @@ export function readerOf(
     refusal: () => {
       // What this controller would tell may be wrong.
       if (parts.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
-      return services.gate.endReason(call, caller, isOfRecords() ? 'admin' : EVENTS_PERMISSION)
+      return services.gate.endReason(caller, {
+        ...wanted,
+        permission: isOfRecords() ? 'admin' : EVENTS_PERMISSION,
+      })
     },
   }
 }

@@ -7,13 +7,13 @@ import { fieldProblem, Problem } from '../../lib/problems.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../ports/events.ts'
 import { answerOf } from '../answers/problem.ts'
-import { bearersIn } from '../auth/external-jwt/token-text.ts'
-import { type SocketCaller, systemCallerAt } from '../auth/system-caller.ts'
-import { RequestContext } from '../call.ts'
+import type { CallerCredentials } from '../auth/credentials.ts'
+import type { Caller } from '../auth/principal.ts'
+import { hostUserOf } from '../auth/system-caller.ts'
 import type { ApiParts } from '../parts.ts'
 import { basePaths } from '../paths.ts'
 import type { ApiServices } from '../records/services.ts'
-import { peerChainOf } from '../transport/peer.ts'
+import { credentialsOf, type SocketCaller } from '../transport/request-head.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
 
 /** Where the CLI of the API family asks for its management channel. */
@@ -50,6 +50,9 @@ export function takeEventSockets(
   })
 }
 
+/** As permissions are judged for it. */
+const wanted = { api: 'fabric', method: 'GET' } as const
+
 interface Opened {
   readonly request: IncomingMessage
   readonly socket: Socket
@@ -66,52 +69,31 @@ async function admit(
   if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
   const refusal = parts.refusal()
   if (refusal !== null) throw new Problem(refusal)
-  const call = callOf(request, socket, parts)
-  const token = tokenOf(request)
-  if (token === undefined) {
-    call.caller = systemCallerAt(socketCaller, request, { permission: EVENTS_PERMISSION })
-  }
-  if (call.caller === null) {
-    const admission = await services.gate.admit(call, token, EVENTS_PERMISSION)
-    if (!admission.isAdmitted) throw new Problem('UNAUTHORIZED')
-    call.caller = admission.caller
-  }
-  const { caller } = call
+  const credentials = credentialsOf(request, socketCaller)
+  const caller = await callerOf(credentials, services)
   const key = keyOf(request)
   let isOfRecords = false
-  const reader = readerOf(call, parts, services, () => isOfRecords)
+  const reader = readerOf(caller, wanted, parts, services, () => isOfRecords)
   const permits = (namespace: EventNamespace): boolean => {
-    if (!maySee(caller, call, namespace)) return false
+    if (!maySee(caller, wanted, namespace)) return false
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
   if (!socket.destroyed) parts.events.upgrade(socket, head, key, reader, permits)
 }
 
-function callOf(request: IncomingMessage, socket: Socket, { clock }: ApiParts): RequestContext {
-  const call = new RequestContext({
-    operation: null,
-    api: 'fabric',
-    method: 'GET',
-    path: EVENT_SOCKET_PATH,
-    address: socket.remoteAddress ?? '',
-    startedAtMs: clock.monotonicMs(),
-    accept: '',
-  })
-  call.peerChain = () => peerChainOf(socket)
-  const { authorization } = request.headers
-  call.bearers = () => bearersIn(authorization === undefined ? [] : [authorization])
-  call.isDisconnected = () => socket.destroyed
-  return call
-}
-
-/** Two that differ are none, as for every request. */
-function tokenOf({ headers }: IncomingMessage): string | undefined {
-  const own = headers['net-session']
-  const alias = headers['zt-session']
-  if (own !== undefined && alias !== undefined && own !== alias) return ''
-  const token = own ?? alias
-  return typeof token === 'string' ? token : undefined
+/** @throws {Problem} UNAUTHORIZED. */
+async function callerOf(
+  credentials: CallerCredentials,
+  { gate }: Pick<ApiServices, 'gate'>,
+): Promise<Caller> {
+  const user = hostUserOf(credentials, EVENTS_PERMISSION)
+  if (user !== null) return user
+  const admission = await gate.admit(credentials, { ...wanted, permission: EVENTS_PERMISSION })
+  if (!admission.isAdmitted || admission.principal.kind !== 'session') {
+    throw new Problem('UNAUTHORIZED')
+  }
+  return admission.principal
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE when the request asks for no web socket as this one is. */

@@ -104,7 +104,7 @@ async function credentialFields(
   if (typeof username === 'string') fields['username'] = username
   if (typeof password !== 'string') return fields
   // A record of the request id would keep a plain hash over the password in the log.
-  call.isRepeatable = false
+  call.metadata.isRepeatable = false
   const identity = await holder()
   const reason = passwordFault(authPolicyOf(parts.state, identity), password)
   if (reason !== null) throw fieldProblem('password', reason)

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { timeText } from '../answers/envelope.ts'
 import { preferredLeaders } from '../duties/preferred-leader.ts'
-import type { ApiName } from '../operation.ts'
+import type { ApiName } from '../auth/permissions.ts'
 
 /** What an identity that has just enrolled is shown, so that it knows where to log in. */
 export function controllersForClients(

@@ -15,7 +15,8 @@ import {
   noConfigTypes,
   type ShownFor,
 } from '../../ports/state-view.ts'
-import type { RequestContext, Caller } from '../call.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import type { Caller } from '../auth/principal.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import {
   createdAnswer,
@@ -33,7 +34,6 @@ import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
 import { judged, type Writer } from './writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
-import { originOf } from '../write-origin.ts'
 
 export type Handler = (call: RequestContext) => Reply | Promise<Reply>
 

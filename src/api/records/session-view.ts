@@ -2,7 +2,7 @@ import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Caller } from '../call.ts'
+import type { Caller } from '../auth/principal.ts'
 import { timeText } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from './services.ts'
@@ -21,6 +21,7 @@ export function sessionView(
   session: EntityRecord,
 ): Record<string, unknown> {
   const detail = state.detail('apiSession', session, caller.identity.id)
+  const keyVersion = caller.kind === 'session' ? caller.keyVersion : undefined
   const holder = state.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
@@ -29,8 +30,7 @@ export function sessionView(
     ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
-    token:
-      session.id === caller.session.id ? tokens.tokenOf(session.id, caller.keyVersion) : session.id,
+    token: session.id === caller.session.id ? tokens.tokenOf(session.id, keyVersion) : session.id,
   }
 }
 

@@ -8,9 +8,7 @@ import {
   CHAIN_CERTIFICATES_MAX,
   parseCertificate,
 } from '../../pki/certificate.ts'
-
-/** Of a connection: leaf first, then the others that it presented and that lead on from there. */
-export type PeerChain = readonly [Certificate, ...Certificate[]]
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
 
 const chains = new WeakMap<Socket, PeerChain | null>()
 

@@ -1,7 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { Actor } from '../../ports/actor.ts'
+import { bearersIn } from '../auth/external-jwt/token-text.ts'
+import type { CallerCredentials } from '../auth/credentials.ts'
 import { expectsUnknown } from './continue.ts'
+import { peerChainOf } from './peer.ts'
 
 /** @throws {Problem} for a head that no operation accepts. */
 export function checkHead({ raw }: FastifyRequest): void {
@@ -49,10 +53,27 @@ const AMBIGUOUS = ''
  * The session that a request names. Two that differ are none: whatever judged the request before it
  * came here may have gone by the other one.
  */
-export function tokenOf({ headers }: FastifyRequest): string | undefined {
+function tokenOf({ headers }: IncomingMessage): string | undefined {
   const own = headers['net-session']
   const alias = headers['zt-session']
   if (own !== undefined && alias !== undefined && own !== alias) return AMBIGUOUS
   const token = own ?? alias
   return typeof token === 'string' ? token : undefined
+}
+
+/** Finds the user of the host that makes a request at the admin socket, by what it says. */
+export type SocketCaller = (request: IncomingMessage) => Actor
+
+/** @param socketCaller of the listener, never of a request: null but at the admin socket. */
+export function credentialsOf(
+  raw: IncomingMessage,
+  socketCaller: SocketCaller | null,
+): CallerCredentials {
+  return {
+    address: raw.socket.remoteAddress ?? '',
+    sessionToken: tokenOf(raw),
+    peerChain: () => peerChainOf(raw.socket),
+    bearers: () => bearersIn(headerValuesOf(raw, 'authorization')),
+    hostUser: socketCaller === null ? null : () => socketCaller(raw),
+  }
 }

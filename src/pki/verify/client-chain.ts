@@ -23,9 +23,12 @@ export const clientChainLimits = {
   comparisonsMax: 20_000,
 } as const
 
+/** Of a connection: leaf first, then the others that its client presented. */
+export type PeerChain = readonly [Certificate, ...Certificate[]]
+
 export interface ClientChainQuestion {
   /** As presented: the leaf first, intermediates in any order. */
-  readonly chain: readonly [Certificate, ...Certificate[]]
+  readonly chain: PeerChain
   /**
    * Those that come first are tried first. Each must be a CA certificate; it need not be
    * self-signed.

@@ -1,13 +1,11 @@
 import type { ExternalJwtSigner } from '../../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/apply/external-tokens.ts'
-import type { Caller, RequestContext } from '../../call.ts'
+import type { CallerCredentials } from '../credentials.ts'
+import type { SessionHolder } from '../principal.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type TokenChallenge, tokenChallengeText } from './challenge.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
-
-/** Where a request came from, and the tokens that it shows. */
-type Asked = Pick<RequestContext, 'address' | 'bearers'>
 
 /**
  * The second factor that is a token of an identity provider: judged for each request, and never
@@ -28,23 +26,26 @@ export class TokenFactor {
    * good. A promise only where a token has to be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
-  tokenFor(asked: Asked, caller: Caller): VerifiedToken | null | Promise<VerifiedToken | null> {
+  tokenFor(
+    shown: CallerCredentials,
+    caller: SessionHolder,
+  ): VerifiedToken | null | Promise<VerifiedToken | null> {
     const signerId = signerAsked(caller)
     if (signerId === null) return null
     const unknown: string[] = []
-    for (const text of asked.bearers()) {
+    for (const text of shown.bearers()) {
       const known = this.#judge.recall(text)
       if (known === null) unknown.push(text)
       else if (this.#fits(known, signerId, caller)) return known
     }
-    return unknown.length === 0 ? null : this.#verified(asked, unknown, signerId, caller)
+    return unknown.length === 0 ? null : this.#verified(shown, unknown, signerId, caller)
   }
 
   async #verified(
-    { address }: Asked,
+    { address }: CallerCredentials,
     texts: readonly string[],
     signerId: string,
-    caller: Caller,
+    caller: SessionHolder,
   ): Promise<VerifiedToken | null> {
     for (const text of texts) {
       // A token of anybody else is not worth a signature check.
@@ -56,7 +57,7 @@ export class TokenFactor {
   }
 
   /** The caller as the records stand now, with a token that its request came with. */
-  completed(caller: Caller, token: VerifiedToken | null): Caller {
+  completed(caller: SessionHolder, token: VerifiedToken | null): SessionHolder {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
     const pendingFactors = pendingBeside(this.#state, caller.pendingFactors, token)
@@ -64,7 +65,7 @@ export class TokenFactor {
     return { ...caller, isAdmin, pendingFactors, token }
   }
 
-  #fits(token: VerifiedToken, signerId: string, { identity }: Caller): boolean {
+  #fits(token: VerifiedToken, signerId: string, { identity }: SessionHolder): boolean {
     if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
     const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
     return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
@@ -74,15 +75,15 @@ export class TokenFactor {
 /** Tells a client which signer its requests must bring a token of; null: none. */
 export function factorChallenge(
   { state }: Pick<ApiParts, 'state'>,
-  asked: Pick<Asked, 'bearers'>,
-  caller: Pick<Caller, 'pendingFactors'>,
+  shown: Pick<CallerCredentials, 'bearers'>,
+  caller: Pick<SessionHolder, 'pendingFactors'>,
 ): TokenChallenge | null {
   const signerId = signerAsked(caller)
   if (signerId === null) return null
   const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
   return {
     realm: 'openziti-secondary-ext-jwt',
-    error: asked.bearers().length === 0 ? 'missing' : 'invalid',
+    error: shown.bearers().length === 0 ? 'missing' : 'invalid',
     signers: signer === undefined ? [] : [signer],
   }
 }
@@ -93,15 +94,15 @@ export function factorChallenge(
  */
 export function factorHeaders(
   parts: Pick<ApiParts, 'state'>,
-  asked: Pick<Asked, 'bearers'>,
-  caller: Pick<Caller, 'pendingFactors'>,
+  shown: Pick<CallerCredentials, 'bearers'>,
+  caller: Pick<SessionHolder, 'pendingFactors'>,
 ): Record<string, string> {
-  const challenge = factorChallenge(parts, asked, caller)
+  const challenge = factorChallenge(parts, shown, caller)
   return challenge === null ? {} : { 'www-authenticate': tokenChallengeText(challenge) }
 }
 
 /** The signer that a session lacks a token of. */
-function signerAsked({ pendingFactors }: Pick<Caller, 'pendingFactors'>): string | null {
+function signerAsked({ pendingFactors }: Pick<SessionHolder, 'pendingFactors'>): string | null {
   for (const factor of pendingFactors) if (factor.kind === 'extJwt') return factor.signerId
   return null
 }

@@ -26,7 +26,7 @@ export class CertificateLogIn {
    * not told.
    */
   async logIn(call: RequestContext, given: LogInBody): Promise<Reply> {
-    const chain = call.peerChain()
+    const chain = call.credentials.peerChain()
     if (chain === null) throw new Problem('INVALID_AUTH')
     this.#services.tokens.requireKey()
     // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA

@@ -35,7 +35,7 @@ export class ExternalJwtLogIn {
    */
   async logIn(call: RequestContext, given: LogInBody): Promise<Reply> {
     this.#services.tokens.requireKey()
-    const texts = call.bearers()
+    const texts = call.credentials.bearers()
     if (texts.length === 0) return this.#refuse(call, 'missing')
     const readable = texts.filter((text) => readToken(text) !== null)
     if (readable.length === 0) return this.#refuse(call, 'invalid')
@@ -65,7 +65,7 @@ export class ExternalJwtLogIn {
     let fault: Fault = 'invalid'
     let proof: Proof | null = null
     for (const text of texts) {
-      const found = await this.#services.externalTokens.judge(call.address, text)
+      const found = await this.#services.externalTokens.judge(call.credentials.address, text)
       if (typeof found === 'string') {
         fault = found
         continue

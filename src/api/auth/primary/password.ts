@@ -34,12 +34,16 @@ export class PasswordLogIn {
     if (password === undefined) throw fieldProblem('password', 'password is required')
     this.#services.tokens.requireKey()
     return await judged(call, this.#parts.limits, async () => {
-      const proof = await this.#services.throttle.attempt(username, call.address, async () => {
-        // Without a leader there will be no session, so no hash is computed; with one, a password
-        // set elsewhere a moment ago is known here too.
-        await this.#parts.reads.reachLatest()
-        return this.#prove(call, username, password)
-      })
+      const proof = await this.#services.throttle.attempt(
+        username,
+        call.credentials.address,
+        async () => {
+          // Without a leader there will be no session, so no hash is computed; with one, a password
+          // set elsewhere a moment ago is known here too.
+          await this.#parts.reads.reachLatest()
+          return this.#prove(call, username, password)
+        },
+      )
       if (proof === null) throw new Problem('INVALID_AUTH')
       return this.#opener.open(call, proof, given)
     })
@@ -63,7 +67,7 @@ export class PasswordLogIn {
       call,
       authenticator.passwordHash,
       password,
-      () => this.#services.lockout.reserve(authenticator, call.address),
+      () => this.#services.lockout.reserve(authenticator, call.credentials.address),
     )
     return isRight ? { authenticator, identityId } : null
   }

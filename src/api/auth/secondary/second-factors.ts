@@ -13,12 +13,11 @@ import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
 import { isSameCode, stepOf } from '../../../pki/secrets/totp.ts'
 import { systemActor } from '../../../ports/actor.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
 import { judged, type Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
 import { judgedNowMs } from '../judged-now.ts'
-import { originOf } from '../../write-origin.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -55,7 +54,7 @@ export class SecondFactors {
   /** @throws {Problem} MFA_EXISTS where the identity has a factor that it has verified. */
   async begin(call: RequestContext, identityId: string): Promise<void> {
     // A second one replaces the first, which nobody has verified.
-    call.isRepeatable = false
+    call.metadata.isRepeatable = false
     await judged(call, this.#parts.limits, async () => {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
@@ -78,7 +77,7 @@ export class SecondFactors {
   ): Promise<void> {
     const { reads, limits } = this.#parts
     // A record of the request id would keep a plain hash over a code in the log.
-    call.isRepeatable = false
+    call.metadata.isRepeatable = false
     await reads.reachLatest()
     const { code } = given
     const { purpose, codes } = uses[given.purpose]
@@ -91,7 +90,7 @@ export class SecondFactors {
         await this.#use(call, { purpose, secretId: found.secretId })
         return
       }
-      if (!isCounted) await this.#reserve(identityId, call.address)
+      if (!isCounted) await this.#reserve(identityId, call.credentials.address)
       isCounted = true
       // What is reserved has been applied here, and all that came before it.
       const mfa = this.find(identityId)

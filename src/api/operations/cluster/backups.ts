@@ -1,11 +1,10 @@
 import type { BackupRequest } from '../../../ports/backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../../answers/envelope.ts'
-import type { RequestContext } from '../../call.ts'
+import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { answerTimes } from './answer-times.ts'
 import { backupBytes, backupRequest, scheduledBackups } from '../../schemas/cluster/backups.ts'
-import { actorOf } from '../../write-origin.ts'
 
 /** Backups of the whole state by this controller. */
 export function backupOperations({ backups }: ApiParts): Operation[] {
@@ -38,7 +37,7 @@ export function backupOperations({ backups }: ApiParts): Operation[] {
       refusals: [400, 401, 403, 409, 429, 503],
       answerMsMax: answerTimes.backupMsMax,
       handle: async (call) =>
-        streamedAnswer({ chunks: await backups.take(wishOf(call), actorOf(call)) }),
+        streamedAnswer({ chunks: await backups.take(wishOf(call), actorOfCall(call)) }),
     },
   ]
 }

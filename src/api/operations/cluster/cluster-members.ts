@@ -1,7 +1,7 @@
 import { fieldProblem } from '../../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../../ports/membership.ts'
-import type { RequestContext } from '../../call.ts'
+import { actorOfCall, type RequestContext } from '../../call.ts'
 import { answer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -17,7 +17,6 @@ import { nothing } from '../../schemas/envelope.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
-import { actorOf } from '../../write-origin.ts'
 
 interface Confirmed {
   readonly confirmation?: string | null
@@ -55,7 +54,7 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
         await membership.change(
           { verb: isVoter ? 'promote' : 'demote', id },
           confirmation ?? null,
-          actorOf(call),
+          actorOfCall(call),
         )
         return emptyAnswer(ignoredFieldsOf(memberAddition.schema, call.body))
       },
@@ -72,7 +71,7 @@ export function memberOperations({ cluster, membership }: ApiParts): Operation[]
         await membership.change(
           { verb: 'remove', id, isCompromised },
           confirmation ?? null,
-          actorOf(call),
+          actorOfCall(call),
         )
         return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, call.body))
       },
@@ -91,7 +90,7 @@ function changeOperations(membership: MembershipControl): Operation[] {
   ): Promise<Reply> => {
     const { confirmation } = call.body as Confirmed
     return planAnswer(
-      await membership.change(change, confirmation ?? null, actorOf(call)),
+      await membership.change(change, confirmation ?? null, actorOfCall(call)),
       schema,
       call,
     )

@@ -8,7 +8,7 @@ import { leadershipTransfer, membersSchema } from '../../schemas/members.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
-import { actorOf } from '../../write-origin.ts'
+import { actorOfCall } from '../../call.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
@@ -56,7 +56,7 @@ export function clusterOperations({ cluster, membership }: ApiParts): Operation[
         const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
         if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
-        await membership.transferLeadership(to, actorOf(call))
+        await membership.transferLeadership(to, actorOfCall(call))
         return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
       },
     },

@@ -5,11 +5,10 @@ import { shownTime } from '../../../lib/text/shown-time.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { levelOfKind } from '../../../ports/feature-level.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
-import type { RequestContext } from '../../call.ts'
+import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { logTimeResult } from '../../schemas/cluster/status.ts'
-import { actorOf } from '../../write-origin.ts'
 
 const AHEAD_MS_ALLOWED = 2_000
 
@@ -49,7 +48,7 @@ async function reset(parts: ApiParts, call: RequestContext): Promise<Reply> {
   const { outcome } = await proposer.propose({
     kind,
     level: levelOfKind(kind),
-    actor: actorOf(call),
+    actor: actorOfCall(call),
     payload: toBinary(LogTimeResetSchema, message),
   })
   if (!outcome.ok) {

@@ -1,6 +1,6 @@
 import type { IssueRequest } from '../../../ports/pki-control.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
-import type { RequestContext } from '../../call.ts'
+import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import {
@@ -15,7 +15,6 @@ import {
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
-import { actorOf } from '../../write-origin.ts'
 
 const common = {
   tag: 'pki',
@@ -51,7 +50,7 @@ function ownCertificateOperations({ pki }: ApiParts): Operation[] {
       summary: 'Renew the certificate of this controller now, keeping its key',
       path: '/pki/renew',
       response,
-      handle: async (call) => detailAnswer(await pki.renew(actorOf(call))),
+      handle: async (call) => detailAnswer(await pki.renew(actorOfCall(call))),
     },
     {
       ...post,
@@ -59,7 +58,7 @@ function ownCertificateOperations({ pki }: ApiParts): Operation[] {
       summary: 'Reload the certificate, key and CA files of this controller',
       path: '/pki/reload',
       response,
-      handle: async (call) => detailAnswer(await pki.reload(actorOf(call))),
+      handle: async (call) => detailAnswer(await pki.reload(actorOfCall(call))),
     },
   ]
 }
@@ -81,7 +80,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
           readonly privateKeyPem?: string | null
         }
         const given = { certificatePem, privateKeyPem }
-        return done(call, issuingAuthorityGiven, await pki.installIssuing(given, actorOf(call)))
+        return done(call, issuingAuthorityGiven, await pki.installIssuing(given, actorOfCall(call)))
       },
     },
     {
@@ -92,7 +91,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
       body: { schema: certificateRequest, isRequired: true },
       response: { kind: 'detail', schema: issuedCertificate },
       handle: async (call) => {
-        const issued = await pki.issue(call.body as IssueRequest, actorOf(call))
+        const issued = await pki.issue(call.body as IssueRequest, actorOfCall(call))
         return done(call, certificateRequest, issued)
       },
     },
@@ -105,7 +104,7 @@ function signingOperations({ pki }: ApiParts): Operation[] {
       response: { kind: 'detail', schema: memberCertificate },
       handle: async (call) => {
         const { certificatePem } = call.body as { readonly certificatePem: string }
-        const renewed = await pki.renewMember(certificatePem, actorOf(call))
+        const renewed = await pki.renewMember(certificatePem, actorOfCall(call))
         return done(call, memberCertificateGiven, renewed)
       },
     },

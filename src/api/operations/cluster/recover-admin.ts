@@ -9,12 +9,11 @@ import { newShortId } from '../../../lib/random.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { passwordFault } from '../../auth/password-rules.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { adminRecovery, recoveredAdmin } from '../../schemas/cluster/status.ts'
-import { originOf } from '../../write-origin.ts'
 
 export interface RecoveredAdmin {
   readonly identityId: string

@@ -16,7 +16,7 @@ import {
   sealedFactors,
 } from '../../schemas/cluster/restores.ts'
 import { answerTimes } from './answer-times.ts'
-import { actorOf } from '../../write-origin.ts'
+import { actorOfCall } from '../../call.ts'
 
 /** Replacing the records of the running cluster by those of a backup (docs/backup.md). */
 export function restoreOperations({ restores }: ApiParts): Operation[] {
@@ -39,7 +39,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
       response: { kind: 'detail', schema: nothing },
       handle: async (call) => {
         const given = { allowsOtherCluster: false, ...(call.body as Partial<RestoreAnnouncement>) }
-        await restores.begin(given as RestoreAnnouncement, actorOf(call))
+        await restores.begin(given as RestoreAnnouncement, actorOfCall(call))
         return emptyAnswer()
       },
     },
@@ -53,7 +53,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
       handle: async (call) => {
         const given = call.body as ChunkBody
         const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
-        await restores.stage({ ...given, bytes }, actorOf(call))
+        await restores.stage({ ...given, bytes }, actorOfCall(call))
         return emptyAnswer()
       },
     },
@@ -66,7 +66,7 @@ export function restoreOperations({ restores }: ApiParts): Operation[] {
       response: { kind: 'detail', schema: restored },
       handle: async (call) => {
         const given = { isAbandoned: false, ifIndex: 0, reason: '', ...(call.body as EndBody) }
-        return detailAnswer(await restores.end(given, actorOf(call)))
+        return detailAnswer(await restores.end(given, actorOfCall(call)))
       },
     },
     {

@@ -5,7 +5,7 @@ import type { Operation } from '../../operation.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { requestExtendSchema } from '../../schemas/sessions.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { originOf } from '../../write-origin.ts'
+import { originOf } from '../../call.ts'
 
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */
 export function authenticatorOperations({ writer }: ApiServices): Operation[] {

@@ -4,7 +4,7 @@ import type { Ca } from '../../../entities/kinds/ca.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { CertificateError, checkChain, parseCertificate } from '../../../pki/certificate.ts'
 import { pemBlocks } from '../../../pki/pem.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -12,7 +12,6 @@ import { readDer } from '../../preparers/certificates.ts'
 import { caJwt, caVerification } from '../../schemas/identities.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { originOf } from '../../write-origin.ts'
 
 const pemBytesMax = 64 * 1024
 

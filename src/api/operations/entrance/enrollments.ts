@@ -4,7 +4,7 @@ import type { Enrollment } from '../../../entities/kinds/enrollment.ts'
 import { createdSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import { newEnrollmentToken, networkJwt } from '../../records/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
@@ -17,7 +17,6 @@ import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
 import { signingAuthority } from '../../signing-authority.ts'
-import { originOf } from '../../write-origin.ts'
 
 const created = { name: 'createResult', schema: createdSchema }
 

@@ -1,7 +1,7 @@
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { JoinAnswer, JoinRequest } from '../../../ports/membership.ts'
 import { LogInThrottle } from '../../auth/log-in-throttle.ts'
-import type { RequestContext } from '../../call.ts'
+import { actorOfCall, type RequestContext } from '../../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -15,7 +15,6 @@ import {
   joinTicketChoice,
 } from '../../schemas/join.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import { actorOf } from '../../write-origin.ts'
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
 const HOUR_MS = 60 * 60_000
@@ -57,7 +56,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
         return detailAnswer(
           await admission.invite(
             { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
-            actorOf(call),
+            actorOfCall(call),
           ),
         )
       },
@@ -109,7 +108,7 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
       refusals: [400, 401, 404, 409, 413, 415, 429, 503],
       handle: async (call) => {
         const { id } = call.body as { readonly id: string }
-        await admission.revoke(id, actorOf(call))
+        await admission.revoke(id, actorOfCall(call))
         return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, call.body))
       },
     },
@@ -124,7 +123,7 @@ async function join(
 ): Promise<Reply> {
   const request = requestOf(call.body as JoinBody)
   let refusal: Problem | null = null
-  const joined = await throttle.attempt('', call.address, async () => {
+  const joined = await throttle.attempt('', call.credentials.address, async () => {
     try {
       return await parts.admission.admit(request)
     } catch (error) {

@@ -5,7 +5,7 @@ import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import type { DialBind, ListResult } from '../../../ports/state-view.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -21,7 +21,6 @@ import {
 import { signSessionToken } from '../../session-token.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
-import { originOf } from '../../write-origin.ts'
 
 const tag = 'sessions'
 const ofId = { tag, path: '/sessions/{id}', success: 200 } as const

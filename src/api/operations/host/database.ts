@@ -3,7 +3,7 @@ import { CommandKind, IntegrityStartSchema } from '../../../../proto/gen/command
 import { type IntegrityRun, integrityRunId } from '../../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../../lib/random.ts'
 import { actorName } from '../../../ports/actor.ts'
-import type { RequestContext } from '../../call.ts'
+import { actorOfCall, originOf, type RequestContext } from '../../call.ts'
 import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -11,7 +11,6 @@ import { nothing } from '../../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from '../../schemas/database.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
-import { actorOf, originOf } from '../../write-origin.ts'
 
 const common = {
   tag: 'database',
@@ -85,7 +84,7 @@ async function takeSnapshot(
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)
-  logger.warn({ path, actor: actorName(actorOf(call)) }, 'wrote a snapshot of the state')
+  logger.warn({ path, actor: actorName(actorOfCall(call)) }, 'wrote a snapshot of the state')
   return path
 }
 

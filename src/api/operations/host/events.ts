@@ -15,6 +15,7 @@ import {
 } from '../../../ports/events.ts'
 import type { RequestContext } from '../../call.ts'
 import { type Reply, streamedAnswer } from '../../answers/envelope.ts'
+import { callerOf } from '../own/current.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from '../../events/event-access.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -80,7 +81,11 @@ function streamAnswer(
   const after = resumeAfter(call, parts)
   // Whether there is room is asked as the stream takes its place, after any wait.
   const answer = (): Reply => {
-    const reader = { ...readerOf(call, parts, services, () => isOfRecords), filter, after }
+    const reader = {
+      ...readerOf(callerOf(call), call, parts, services, () => isOfRecords),
+      filter,
+      after,
+    }
     return streamedAnswer(parts.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
   // What was read elsewhere may be ahead of this controller, which then waits rather than showing

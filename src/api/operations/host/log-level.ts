@@ -4,7 +4,7 @@ import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
-import { actorOf } from '../../write-origin.ts'
+import { actorOfCall } from '../../call.ts'
 
 const wanted: NamedSchema = {
   name: 'logLevelUpdate',
@@ -58,7 +58,7 @@ export function logLevelOperations({ logLevel }: ApiParts): Operation[] {
       refusals: [400, 401, 413, 429, 503],
       handle: (call) => {
         const { level } = call.body as { readonly level: SwitchableLogLevel }
-        const state = logLevel.set(level, actorOf(call))
+        const state = logLevel.set(level, actorOfCall(call))
         return detailAnswer({ ...state }, ignoredFieldsOf(wanted.schema, call.body))
       },
     },

@@ -6,7 +6,7 @@ import {
   ServiceConfigsSchema,
 } from '../../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import { emptyAnswer, type Reply, wholeOf } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -18,7 +18,6 @@ import {
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
-import { originOf } from '../../write-origin.ts'
 
 interface Pair {
   readonly configId: string

@@ -3,7 +3,7 @@ import { CommandKind, MfaRemoveSchema } from '../../../../proto/gen/command_pb.t
 import { never, shownTime } from '../../../lib/text/shown-time.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { EndpointState, ShownFactor } from '../../../ports/posture.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import {
   detailAnswer,
   emptyAnswer,
@@ -16,7 +16,6 @@ import type { ApiParts } from '../../parts.ts'
 import { failedServiceRequest, postureData } from '../../schemas/posture.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import { originOf } from '../../write-origin.ts'
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500

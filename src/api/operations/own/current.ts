@@ -4,7 +4,8 @@ import { detailSchema } from '../../../entities/schema.ts'
 import { entityNamed } from '../../../entities/registry.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { factorHeaders } from '../../auth/external-jwt/token-factor.ts'
-import type { RequestContext, Caller } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
+import type { Caller } from '../../auth/principal.ts'
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -13,7 +14,6 @@ import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { currentSessionView } from '../../records/session-view.ts'
 import type { Writer } from '../../records/writes.ts'
-import { originOf } from '../../write-origin.ts'
 
 /** What a caller may know and do about itself. */
 export function currentOperations(parts: ApiParts, services: ApiServices): Operation[] {
@@ -38,7 +38,7 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
         const caller = callerOf(call)
         return {
           ...detailAnswer(currentSessionView(parts, services, caller)),
-          headers: factorHeaders(parts, call, caller),
+          headers: factorHeaders(parts, call.credentials, caller),
         }
       },
     },

@@ -5,7 +5,7 @@ import { entityNamed } from '../../../entities/registry.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -16,7 +16,6 @@ import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../../schemas/ses
 import type { ApiServices } from '../../records/services.ts'
 import { judged } from '../../records/writes.ts'
 import { callerOf } from './current.ts'
-import { originOf } from '../../write-origin.ts'
 
 const authenticatorDetail = {
   name: 'authenticatorDetail',
@@ -122,7 +121,7 @@ class OwnAuthenticators {
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
     // A record of the request id would keep a plain hash over passwords in the log.
-    call.isRepeatable = false
+    call.metadata.isRepeatable = false
     return await judged(call, limits, async () => {
       const own = await this.#parts.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
@@ -155,7 +154,7 @@ class OwnAuthenticators {
       throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
     }
     const { throttle, passwords, lockout } = this.#services
-    const { address } = call
+    const { address } = call.credentials
     const reserve = (): Promise<boolean> => lockout.reserve(own, address)
     const isRight = await throttle.attempt(username, address, async () =>
       (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,

@@ -12,7 +12,7 @@ import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import { isOfRecord, networkChain } from '../../auth/client-certificate.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import {
   authoritiesPem,
   answerThisCallAlone,
@@ -34,7 +34,6 @@ import {
 } from '../../schemas/enrollment.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from './current.ts'
-import { originOf } from '../../write-origin.ts'
 
 const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024
@@ -154,7 +153,7 @@ class Extension {
   async extend(call: RequestContext): Promise<Reply> {
     const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
     if (!isIssuedByNetwork || certPem === null) throw notExtendable()
-    const chain = call.peerChain()
+    const chain = call.credentials.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     const [leaf] = chain
     if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')

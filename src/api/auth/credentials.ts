@@ -1,0 +1,16 @@
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { Actor } from '../../ports/actor.ts'
+
+/** What a connection and a request show of their sender: all that a principal is made from. */
+export interface CallerCredentials {
+  /** Of the peer, without its port. */
+  readonly address: string
+  /** Undefined without one; an empty one is refused as a forged one is. */
+  readonly sessionToken: string | undefined
+  /** The certificates that the client showed in the handshake; null: none. */
+  readonly peerChain: () => PeerChain | null
+  /** Bearer tokens, as many as are looked at. */
+  readonly bearers: () => readonly string[]
+  /** The user of the host, at the admin socket; null at every other listener. */
+  readonly hostUser: (() => Actor) | null
+}
