@@ -81,7 +81,7 @@ test('a request enters no more of the source than is recorded, and what it no lo
 test('a request is counted from its head to its answer, through apply where it writes', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
-    expect(files[0], name).toBe('src/api/server.ts')
+    expect(files[0], name).toBe('src/api/paths.ts')
     expect(files.includes('src/fsm/apply.ts'), name).toBe(name !== 'list')
     expect(files.every((file, at) => file !== files[at + 1])).toBe(true)
   }

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { assert } from '../lib/assert.ts'
 import { type TraceContext, traceOf } from '../lib/trace-context.ts'
 import type { Actor } from '../ports/actor.ts'
+import type { Idempotency, WriteOrigin, WriteRequest } from '../ports/writer.ts'
 import type { TokenChallenge } from './auth/external-jwt/challenge.ts'
 import type { ApiName } from './auth/permissions.ts'
 import type { CallerCredentials } from './auth/credentials.ts'
-import { actorOf, type Caller } from './auth/principal.ts'
+import { actorOf, type Caller, originBy } from './auth/principal.ts'
 import type { Challenge } from './auth/session-guard.ts'
 import type { Operation } from './operation.ts'
 import type { Precondition } from './records/revisions.ts'
-import type { Idempotency, WriteOrigin } from './records/writes.ts'
 
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -74,8 +74,8 @@ export class RequestContext {
   isAbandoned = false
   /** Its operation has begun and not ended. */
   isAtWork = false
-  /** From here on the fate of the write is the cluster's. */
-  hasProposed = false
+  /** The write that was handed over: from there on its fate is the cluster's. */
+  proposed: Idempotency | null = null
   /** Whether its connection has closed. */
   isDisconnected: () => boolean = () => false
 
@@ -136,36 +136,35 @@ export class RequestContext {
 }
 
 /**
- * The origin of the writes of a request.
- * @param actor of a write that no session asks for; else the caller in its session.
+ * The origin of the writes of a request: its caller, in its session.
+ * @throws {AssertionError} without a caller: such writes have another actor.
  */
-export function originOf(call: RequestContext, actor: Actor = actorOfCall(call)): WriteOrigin {
+export function originOf(call: RequestContext, request = writeRequestOf(call)): WriteOrigin {
+  return originBy(request, actorOfCall(call))
+}
+
+export function actorOfCall({ caller }: RequestContext): Actor {
+  assert(caller !== null, 'a write of a request has a caller, with what it was admitted by')
+  return actorOf(caller)
+}
+
+/** The request behind a write whose actor is found from what it shows. */
+export function writeRequestOf(call: RequestContext): WriteRequest {
+  const { metadata } = call
   return {
-    actor,
-    trace: call.metadata.trace,
-    idempotency: idempotencyOf(call),
+    trace: metadata.trace,
+    // Found as it is written: a body may hold what no id is kept with.
+    get idempotency(): Idempotency {
+      if (!metadata.isRepeatable) return { case: 'notKept' }
+      if (metadata.requestId === null) return { case: 'none' }
+      return { case: 'id', id: metadata.requestId, bodyHash: () => call.bodyHash() }
+    },
     isAbandoned: () => call.isAbandoned,
-    onProposed: (mayTakeEffect) => {
-      call.hasProposed = mayTakeEffect
+    onProposed: (idempotency) => {
+      call.proposed = idempotency
     },
     onOutcome: (index) => {
       call.index = Math.max(call.index, index)
     },
   }
-}
-
-export function idempotencyOf(call: RequestContext): Idempotency {
-  const { metadata } = call
-  if (!metadata.isRepeatable) return { case: 'notKept' }
-  if (metadata.requestId === null) return { case: 'none' }
-  return { case: 'id', id: metadata.requestId, bodyHash: () => call.bodyHash() }
-}
-
-/** @throws {AssertionError} for a request without a caller: its writes have another actor. */
-export function actorOfCall({ caller }: RequestContext): Actor {
-  assert(
-    caller !== null,
-    'a write of a request has a caller, and the permission it was admitted by',
-  )
-  return actorOf(caller)
 }

@@ -28,7 +28,7 @@ const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.
  * it. Behind the version, where consoles of the family write them, repeated slashes are one. The
  * query is untouched.
  */
-export function canonicalUrl(url: string): string {
+export function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
   const path = at === -1 ? url : url.slice(0, at)
   const query = at === -1 ? '' : url.slice(at)

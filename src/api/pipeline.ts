@@ -5,7 +5,7 @@ import { sharerAt } from '../lib/bounds/source.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
 import type { RequestAdmission } from './auth/session-guard.ts'
 import { hostUserOf, isSocketOnly, requireNotSocketOnly } from './auth/system-caller.ts'
-import { idempotencyOf, RequestContext, type RequestQuery } from './call.ts'
+import { RequestContext, type RequestQuery } from './call.ts'
 import { parseMinIndex, parseNetRequestId } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
@@ -364,7 +364,7 @@ export class Pipeline {
       this.#checkState(call)
       return null
     } catch (error) {
-      return call.hasProposed ? outcomeUnknown(idempotencyOf(call), error) : (error as Problem)
+      return call.proposed === null ? (error as Problem) : outcomeUnknown(call.proposed, error)
     }
   }
 
@@ -393,8 +393,9 @@ export class Pipeline {
     const { sharer } = call
     this.#waiting.take(sharer)
     const timer = setTimeout(() => {
-      call.isAbandoned = !call.hasProposed
-      const fault = call.hasProposed ? outcomeUnknown(idempotencyOf(call)) : new Problem('TIMEOUT')
+      const { proposed } = call
+      call.isAbandoned = proposed === null
+      const fault = proposed === null ? new Problem('TIMEOUT') : outcomeUnknown(proposed)
       this.#answerer.fail(reply, call, fault)
     }, this.#answerMsMax(call))
     result

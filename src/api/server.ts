@@ -171,7 +171,7 @@ function newApp(
     return503OnClosing: false,
     forceCloseConnections: false,
     genReqId: () => '',
-    rewriteUrl: (request) => canonicalUrl(request.url ?? '/'),
+    rewriteUrl: canonicalUrl,
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
     frameworkErrors: (error, request, reply) => {
       answerer.fail(reply, pipeline.callOf(request), error)

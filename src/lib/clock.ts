@@ -10,3 +10,18 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
 }
+
+/**
+ * The time by which pauses, locks and disablements are judged before anything is proposed. Apply
+ * judges them by log time, which is ahead where the clocks of a majority were. By the clock alone,
+ * what was stored then would last until that is reached.
+ */
+export function judgedNowMs({
+  state,
+  clock,
+}: {
+  readonly state: { readonly logTimeMs: number }
+  readonly clock: Pick<Clock, 'nowMs'>
+}): number {
+  return Math.max(clock.nowMs(), state.logTimeMs)
+}

@@ -3,7 +3,7 @@ import { STATUS_CODES } from '../../lib/node-http.ts'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { challengeText } from '../auth/session-guard.ts'
+import { challengeText } from './challenge.ts'
 import { sourceOf } from '../../lib/bounds/source.ts'
 import type { SessionTracker } from '../auth/session-tracker.ts'
 import type { RequestContext } from '../call.ts'
@@ -172,11 +172,22 @@ export class ReplyWriter {
   }
 
   #record(call: RequestContext, status: number): void {
-    const { operation, startedAtMs } = call
+    const { method, operation, startedAtMs, caller } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
     const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
     metrics.record(status, tookMs)
-    this.#tell(call, status, tookMs)
+    const { address } = call.credentials
+    const { trace } = call.metadata
+    this.#parts.audit?.answered({
+      method,
+      operation: operation?.operationId ?? 'none',
+      status,
+      tookMs,
+      address,
+      trace,
+      // Traced for a caller that is known: no other makes this controller write a line a request.
+      isTraced: trace.isSampled && caller !== null,
+    })
   }
 
   /**
@@ -191,25 +202,6 @@ export class ReplyWriter {
     sendStream(raw, stream, this.#parts.limits.answerStallMs).catch((error: unknown) => {
       const operation = call.operation?.operationId ?? 'none'
       this.#parts.logger.error({ err: error, operation }, 'a response was cut off before its end')
-    })
-  }
-
-  /**
-   * Traced for whoever has proven who it is: nobody else makes this controller write a line a
-   * request.
-   */
-  #tell(call: RequestContext, status: number, tookMs: number): void {
-    const { method, operation, caller } = call
-    const { address } = call.credentials
-    const { trace } = call.metadata
-    this.#parts.audit?.answered({
-      method,
-      operation: operation?.operationId ?? 'none',
-      status,
-      tookMs,
-      address,
-      trace,
-      isTraced: trace.isSampled && caller !== null,
     })
   }
 
@@ -253,7 +245,7 @@ export class ReplyWriter {
  * is audited where it is applied.
  */
 function isRefusedWrite(call: RequestContext, { code }: Problem): boolean {
-  if (call.operation === null || call.method === 'GET' || call.hasProposed) return false
+  if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
   if (code === 'INVALID_AUTH') return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call))
 }

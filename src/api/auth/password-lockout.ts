@@ -7,7 +7,7 @@ import { authPolicyOf, isLockedOut } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
 import type { ApiParts } from '../parts.ts'
-import { judgedNowMs } from './judged-now.ts'
+import { judgedNowMs } from '../../lib/clock.ts'
 
 type LockoutParts = Pick<ApiParts, 'state' | 'proposer' | 'clock'>
 type Credential = Pick<Authenticator, 'id' | 'identityId'>

@@ -3,6 +3,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import { type Actor, enrollmentActor, type ShownId } from '../../ports/actor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
+import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
 /** An identity with its session. Records as they stood when they were judged. */
 export interface SessionHolder {
@@ -82,4 +83,14 @@ export function actorOf(principal: Exclude<Principal, Monitor>): Actor {
       return enrollmentActor(shown, { method, address })
     }
   }
+}
+
+/** The origin of a write by that actor. */
+export function originBy(
+  request: WriteRequest,
+  actor: Actor,
+  idempotency: Idempotency = request.idempotency,
+): WriteOrigin {
+  const { trace, isAbandoned, onProposed, onOutcome } = request
+  return { trace, isAbandoned, onProposed, onOutcome, idempotency, actor }
 }

@@ -13,7 +13,7 @@ import { isMonitor } from './monitor.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { Caller, Monitor, SessionPrincipal } from './principal.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import { type TokenChallenge, tokenChallengeText } from './external-jwt/challenge.ts'
+import type { TokenChallenge } from './external-jwt/challenge.ts'
 import { factorChallenge, type TokenFactor } from './external-jwt/token-factor.ts'
 import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionTracker } from './session-tracker.ts'
@@ -259,19 +259,4 @@ function plainAddress(address: string): string {
 
 function refused(challenge: Challenge): RequestAdmission {
   return { isAdmitted: false, principal: null, challenge }
-}
-
-const descriptions = {
-  missing: 'no matching token was provided',
-  invalid: 'token is invalid',
-  expired: 'token expired',
-} as const
-
-/**
- * WWW-Authenticate: attributes are separated by one blank, as the clients of this API family read
- * them.
- */
-export function challengeText(challenge: Challenge | TokenChallenge): string {
-  if (typeof challenge !== 'string') return tokenChallengeText(challenge)
-  return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
 }

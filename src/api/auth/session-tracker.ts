@@ -14,7 +14,7 @@ import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ApiParts } from '../parts.ts'
 import type { SessionHolder } from './principal.ts'
-import { judgedNowMs } from './judged-now.ts'
+import { judgedNowMs } from '../../lib/clock.ts'
 
 export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
 type KeeperParts = Pick<

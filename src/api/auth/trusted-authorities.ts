@@ -8,6 +8,7 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import type { ApiParts } from '../parts.ts'
+import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
 
 /**
  * Who issued a client certificate: the network itself, or the CA of somebody else that has this id.
@@ -73,4 +74,23 @@ function leadsTo(certificate: Certificate, anchors: readonly Certificate[]): boo
     if (error instanceof CertificateError) return false
     throw error
   }
+}
+
+type CommandCertificate = Readonly<
+  Record<'pem' | 'fingerprint' | 'publicKeyPrint' | 'caId', string>
+>
+
+/** As a command carries it: of the network, so that no CA is named. */
+export function networkCertificate({
+  chainPem,
+  fingerprint,
+  publicKeyPrint,
+}: IssuedCertificate): CommandCertificate {
+  return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
+}
+
+/** As a command carries it: the one that a client showed, which somebody else's CA issued. */
+export function shownCertificate(leaf: Certificate, caId: string): CommandCertificate {
+  const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
+  return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }
 }

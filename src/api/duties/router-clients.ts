@@ -22,7 +22,7 @@ import type {
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 import { namedSessionId, serviceSessionIn } from '../session-token.ts'
-import { judgedNowMs } from '../auth/judged-now.ts'
+import { judgedNowMs } from '../../lib/clock.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */
 const followed = [

@@ -1,5 +1,3 @@
-import type { Certificate } from '../../pki/certificate.ts'
-import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
 import { networkAuthorities } from '../auth/trusted-authorities.ts'
 import type { RequestContext } from '../call.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'
@@ -31,25 +29,6 @@ export function enrolledAnswer(
   data: Readonly<Record<string, string>> = {},
 ): Reply {
   return detailAnswer({ ...data, controllers: controllersForClients(parts.cluster) })
-}
-
-type CommandCertificate = Readonly<
-  Record<'pem' | 'fingerprint' | 'publicKeyPrint' | 'caId', string>
->
-
-/** As a command carries it: of the network, so that no CA is named. */
-export function networkCertificate({
-  chainPem,
-  fingerprint,
-  publicKeyPrint,
-}: IssuedCertificate): CommandCertificate {
-  return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
-}
-
-/** As a command carries it: the one that a client showed, which somebody else's CA issued. */
-export function shownCertificate(leaf: Certificate, caId: string): CommandCertificate {
-  const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
-  return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }
 }
 
 /**

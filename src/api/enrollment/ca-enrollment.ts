@@ -1,19 +1,17 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { enrollmentActor } from '../../ports/actor.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../auth/client-certificate.ts'
-import { certificateOf } from '../auth/trusted-authorities.ts'
-import { originOf, type RequestContext } from '../call.ts'
-import { emptyAnswer, type Reply } from '../answers/envelope.ts'
+import { certificateOf, shownCertificate } from '../auth/trusted-authorities.ts'
+import { type EnrollRequest } from './enrolling.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import { shownCertificate } from './answers.ts'
-import { judged } from '../records/writes.ts'
+import { actorOf, originBy } from '../auth/principal.ts'
 
 /**
  * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
@@ -29,12 +27,12 @@ export class CaEnrollment {
   }
 
   /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
-  async enroll(call: RequestContext, requestedName: string | undefined): Promise<Reply> {
+  async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#parts
     // A CA that was verified elsewhere a moment ago is known here after this.
     await reads.reachLatest()
-    return judged(call, limits, async () => {
-      const { ca, leaf } = this.#issuerOf(call)
+    return retryWhenMoved(request.write, limits, async () => {
+      const { ca, leaf } = this.#issuerOf(request)
       const identityId = newShortId()
       const message = create(CaEnrollSchema, {
         caId: ca.id,
@@ -46,24 +44,23 @@ export class CaEnrollment {
       })
       const payload = toBinary(CaEnrollSchema, message)
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
-      const actor = enrollmentActor(
-        { caId: ca.id },
-        { method: 'ca', address: call.credentials.address },
-      )
-      await this.#services.writer.write(originOf(call, actor), {
+      const { address } = request.shown
+      const shown = { caId: ca.id }
+      const actor = actorOf({ kind: 'enrolling', shown, method: 'ca', address })
+      const origin = originBy(request.write, actor)
+      await this.#services.writer.write(origin, {
         kind: CommandKind.CA_ENROLL,
         payload,
         judgedOn,
       })
-      return emptyAnswer()
     })
   }
 
   /** The first CA that the certificate of the connection leads to. */
-  #issuerOf(call: RequestContext): { readonly ca: Ca; readonly leaf: Certificate } {
+  #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
     const { state } = this.#parts
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
-    const chain = call.credentials.peerChain()
+    const chain = shown.peerChain()
     if (chain === null) {
       throw new Problem('CERT_FAILED_VALIDATION', {
         detail: 'no client certificate on the connection',

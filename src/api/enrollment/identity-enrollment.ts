@@ -8,22 +8,15 @@ import { authPolicyOf } from '../../fsm/apply/authentication.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { enrollmentActor } from '../../ports/actor.ts'
 import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
-import { certificateOf } from '../auth/trusted-authorities.ts'
-import { originOf, type RequestContext } from '../call.ts'
-import type { Reply } from '../answers/envelope.ts'
+import { certificateOf, networkCertificate, shownCertificate } from '../auth/trusted-authorities.ts'
+import { type EnrollRequest, NOT_KEPT } from './enrolling.ts'
+import type { Idempotency } from '../../ports/writer.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import {
-  answerThisCallAlone,
-  authoritiesPem,
-  enrolledAnswer,
-  networkCertificate,
-  shownCertificate,
-} from './answers.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { actorOf, originBy } from '../auth/principal.ts'
 
 type Credential = Enroll['credential']
 
@@ -45,37 +38,37 @@ export class IdentityEnrollment {
    * same one again.
    */
   async ott(
-    call: RequestContext,
+    request: EnrollRequest,
     token: string | undefined,
     csr: string | undefined,
-  ): Promise<Reply> {
+  ): Promise<string> {
     try {
-      return await this.#ott(call, token, csr)
+      return await this.#ott(request, token, csr)
     } catch (error) {
       if (!isTokenUnknown(error)) throw error
-      return await this.#ottAgain(call, token ?? '', csr)
+      return await this.#ottAgain(request, token ?? '', csr)
     }
   }
 
   async #ott(
-    call: RequestContext,
+    request: EnrollRequest,
     token: string | undefined,
     csr: string | undefined,
-  ): Promise<Reply> {
+  ): Promise<string> {
     const enrollment = await outstanding(this.#parts, token, ['ott'])
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
     const issued = await this.#parts.issuer.identity(
       { identityId, requestPem },
-      call.credentials.address,
+      request.shown.address,
     )
-    answerThisCallAlone(call)
     const value = networkCertificate(issued)
-    await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
-    return this.#certificateAnswer(issued.chainPem)
+    const credential = { case: 'certificate', value } as Credential
+    await this.#enroll(request, enrollment, credential, NOT_KEPT)
+    return issued.chainPem
   }
 
-  async #ottAgain(call: RequestContext, token: string, csr: string | undefined): Promise<Reply> {
+  async #ottAgain(request: EnrollRequest, token: string, csr: string | undefined): Promise<string> {
     const { state, issuer } = this.#parts
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
@@ -83,28 +76,28 @@ export class IdentityEnrollment {
     if (certPem === null || csr === undefined || state.get('identity', identityId) === undefined) {
       throw tokenUsed()
     }
-    const asked = await issuer.identity({ identityId, requestPem: csr }, call.credentials.address)
+    const asked = await issuer.identity({ identityId, requestPem: csr }, request.shown.address)
     if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
-    return this.#certificateAnswer(certPem)
+    return certPem
   }
 
   /**
    * The certificate of the connection, of the CA that the enrollment names, becomes the credential.
    */
-  async ottca(call: RequestContext, token: string | undefined): Promise<Reply> {
+  async ottca(request: EnrollRequest, token: string | undefined): Promise<void> {
     const { state } = this.#parts
     let enrollment: Enrollment
     try {
       enrollment = await outstanding(this.#parts, token, ['ottca'])
     } catch (error) {
-      if (isTokenUnknown(error)) return this.#ottcaAgain(call, token ?? '')
+      if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
       throw error
     }
     const ca = state.get<Ca>('ca', enrollment.caId)
     if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
       throw new Problem('ENROLLMENT_CA_NOT_VALID')
     }
-    const chain = call.credentials.peerChain()
+    const chain = request.shown.peerChain()
     if (chain === null) {
       throw new Problem('CERTIFICATE_FAILED_VALIDATION', {
         detail: 'no client certificate on the connection',
@@ -114,24 +107,23 @@ export class IdentityEnrollment {
     const found = chainTo(this.#parts, [certificateOf(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = shownCertificate(chain[0], ca.id)
-    await this.#enroll(call, enrollment, { case: 'certificate', value } as Credential)
-    return enrolledAnswer(this.#parts)
+    await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
   }
 
-  #ottcaAgain(call: RequestContext, token: string): Reply {
+  /** @throws {Problem} unless the token was used with the certificate of this connection. */
+  #requireOttcaUsed({ shown }: EnrollRequest, token: string): void {
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
-    const leaf = call.credentials.peerChain()?.[0]
+    const leaf = shown.peerChain()?.[0]
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
-    return enrolledAnswer(this.#parts)
   }
 
   /** The user name stands in the enrollment; one that the body gives is passed over. */
   async updb(
-    call: RequestContext,
+    request: EnrollRequest,
     token: string | undefined,
     password: string | undefined,
-  ): Promise<Reply> {
+  ): Promise<string> {
     const { state } = this.#parts
     let enrollment: Enrollment
     try {
@@ -145,17 +137,10 @@ export class IdentityEnrollment {
     if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const reason = passwordFault(authPolicyOf(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
+    const value = await this.#services.passwords.hash(request.turn, password)
     // A record of the request id would keep a plain hash over the password in the log.
-    call.metadata.isRepeatable = false
-    const value = await this.#services.passwords.hash(call, password)
-    await this.#enroll(call, enrollment, { case: 'passwordHash', value })
-    return enrolledAnswer(this.#parts, { username: enrollment.username ?? '' })
-  }
-
-  /** An identity has no server certificate; clients of the API family look for it all the same. */
-  #certificateAnswer(cert: string): Reply {
-    const ca = authoritiesPem(this.#parts)
-    return enrolledAnswer(this.#parts, { ca, cert, serverCert: '' })
+    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_KEPT)
+    return enrollment.username ?? ''
   }
 
   #enrolledBy(token: string): Authenticator | undefined {
@@ -166,9 +151,10 @@ export class IdentityEnrollment {
 
   /** One entry, or nothing. */
   async #enroll(
-    call: RequestContext,
+    request: EnrollRequest,
     enrollment: Enrollment,
     credential: Credential,
+    idempotency?: Idempotency,
   ): Promise<void> {
     const { id: enrollmentId, token, method } = enrollment
     const message = create(EnrollSchema, {
@@ -179,8 +165,11 @@ export class IdentityEnrollment {
       credential,
     })
     const payload = toBinary(EnrollSchema, message)
-    const actor = enrollmentActor({ enrollmentId }, { method, address: call.credentials.address })
-    await this.#services.writer.write(originOf(call, actor), { kind: CommandKind.ENROLL, payload })
+    const { address } = request.shown
+    const shown = { enrollmentId }
+    const principal = { kind: 'enrolling', shown, method, address } as const
+    const origin = originBy(request.write, actorOf(principal), idempotency)
+    await this.#services.writer.write(origin, { kind: CommandKind.ENROLL, payload })
   }
 }
 

@@ -3,17 +3,22 @@ import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/ge
 import type { Router } from '../../entities/kinds/router.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { enrollmentActor } from '../../ports/actor.ts'
 import type { RouterCertificatePair, RouterCertifier } from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
-import { originOf, type RequestContext } from '../call.ts'
-import type { Reply } from '../answers/envelope.ts'
+import { type EnrollRequest, NOT_KEPT } from './enrolling.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import { certificatesAnswer, answerThisCallAlone, networkCertificate } from './answers.ts'
 import { RouterNamingRules } from './router-naming-rules.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { networkCertificate } from '../auth/trusted-authorities.ts'
+import { actorOf, originBy } from '../auth/principal.ts'
+
+/** In PEM, each with its chain. */
+export interface RouterCertificates {
+  readonly cert: string
+  readonly serverCert: string
+}
 
 export interface RouterRequests {
   readonly client: string | undefined
@@ -36,26 +41,26 @@ export class RouterEnrollment {
   }
 
   async enroll(
-    call: RequestContext,
+    request: EnrollRequest,
     token: string | undefined,
     requests: RouterRequests,
-  ): Promise<Reply> {
+  ): Promise<RouterCertificates> {
     try {
-      return await this.#enroll(call, token, requests)
+      return await this.#enroll(request, token, requests)
     } catch (error) {
       if (!isTokenUnknown(error)) throw error
-      return await this.#enrollAgain(call, token ?? '', requests)
+      return await this.#enrollAgain(request, token ?? '', requests)
     }
   }
 
   async #enroll(
-    call: RequestContext,
+    request: EnrollRequest,
     token: string | undefined,
     requests: RouterRequests,
-  ): Promise<Reply> {
+  ): Promise<RouterCertificates> {
     const enrollment = await outstanding(this.#parts, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
-    const issued = await this.#issue(call, routerId, requests, 'enroll')
+    const issued = await this.#issue(request, routerId, requests, 'enroll')
     const message = create(EnrollSchema, {
       enrollmentId: enrollment.id,
       token: enrollment.token,
@@ -64,62 +69,67 @@ export class RouterEnrollment {
     })
     const { id: enrollmentId, method } = enrollment
     const payload = toBinary(EnrollSchema, message)
-    const actor = enrollmentActor({ enrollmentId }, { method, address: call.credentials.address })
-    await this.#services.writer.write(originOf(call, actor), { kind: CommandKind.ENROLL, payload })
+    const { address } = request.shown
+    const shown = { enrollmentId }
+    const principal = { kind: 'enrolling', shown, method, address } as const
+    const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
+    await this.#services.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
-    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
+    return { cert: client.chainPem, serverCert: server.chainPem }
   }
 
   /** A router that lost the answer asks with the same keys, and is given the same certificates. */
   async #enrollAgain(
-    call: RequestContext,
+    request: EnrollRequest,
     token: string,
     requests: RouterRequests,
-  ): Promise<Reply> {
+  ): Promise<RouterCertificates> {
     const { state } = this.#parts
     const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known as Router
     if (certPem === null || serverCertPem === null) throw tokenUsed()
-    const { client } = await this.#issue(call, id, requests, 'extend')
+    const { client } = await this.#issue(request, id, requests, 'extend')
     const [leaf] = parseCertificates(certPem)
     const print = Buffer.from(leaf.publicKeySha256).toString('hex')
     if (client.publicKeyPrint !== print) throw tokenUsed()
-    return certificatesAnswer(this.#parts, { cert: certPem, serverCert: serverCertPem })
+    return { cert: certPem, serverCert: serverCertPem }
   }
 
   /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
-  async extend(call: RequestContext, requests: RouterRequests): Promise<Reply> {
-    const chain = call.credentials.peerChain()
+  async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
+    const { shown } = request
+    const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
     await this.#parts.reads.reachLatest()
     const router = routerOf(this.#parts, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
-    for (const [name, request] of [
+    for (const [name, text] of [
       ['certCsr', requests.client],
       ['serverCertCsr', requests.server],
     ] as const) {
-      if (request === undefined || request === '') throw fieldProblem(name, `${name} is required`)
+      if (text === undefined || text === '') throw fieldProblem(name, `${name} is required`)
     }
-    const issued = await this.#issue(call, router.id, requests, 'extend')
+    const issued = await this.#issue(request, router.id, requests, 'extend')
     const message = create(RouterExtendSchema, {
       routerId: router.id,
       fingerprint: chain[0].sha1,
       certificates: commandOf(issued),
     })
     const payload = toBinary(RouterExtendSchema, message)
-    const shown = { routerId: router.id }
-    const actor = enrollmentActor(shown, { method: 'extend', address: call.credentials.address })
-    await this.#services.writer.write(originOf(call, actor), {
+    const { address } = shown
+    const principal = { kind: 'router', routerId: router.id, address } as const
+    const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
+    await this.#services.writer.write(origin, {
       kind: CommandKind.ROUTER_EXTEND,
       payload,
     })
     const { client, server } = issued
-    return certificatesAnswer(this.#parts, { cert: client.chainPem, serverCert: server.chainPem })
+    return { cert: client.chainPem, serverCert: server.chainPem }
   }
 
   async #issue(
-    call: RequestContext,
+    request: EnrollRequest,
     routerId: string,
     { client, server }: RouterRequests,
     by: keyof RouterCertifier,
@@ -130,9 +140,7 @@ export class RouterEnrollment {
     if (client === undefined || client === '') {
       throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'certCsr is required' })
     }
-    const issued = await this.#certifier[by](routerId, { client, server }, call.credentials.address)
-    answerThisCallAlone(call)
-    return issued
+    return await this.#certifier[by](routerId, { client, server }, request.shown.address)
   }
 }
 

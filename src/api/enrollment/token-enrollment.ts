@@ -1,3 +1,4 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
@@ -7,20 +8,15 @@ import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { enrollmentActor } from '../../ports/actor.ts'
 import { claimAt, textClaim } from '../auth/external-jwt/claims.ts'
 import type { VerifiedToken } from '../auth/external-jwt/token-judge.ts'
-import { originOf, type RequestContext } from '../call.ts'
-import type { Reply } from '../answers/envelope.ts'
+import { type EnrollRequest, NOT_KEPT } from './enrolling.ts'
+import type { Idempotency } from '../../ports/writer.ts'
+import type { CallerCredentials } from '../auth/credentials.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import { judged } from '../records/writes.ts'
-import {
-  answerThisCallAlone,
-  authoritiesPem,
-  enrolledAnswer,
-  networkCertificate,
-} from './answers.ts'
+import { networkCertificate } from '../auth/trusted-authorities.ts'
+import { actorOf, originBy } from '../auth/principal.ts'
 
 /** Room for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
@@ -45,28 +41,34 @@ export class TokenEnrollment {
     this.#services = services
   }
 
-  /** @param signerId the one signer whose token it is to be; undefined: any. */
+  /**
+   * @param signerId the one signer whose token it is to be; undefined: any.
+   * @returns the certificate; null where the token is the credential.
+   */
   async enroll(
-    call: RequestContext,
+    request: EnrollRequest,
     csr: string | undefined,
     signerId: string | undefined,
-  ): Promise<Reply> {
+  ): Promise<string | null> {
     const { reads, limits } = this.#parts
-    if (call.credentials.bearers().length === 0) throw untaken('no bearer token in the request')
+    if (request.shown.bearers().length === 0) throw untaken('no bearer token in the request')
     await reads.reachLatest()
-    return judged(call, limits, async () => {
-      const holder = await this.#holderOf(call, signerId)
+    return retryWhenMoved(request.write, limits, async () => {
+      const holder = await this.#holderOf(request.shown, signerId)
       this.#checkAllowed(holder, csr !== undefined)
       return csr === undefined
-        ? await this.#enrollToToken(call, holder)
-        : await this.#enrollToCertificate(call, holder, csr)
+        ? await this.#enrollToToken(request, holder)
+        : await this.#enrollToCertificate(request, holder, csr)
     })
   }
 
-  async #holderOf(call: RequestContext, signerId: string | undefined): Promise<NewHolder> {
+  async #holderOf(
+    { bearers, address }: CallerCredentials,
+    signerId: string | undefined,
+  ): Promise<NewHolder> {
     const { state } = this.#parts
-    for (const text of call.credentials.bearers()) {
-      const found = await this.#services.externalTokens.judgeClaims(call.credentials.address, text)
+    for (const text of bearers()) {
+      const found = await this.#services.externalTokens.judgeClaims(address, text)
       if (typeof found === 'string') continue
       const { verified, claims } = found
       if (signerId !== undefined && verified.signerId !== signerId) continue
@@ -87,36 +89,34 @@ export class TokenEnrollment {
     if (detail !== null) throw new Problem('INVALID_ENROLLMENT_NOT_ALLOWED', { detail })
   }
 
-  async #enrollToToken(call: RequestContext, holder: NewHolder): Promise<Reply> {
-    await this.#write(call, holder, newShortId(), {})
-    return enrolledAnswer(this.#parts)
+  async #enrollToToken(request: EnrollRequest, holder: NewHolder): Promise<null> {
+    await this.#write(request, holder, newShortId(), {})
+    return null
   }
 
   async #enrollToCertificate(
-    call: RequestContext,
+    request: EnrollRequest,
     holder: NewHolder,
     requestPem: string,
-  ): Promise<Reply> {
+  ): Promise<string> {
     const identityId = newShortId()
     const issued = await this.#parts.issuer.identity(
       { identityId, requestPem },
-      call.credentials.address,
+      request.shown.address,
     )
-    answerThisCallAlone(call)
     const certificate = networkCertificate(issued)
-    await this.#write(call, holder, identityId, { authenticatorId: newShortId(), certificate })
-    return enrolledAnswer(this.#parts, {
-      ca: authoritiesPem(this.#parts),
-      cert: issued.chainPem,
-    })
+    const credential = { authenticatorId: newShortId(), certificate }
+    await this.#write(request, holder, identityId, credential, NOT_KEPT)
+    return issued.chainPem
   }
 
   /** One entry: the identity with its credential, or nothing. */
   async #write(
-    call: RequestContext,
+    request: EnrollRequest,
     { signer, ...holder }: NewHolder,
     identityId: string,
     credential: object,
+    idempotency?: Idempotency,
   ): Promise<void> {
     const { id: signerId, revision } = signer
     const roleAttributes = [...holder.roleAttributes]
@@ -129,11 +129,11 @@ export class TokenEnrollment {
     })
     const payload = toBinary(TokenEnrollSchema, message)
     const judgedOn = [{ entity: 'externalJwtSigner', id: signerId, revision }]
-    const actor = enrollmentActor(
-      { signerId },
-      { method: 'token', address: call.credentials.address },
-    )
-    await this.#services.writer.write(originOf(call, actor), {
+    const { address } = request.shown
+    const shown = { signerId }
+    const principal = { kind: 'enrolling', shown, method: 'token', address } as const
+    const origin = originBy(request.write, actorOf(principal), idempotency)
+    await this.#services.writer.write(origin, {
       kind: CommandKind.TOKEN_ENROLL,
       payload,
       judgedOn,

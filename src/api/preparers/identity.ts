@@ -3,10 +3,10 @@ import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'
 import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
+import { judgedNowMs } from '../../lib/clock.ts'
 
 /** One that is made with an enrollment is there with it or not at all. */
 export function identityPreparer(parts: ApiParts): Preparer {

@@ -2,10 +2,10 @@ import { edgeRouter } from '../../entities/kinds/edge-router.ts'
 import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
-import { judgedNowMs } from '../auth/judged-now.ts'
 import type { ApiParts } from '../parts.ts'
 import { enrollmentStep } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
+import { judgedNowMs } from '../../lib/clock.ts'
 
 /** A new edge router comes with the token that it enrolls by. */
 export function edgeRouterPreparer(parts: ApiParts): Preparer {

@@ -1,3 +1,4 @@
+import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { type ConfigTypesShown, noConfigTypes, type StateView } from '../../ports/state-view.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
@@ -32,13 +33,4 @@ export function configTypesOfList(
   }
   if (names.includes('all')) return 'all'
   return new Set(configTypeIds(state, names))
-}
-
-/** By id or name, each once; unknown ones are left out. */
-export function configTypeIds(state: StateView, names: readonly string[]): string[] {
-  const ids = names.flatMap((name) => {
-    const found = state.get('configType', name) ?? state.find('configType', 'name', name)
-    return found === undefined ? [] : [found.id]
-  })
-  return [...new Set(ids)]
 }

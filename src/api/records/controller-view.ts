@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { timeText } from '../answers/envelope.ts'
-import { preferredLeaders } from '../duties/preferred-leader.ts'
 import type { ApiName } from '../auth/permissions.ts'
 
 /** What an identity that has just enrolled is shown, so that it knows where to log in. */
@@ -82,3 +81,13 @@ function computeFingerprint(pem: string): string {
 /** A pure function's results; parsing a certificate takes longer than the rest of the answer. */
 const fingerprints = new Map<string, string>()
 const FINGERPRINTS_MAX = 64
+
+/** Where priorities differ, the voters that have the highest one. */
+export function preferredLeaders(members: readonly MemberView[]): ReadonlySet<string> {
+  const known = members.flatMap(({ id, voter, vitals }) =>
+    voter && vitals !== null ? [{ id, priority: vitals.priority }] : [],
+  )
+  const highest = Math.max(...known.map(({ priority }) => priority))
+  const preferred = known.filter(({ priority }) => priority === highest)
+  return new Set(preferred.length === known.length ? [] : preferred.map(({ id }) => id))
+}

@@ -1,3 +1,4 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Entity } from '../../entities/define.ts'
 import { membersAt } from '../../entities/levels.ts'
@@ -15,7 +16,7 @@ import {
   noConfigTypes,
   type ShownFor,
 } from '../../ports/state-view.ts'
-import { originOf, type RequestContext } from '../call.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
 import type { Caller } from '../auth/principal.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import {
@@ -32,7 +33,7 @@ import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
 import { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { ApiServices } from './services.ts'
-import { judged, type Writer } from './writes.ts'
+import type { Writer } from './writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
 
 export type Handler = (call: RequestContext) => Reply | Promise<Reply>
@@ -206,7 +207,8 @@ export class ResourceHandlers {
     const prepare = this.#preparers.of(entity)
     const level = this.#parts.state.featureLevel
     const { known: body, later } = membersAt(entity, bodyOf(call), level)
-    return await judged(call, this.#parts.limits, async () => {
+    const request = writeRequestOf(call)
+    return await retryWhenMoved(request, this.#parts.limits, async () => {
       const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
       const { first = [], also = [] } = prepared
       const { known: fields } = membersAt(entity, prepared.fields, level)
@@ -215,8 +217,13 @@ export class ResourceHandlers {
       const written = await this.#ifMatches(call, { entity: entity.name, id }, (matched) => {
         const judged = [...matched, ...judgedOn]
         return first.length + also.length === 0
-          ? this.#writer.entity(originOf(call), kind, step.entity, step.id, fields, judged)
-          : this.#writer.batch(originOf(call), [...first, step, ...also], first.length, judged)
+          ? this.#writer.entity(originOf(call, request), kind, step.entity, step.id, fields, judged)
+          : this.#writer.batch(
+              originOf(call, request),
+              [...first, step, ...also],
+              first.length,
+              judged,
+            )
       })
       return { id: written, ignoredFields: [...ignoredFields, ...later] }
     })

@@ -2,6 +2,7 @@ import { KeyEndpoint } from '../auth/external-jwt/key-endpoint.ts'
 import { KeySets } from '../auth/external-jwt/key-sets.ts'
 import { TokenFactor } from '../auth/external-jwt/token-factor.ts'
 import { TokenJudge } from '../auth/external-jwt/token-judge.ts'
+import { LogIns } from '../auth/log-in.ts'
 import { LogInThrottle } from '../auth/log-in-throttle.ts'
 import { SessionGuard } from '../auth/session-guard.ts'
 import { PasswordLockout } from '../auth/password-lockout.ts'
@@ -32,6 +33,7 @@ export interface ApiServices {
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
+  readonly logIns: LogIns
   readonly writer: Writer
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
@@ -57,27 +59,47 @@ export function createServices(parts: ApiParts): ApiServices {
   const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)
   const tokenFactor = new TokenFactor(parts, externalTokens)
   const unsent = new UnsentAnswers(limits)
+  const passwords = new PasswordVerifier({
+    atOnceMax: limits.passwordHashesMax,
+    waitingMax: limits.passwordHashesWaitingMax,
+  })
+  const lockout = new PasswordLockout(parts)
+  const throttle = new LogInThrottle(
+    {
+      failuresMax: limits.logInFailuresMax,
+      pauseMsMin: limits.logInPauseMsMin,
+      pauseMsMax: limits.logInPauseMsMax,
+      sourcesMax: limits.logInSourcesMax,
+      attemptsMax: limits.logInsMax,
+    },
+    parts.clock,
+  )
+  const { state, clock, reads, authorities } = parts
+  const logIns = new LogIns({
+    state,
+    clock,
+    reads,
+    authorities,
+    limits,
+    tokens,
+    externalTokens,
+    passwords,
+    lockout,
+    throttle,
+    writer,
+    sessions,
+    tokenFactor,
+  })
   return {
     sessions,
     tokens,
     gate: new SessionGuard(parts, sessions, tokens, tokenFactor),
     externalTokens,
     tokenFactor,
-    passwords: new PasswordVerifier({
-      atOnceMax: limits.passwordHashesMax,
-      waitingMax: limits.passwordHashesWaitingMax,
-    }),
-    lockout: new PasswordLockout(parts),
-    throttle: new LogInThrottle(
-      {
-        failuresMax: limits.logInFailuresMax,
-        pauseMsMin: limits.logInPauseMsMin,
-        pauseMsMax: limits.logInPauseMsMax,
-        sourcesMax: limits.logInSourcesMax,
-        attemptsMax: limits.logInsMax,
-      },
-      parts.clock,
-    ),
+    passwords,
+    lockout,
+    throttle,
+    logIns,
     refusals: new Quota(refusalQuota, parts.clock, (dropped) => {
       parts.logger.warn(
         { dropped },

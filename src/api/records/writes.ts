@@ -10,11 +10,10 @@ import { entityNamed } from '../../entities/registry.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { TraceContext } from '../../lib/trace-context.ts'
 import { formatUuid } from '../../lib/text/uuid.ts'
-import { type Actor, callerIdOf } from '../../ports/actor.ts'
+import { callerIdOf } from '../../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
-import type { ApiLimits } from '../limits.ts'
+import type { CommandWriter, Idempotency, WriteCommand, WriteOrigin } from '../../ports/writer.ts'
 
 const utf8 = new TextEncoder()
 
@@ -32,42 +31,14 @@ export interface WriteStep {
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
-/** How a repeated write is recognized as the same. */
-export type Idempotency =
-  /** By a request id, and a hash of the request that it came with. */
-  | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
-  | { readonly case: 'none' }
-  /** The id is not kept: a repeated request has its effect twice. */
-  | { readonly case: 'notKept' }
-
-/** The request behind a write. */
-export interface WriteOrigin {
-  readonly actor: Actor
-  readonly trace: TraceContext
-  readonly idempotency: Idempotency
-  /** True: its client was told that it took too long, so it must not take effect any more. */
-  readonly isAbandoned: () => boolean
-  /** Called with true before the proposal, with false once it is known to change nothing. */
-  readonly onProposed: (mayTakeEffect: boolean) => void
-  /** Called with the log index of the outcome, which is applied on this controller. */
-  readonly onOutcome: (index: number) => void
-}
-
-/** A command as the proposer takes it, without its origin. */
-export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
-
 /** Proposes writes to the cluster and turns refusals, which are values there, into problems. */
-export class Writer {
+export class Writer implements CommandWriter {
   readonly #proposer: Proposer
 
   constructor(proposer: Proposer) {
     this.#proposer = proposer
   }
 
-  /**
-   * @returns the id the write took effect on: of the first request when this one repeats it.
-   * @throws {Problem} what apply refused it with, or why its fate is not known.
-   */
   async write(origin: WriteOrigin, command: WriteCommand): Promise<string> {
     const { actor, trace, idempotency } = origin
     const { judgedOn = [], level = 1, ...rest } = command
@@ -88,7 +59,7 @@ export class Writer {
           }),
     }
     if (origin.isAbandoned()) throw new Problem('TIMEOUT')
-    origin.onProposed(true)
+    origin.onProposed(idempotency)
     const { index, outcome } = await this.#proposer.propose(input).catch((error: unknown) => {
       throw unproposed(error, origin)
     })
@@ -157,28 +128,6 @@ export class Writer {
   }
 }
 
-/**
- * Judges and writes; again, from what has moved, as long as the write is refused because what it
- * was judged on moved.
- * @throws {Problem} REVISION_MOVED after `judgementsMax` times, and all else that `run` throws.
- */
-export async function judged<T>(
-  call: { hasProposed: boolean },
-  { judgementsMax }: Pick<ApiLimits, 'judgementsMax'>,
-  run: () => Promise<T>,
-): Promise<T> {
-  for (let judgements = 1; ; judgements += 1) {
-    try {
-      return await run()
-    } catch (error) {
-      const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
-      if (!hasMoved || judgements >= judgementsMax) throw error
-      // The refusal was applied here, and so was what came before it.
-      call.hasProposed = false
-    }
-  }
-}
-
 /** The problem for a write whose fate is not known: it names the id to repeat the request with. */
 export function outcomeUnknown(idempotency: Idempotency, cause?: unknown): Problem {
   if (idempotency.case === 'notKept') {
@@ -204,6 +153,6 @@ function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): u
   if (!(error instanceof Problem)) return error
   if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknown(idempotency, error)
   // Nothing was changed, whatever the time: the caller may be told so.
-  onProposed(false)
+  onProposed(null)
   return error
 }

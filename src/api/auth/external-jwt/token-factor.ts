@@ -4,7 +4,7 @@ import { isClaimOf, pendingBeside } from '../../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from '../credentials.ts'
 import type { SessionHolder } from '../principal.ts'
 import type { ApiParts } from '../../parts.ts'
-import { type TokenChallenge, tokenChallengeText } from './challenge.ts'
+import type { TokenChallenge } from './challenge.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
 
 /**
@@ -86,19 +86,6 @@ export function factorChallenge(
     error: shown.bearers().length === 0 ? 'missing' : 'invalid',
     signers: signer === undefined ? [] : [signer],
   }
-}
-
-/**
- * Headers of an answer about a session that lacks such a token: it is a success, and clients of the
- * API family learn by it all the same what is missing.
- */
-export function factorHeaders(
-  parts: Pick<ApiParts, 'state'>,
-  shown: Pick<CallerCredentials, 'bearers'>,
-  caller: Pick<SessionHolder, 'pendingFactors'>,
-): Record<string, string> {
-  const challenge = factorChallenge(parts, shown, caller)
-  return challenge === null ? {} : { 'www-authenticate': tokenChallengeText(challenge) }
 }
 
 /** The signer that a session lacks a token of. */

@@ -1,3 +1,4 @@
+import { retryWhenMoved } from '../../../lib/retry-when-moved.ts'
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import {
   CommandKind,
@@ -13,11 +14,11 @@ import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
 import { isSameCode, stepOf } from '../../../pki/secrets/totp.ts'
 import { systemActor } from '../../../ports/actor.ts'
-import { originOf, type RequestContext } from '../../call.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../../call.ts'
 import type { ApiParts } from '../../parts.ts'
-import { judged, type Writer } from '../../records/writes.ts'
+import type { Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
-import { judgedNowMs } from '../judged-now.ts'
+import { judgedNowMs } from '../../../lib/clock.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -55,7 +56,7 @@ export class SecondFactors {
   async begin(call: RequestContext, identityId: string): Promise<void> {
     // A second one replaces the first, which nobody has verified.
     call.metadata.isRepeatable = false
-    await judged(call, this.#parts.limits, async () => {
+    await retryWhenMoved(writeRequestOf(call), this.#parts.limits, async () => {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
@@ -82,7 +83,7 @@ export class SecondFactors {
     const { code } = given
     const { purpose, codes } = uses[given.purpose]
     let isCounted = false
-    await judged(call, limits, async () => {
+    await retryWhenMoved(writeRequestOf(call), limits, async () => {
       const found = this.find(identityId)
       require(found)
       // What nobody has verified is ended without a code, so without a guess at one.

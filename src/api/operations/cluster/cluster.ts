@@ -3,12 +3,12 @@ import type { MemberView } from '../../../ports/cluster-view.ts'
 import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { preferredLeaders } from '../../duties/preferred-leader.ts'
 import { leadershipTransfer, membersSchema } from '../../schemas/members.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import { actorOfCall } from '../../call.ts'
+import { preferredLeaders } from '../../records/controller-view.ts'
 
 /** The cluster as operators see it. */
 export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {

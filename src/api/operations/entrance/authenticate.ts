@@ -1,29 +1,25 @@
-import { CertificateLogIn } from '../../auth/primary/certificate.ts'
-import { ExternalJwtLogIn } from '../../auth/primary/external-jwt.ts'
-import { PasswordLogIn } from '../../auth/primary/password.ts'
-import type { LogInBody } from '../../auth/open-session.ts'
-import type { RequestContext } from '../../call.ts'
-import { Problem } from '../../../lib/problems.ts'
-import type { Reply } from '../../answers/envelope.ts'
+import { Problem, fieldProblem } from '../../../lib/problems.ts'
+import { factorHeaders } from '../../answers/challenge.ts'
+import { detailAnswer, type Reply } from '../../answers/envelope.ts'
+import { queryParametersNamed } from '../../answers/query-parameters.ts'
+import type { AboutClient, LogInCredential } from '../../auth/log-in.ts'
+import { type RequestContext, writeRequestOf } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { queryParametersNamed } from '../../answers/query-parameters.ts'
-import { credentials, currentSession } from '../../schemas/sessions.ts'
 import type { ApiServices } from '../../records/services.ts'
+import { currentSessionView } from '../../records/session-view.ts'
+import { credentials, currentSession } from '../../schemas/sessions.ts'
 
 /** Whoever has no session yet can not take the room of large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
-/** Primary authentication, a file a method. */
+interface LogInBody extends Omit<AboutClient, 'api'> {
+  readonly username?: string
+  readonly password?: string
+}
+
+/** Primary authentication. */
 export function authenticateOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const password = new PasswordLogIn(parts, services)
-  const certificate = new CertificateLogIn(parts, services)
-  const externalJwt = new ExternalJwtLogIn(parts, services)
-  const byMethod: Readonly<Record<string, (call: RequestContext) => Promise<Reply>>> = {
-    password: (call) => password.logIn(call, call.body as LogInBody),
-    cert: (call) => certificate.logIn(call, (call.body ?? {}) as LogInBody),
-    'ext-jwt': (call) => externalJwt.logIn(call, (call.body ?? {}) as LogInBody),
-  }
   return [
     {
       operationId: 'authenticate',
@@ -39,12 +35,47 @@ export function authenticateOperations(parts: ApiParts, services: ApiServices): 
       success: 200,
       response: { kind: 'detail', schema: currentSession },
       refusals: [400, 401, 413, 415, 429, 503],
-      handle: (call) => {
-        const method = call.first('method') ?? ''
-        const logIn = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
-        if (logIn === undefined) throw new Problem('INVALID_AUTH_METHOD')
-        return logIn(call)
-      },
+      handle: (call) => logIn(parts, services, call),
     },
   ]
+}
+
+async function logIn(parts: ApiParts, services: ApiServices, call: RequestContext): Promise<Reply> {
+  const { credentials, api } = call
+  const body = (call.body ?? {}) as LogInBody
+  const method = methodOf(call.first('method'), body)
+  const request = { write: writeRequestOf(call), turn: call }
+  const found = await services.logIns.logIn(method, credentials, { ...body, api }, request)
+  if ('code' in found) {
+    call.challenge = found.challenge
+    throw new Problem(found.code)
+  }
+  const { principal, token, isExtendRequested } = found
+  call.caller = principal
+  return {
+    ...detailAnswer(currentSessionView(parts, services, principal)),
+    headers: {
+      'zt-session': token,
+      'net-session': token,
+      ...(isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}),
+      ...(principal.pendingFactors.length === 0
+        ? {}
+        : factorHeaders(parts, credentials, principal)),
+    },
+  }
+}
+
+/** @throws {Problem} INVALID_AUTH_METHOD; COULD_NOT_VALIDATE without a name or a password. */
+function methodOf(by: string | undefined, { username, password }: LogInBody): LogInCredential {
+  switch (by) {
+    case 'cert':
+    case 'ext-jwt':
+      return { by }
+    case 'password':
+      if (username === undefined) throw fieldProblem('username', 'username is required')
+      if (password === undefined) throw fieldProblem('password', 'password is required')
+      return { by, username, password }
+    default:
+      throw new Problem('INVALID_AUTH_METHOD')
+  }
 }

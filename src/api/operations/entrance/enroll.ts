@@ -1,12 +1,13 @@
 import type { Json } from '../../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
-import type { RequestContext } from '../../call.ts'
+import { type RequestContext, writeRequestOf } from '../../call.ts'
 import { CaEnrollment } from '../../enrollment/ca-enrollment.ts'
-import { authoritiesPem } from '../../enrollment/answers.ts'
+import { authoritiesPem, certificatesAnswer, enrolledAnswer } from '../../enrollment/answers.ts'
+import type { EnrollRequest } from '../../enrollment/enrolling.ts'
 import { IdentityEnrollment } from '../../enrollment/identity-enrollment.ts'
 import { TokenEnrollment } from '../../enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../../enrollment/router-enrollment.ts'
-import { bareAnswer, type Reply } from '../../answers/envelope.ts'
+import { bareAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { methodOf } from '../../enrollment/tokens.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -97,11 +98,11 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       body: { schema: routerExtension, isRequired: true },
       response: certificates,
       refusals: [400, 401, 429, 503],
-      handle: (call) =>
-        routers.extend(call, {
-          client: textIn(call, 'certCsr'),
-          server: textIn(call, 'serverCertCsr'),
-        }),
+      handle: async (call) => {
+        const client = textIn(call, 'certCsr')
+        const server = textIn(call, 'serverCertCsr')
+        return certificatesAnswer(parts, await routers.extend(enrolling(call), { client, server }))
+      },
     },
     ...keyOperations(parts),
   ]
@@ -111,22 +112,43 @@ function enrollmentsByMethod(parts: ApiParts, services: ApiServices, routers: Ro
   const identities = new IdentityEnrollment(parts, services)
   const byCa = new CaEnrollment(parts, services)
   const byToken = new TokenEnrollment(parts, services)
-  const router: Enroll = (call) => {
+  const router: Enroll = async (call) => {
     const requests = {
       client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
       server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
     }
-    return routers.enroll(call, tokenIn(call), requests)
+    const issued = await routers.enroll(enrolling(call), tokenIn(call), requests)
+    return certificatesAnswer(parts, issued)
   }
   return {
-    ott: (call) => identities.ott(call, tokenIn(call), requestIn(call)),
-    ottca: (call) => identities.ottca(call, tokenIn(call)),
-    updb: (call) => identities.updb(call, tokenIn(call), textIn(call, 'password')),
-    ca: (call) => byCa.enroll(call, textIn(call, 'name')),
+    ott: async (call) => {
+      const cert = await identities.ott(enrolling(call), tokenIn(call), requestIn(call))
+      const ca = authoritiesPem(parts)
+      // An identity has no server certificate; clients of the API family look for it all the same.
+      return enrolledAnswer(parts, { ca, cert, serverCert: '' })
+    },
+    ottca: async (call) => {
+      await identities.ottca(enrolling(call), tokenIn(call))
+      return enrolledAnswer(parts)
+    },
+    updb: async (call) => {
+      const password = textIn(call, 'password')
+      const username = await identities.updb(enrolling(call), tokenIn(call), password)
+      return enrolledAnswer(parts, { username })
+    },
+    ca: async (call) => {
+      await byCa.enroll(enrolling(call), textIn(call, 'name'))
+      return emptyAnswer()
+    },
     erott: router,
     trott: router,
-    token: (call) =>
-      byToken.enroll(call, requestOrNone(call), call.headers[SIGNER_HEADER] || undefined),
+    token: async (call) => {
+      const signerId = call.headers[SIGNER_HEADER] || undefined
+      const cert = await byToken.enroll(enrolling(call), requestOrNone(call), signerId)
+      return cert === null
+        ? enrolledAnswer(parts)
+        : enrolledAnswer(parts, { ca: authoritiesPem(parts), cert })
+    },
   } satisfies Record<string, Enroll>
 }
 
@@ -230,6 +252,10 @@ function keyOperations(parts: ApiParts): Operation[] {
       handle: () => bareAnswer(JSON.stringify({ keys: [parts.jwt.publicJwk()] })),
     },
   ]
+}
+
+function enrolling(call: RequestContext): EnrollRequest {
+  return { write: writeRequestOf(call), shown: call.credentials, turn: call }
 }
 
 /** In the query; else in the body. */

@@ -1,10 +1,11 @@
+import { retryWhenMoved } from '../../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
 import type { Enrollment } from '../../../entities/kinds/enrollment.ts'
 import { createdSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'
-import { originOf, type RequestContext } from '../../call.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../../call.ts'
 import { newEnrollmentToken, networkJwt } from '../../records/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
@@ -15,7 +16,6 @@ import { enrollmentExpiry } from '../../schemas/identities.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../../schemas/about.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { judged } from '../../records/writes.ts'
 import { signingAuthority } from '../../signing-authority.ts'
 
 const created = { name: 'createResult', schema: createdSchema }
@@ -109,7 +109,7 @@ class Enrollments {
   /** One entry: where the enrollment is refused, the authenticator stays. */
   ofAuthenticator(call: RequestContext): Promise<Reply> {
     const { limits } = this.#parts
-    return judged(call, limits, async () => {
+    return retryWhenMoved(writeRequestOf(call), limits, async () => {
       const authenticatorId = call.param('id')
       const known = await this.#known<Authenticator>('authenticator', authenticatorId)
       const create = await enrollmentStep(this.#parts, {

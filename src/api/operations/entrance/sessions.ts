@@ -290,7 +290,7 @@ async function judgedSession(
       if (failures.length > 0 || judgements >= limits.judgementsMax) {
         throw posture.refused(wanted, failures, error)
       }
-      call.hasProposed = false
+      call.proposed = null
     }
   }
 }

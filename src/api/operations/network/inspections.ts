@@ -4,9 +4,9 @@ import type { SchemaJudge } from '../../../ports/schema-judge.ts'
 import { bareAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
-import { preferredLeaders } from '../../duties/preferred-leader.ts'
 import { inspectRequest, inspectResponse } from '../../schemas/inspections.ts'
 import type { ApiServices } from '../../records/services.ts'
+import { preferredLeaders } from '../../records/controller-view.ts'
 
 interface InspectRequest {
   readonly appRegex: string

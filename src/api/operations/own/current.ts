@@ -3,7 +3,7 @@ import { CommandKind, SessionDeleteSchema } from '../../../../proto/gen/command_
 import { detailSchema } from '../../../entities/schema.ts'
 import { entityNamed } from '../../../entities/registry.ts'
 import { Problem } from '../../../lib/problems.ts'
-import { factorHeaders } from '../../auth/external-jwt/token-factor.ts'
+import { factorHeaders } from '../../answers/challenge.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import type { Caller } from '../../auth/principal.ts'
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'

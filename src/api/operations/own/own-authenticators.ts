@@ -1,3 +1,4 @@
+import { retryWhenMoved } from '../../../lib/retry-when-moved.ts'
 import { CommandKind } from '../../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
 import { detailSchema } from '../../../entities/schema.ts'
@@ -5,7 +6,7 @@ import { entityNamed } from '../../../entities/registry.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
-import { originOf, type RequestContext } from '../../call.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -14,7 +15,6 @@ import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../../schemas/sessions.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { judged } from '../../records/writes.ts'
 import { callerOf } from './current.ts'
 
 const authenticatorDetail = {
@@ -122,7 +122,7 @@ class OwnAuthenticators {
     const id = call.param('id')
     // A record of the request id would keep a plain hash over passwords in the log.
     call.metadata.isRepeatable = false
-    return await judged(call, limits, async () => {
+    return await retryWhenMoved(writeRequestOf(call), limits, async () => {
       const own = await this.#parts.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
       await this.#prove(call, own, body.currentPassword)

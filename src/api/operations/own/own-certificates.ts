@@ -13,11 +13,7 @@ import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
 import { isOfRecord, networkChain } from '../../auth/client-certificate.ts'
 import { originOf, type RequestContext } from '../../call.ts'
-import {
-  authoritiesPem,
-  answerThisCallAlone,
-  networkCertificate,
-} from '../../enrollment/answers.ts'
+import { authoritiesPem, answerThisCallAlone } from '../../enrollment/answers.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -34,6 +30,7 @@ import {
 } from '../../schemas/enrollment.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from './current.ts'
+import { networkCertificate } from '../../auth/trusted-authorities.ts'
 
 const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024

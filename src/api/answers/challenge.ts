@@ -1,0 +1,46 @@
+import type { CallerCredentials } from '../auth/credentials.ts'
+import type { TokenChallenge } from '../auth/external-jwt/challenge.ts'
+import { factorChallenge } from '../auth/external-jwt/token-factor.ts'
+import type { SessionHolder } from '../auth/principal.ts'
+import type { Challenge } from '../auth/session-guard.ts'
+import type { ApiParts } from '../parts.ts'
+
+/** More would not fit the headers that clients read; the list of signers has them all. */
+const SIGNERS_MAX = 10
+/** Characters that can stand within quotes as they are, and between bars. */
+const PLAIN = /^[\x21\x23-\x5b\x5d-\x7b\x7d\x7e]{1,256}$/
+
+const descriptions = {
+  missing: 'no matching token was provided',
+  invalid: 'token is invalid',
+  expired: 'token expired',
+} as const
+
+/**
+ * WWW-Authenticate (RFC 6750, 3): attributes are separated by one blank, as the clients of this API
+ * family read them. It tells of the token and of signers, never of identities. An issuer that could
+ * not be quoted is left out with its signer.
+ */
+export function challengeText(challenge: Challenge | TokenChallenge): string {
+  if (typeof challenge === 'string') {
+    return `zt-session realm="zt-session" error="${challenge}" error_description="${descriptions[challenge]}"`
+  }
+  const { realm, error, signers } = challenge
+  const told = signers.filter(({ issuer }) => PLAIN.test(issuer)).slice(0, SIGNERS_MAX)
+  const ids = told.map(({ id }) => id).join('|')
+  const issuers = told.map(({ issuer }) => issuer).join('|')
+  return `Bearer realm="${realm}" error="${error}" error_description="${descriptions[error]}" id="${ids}" issuer="${issuers}"`
+}
+
+/**
+ * Headers of an answer about a session that lacks such a token: it is a success, and clients of the
+ * API family learn by it all the same what is missing.
+ */
+export function factorHeaders(
+  parts: Pick<ApiParts, 'state'>,
+  shown: Pick<CallerCredentials, 'bearers'>,
+  caller: Pick<SessionHolder, 'pendingFactors'>,
+): Record<string, string> {
+  const challenge = factorChallenge(parts, shown, caller)
+  return challenge === null ? {} : { 'www-authenticate': challengeText(challenge) }
+}

@@ -1,0 +1,13 @@
+import type { StateView } from '../ports/state-view.ts'
+
+/** By id or name, each once; unknown ones are left out. */
+export function configTypeIds(
+  state: Pick<StateView, 'get' | 'find'>,
+  names: readonly string[],
+): string[] {
+  const ids = names.flatMap((name) => {
+    const found = state.get('configType', name) ?? state.find('configType', 'name', name)
+    return found === undefined ? [] : [found.id]
+  })
+  return [...new Set(ids)]
+}

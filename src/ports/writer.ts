@@ -1,0 +1,40 @@
+import type { TraceContext } from '../lib/trace-context.ts'
+import type { Actor } from './actor.ts'
+import type { ProposalInput } from './proposer.ts'
+
+/** How a repeated write is recognized as the same. */
+export type Idempotency =
+  /** By a request id, and a hash of the request that it came with. */
+  | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
+  | { readonly case: 'none' }
+  /** The id is not kept: a repeated request has its effect twice. */
+  | { readonly case: 'notKept' }
+
+/** The request behind a write, whatever carries it. */
+export interface WriteRequest {
+  readonly trace: TraceContext
+  readonly idempotency: Idempotency
+  /** True: its client was told that it took too long, so it must not take effect any more. */
+  readonly isAbandoned: () => boolean
+  /** Called before the proposal, and with null once it is known to change nothing. */
+  readonly onProposed: (idempotency: Idempotency | null) => void
+  /** Called with the log index of the outcome, which is applied on this controller. */
+  readonly onOutcome: (index: number) => void
+}
+
+/** A request, and the actor whose write it is. */
+export interface WriteOrigin extends WriteRequest {
+  readonly actor: Actor
+}
+
+/** A command as the proposer takes it, without its origin. */
+export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
+
+/** Proposes writes to the cluster; refusals, which are values there, become problems. */
+export interface CommandWriter {
+  /**
+   * @returns the id the write took effect on: of the first request when this one repeats it.
+   * @throws {Problem} what apply refused it with, or why its fate is not known.
+   */
+  write(origin: WriteOrigin, command: WriteCommand): Promise<string>
+}
