@@ -31,6 +31,8 @@ import type { HostStats } from '../ports/stats.ts'
 import type { KeyEndpointRules } from './auth/external-jwt/key-endpoint.ts'
 import type { ConfirmedReads } from './consistency.ts'
 import type { ApiLimits } from './limits.ts'
+import type { ServiceLogger } from '../ports/logger.ts'
+import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
 /** Names of `apiVersions` in the version answer. */
 export type BindingName = 'edge-client' | 'edge-management' | 'fabric' | 'health-checks'
@@ -53,28 +55,6 @@ export interface HealthReport {
   }[]
   /** For those who may know all of it. */
   readonly node?: NodeHealth
-}
-
-/** Runs something again and again until it is told to stop. */
-export interface PeriodicScheduler {
-  /** @returns the way to stop it. */
-  every(periodMs: number, run: () => void): () => void
-}
-
-/** Timers that never keep a process alive. */
-export const periodicScheduler: PeriodicScheduler = {
-  every(periodMs, run) {
-    const timer = setInterval(run, periodMs)
-    timer.unref()
-    return () => {
-      clearInterval(timer)
-    }
-  },
-}
-
-export interface ApiLogger {
-  warn(fields: Readonly<Record<string, unknown>>, message: string): void
-  error(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
 /** Everything the HTTP side is built from. */
@@ -117,7 +97,7 @@ export interface ApiParts {
   readonly version: VersionInfo
   /** Fresh in each process: clients notice a restart by it. */
   readonly instanceId: string
-  readonly logger: ApiLogger
+  readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
   /** Absent: nothing is told of refused writes. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>

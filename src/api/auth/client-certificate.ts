@@ -12,10 +12,16 @@ import {
   verifyClientChain,
 } from '../../pki/verify/client-chain.ts'
 import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
-import type { ApiParts } from '../parts.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
 
-type TrustParts = Pick<ApiParts, 'authorities' | 'state' | 'clock'>
+interface TrustParts {
+  readonly authorities: NetworkAuthorities
+  readonly state: StateView
+  readonly clock: Clock
+}
 
 /** Who logs in by a client certificate, and how it was vouched for. */
 export interface CertificateHolder {
@@ -137,7 +143,7 @@ function isSelfIssued({ native }: Certificate): boolean {
 }
 
 export function chainTo(
-  { clock }: Pick<ApiParts, 'clock'>,
+  { clock }: Pick<TrustParts, 'clock'>,
   anchors: readonly Certificate[],
   question: NetworkQuestion,
 ): ClientChain {

@@ -1,10 +1,14 @@
 import { type Certificate, CertificateError, checkChain } from '../../pki/certificate.ts'
 import { isExternal } from '../../pki/spiffe.ts'
 import type { CallerCredentials } from './credentials.ts'
-import type { ApiParts } from '../parts.ts'
 import { networkAuthorities } from './trusted-authorities.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { Clock } from '../../lib/clock.ts'
 
-type MonitorParts = Pick<ApiParts, 'authorities' | 'clock'>
+interface MonitorParts {
+  readonly authorities: NetworkAuthorities
+  readonly clock: Clock
+}
 
 const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
 

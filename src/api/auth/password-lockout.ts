@@ -6,10 +6,15 @@ import type { PasswordAttempts } from '../../entities/kinds/password-attempts.ts
 import { authPolicyOf, isLockedOut } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import { systemActor } from '../../ports/actor.ts'
-import type { ApiParts } from '../parts.ts'
-import { judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Proposer } from '../../ports/proposer.ts'
 
-type LockoutParts = Pick<ApiParts, 'state' | 'proposer' | 'clock'>
+interface LockoutParts {
+  readonly state: StateView
+  readonly proposer: Proposer
+  readonly clock: Clock
+}
 type Credential = Pick<Authenticator, 'id' | 'identityId'>
 
 /**

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import argon2 from 'argon2'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { RequestContext } from '../call.ts'
 
 /**
  * Argon2id, the first choice of RFC 9106's successor guidance for interactive log-in (OWASP): 19
@@ -25,7 +24,12 @@ export function hashPassword(password: string): Promise<string> {
 }
 
 /** Whom a hash is computed for. */
-export type HashCaller = Pick<RequestContext, 'sharer' | 'isGone'>
+export interface HashCaller {
+  /** Identities share room and time, and so do sources of what has not proven who it is. */
+  readonly sharer: string
+  /** Nobody waits for its answer any more. */
+  readonly isGone: boolean
+}
 
 interface Turn {
   readonly by: HashCaller

@@ -1,7 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
-import type { ApiParts } from '../parts.ts'
 import {
   type ApiName,
   mayCall,
@@ -19,6 +18,11 @@ import type { VerifiedToken } from './external-jwt/token-judge.ts'
 import type { SessionFinding, SessionTracker } from './session-tracker.ts'
 import type { GoodToken, TokenSigner } from './token.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
 
 /** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
 export type Challenge = 'missing' | 'invalid' | 'expired'
@@ -40,7 +44,13 @@ interface Permitted extends CalledOperation {
   readonly isForMonitors?: boolean | undefined
 }
 
-type GateParts = Pick<ApiParts, 'state' | 'clock' | 'keys' | 'reads' | 'authorities'>
+interface GuardNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly keys: TokenKeys
+  readonly reads: LatestReads
+  readonly authorities: NetworkAuthorities
+}
 
 /**
  * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
@@ -50,7 +60,7 @@ const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
 /** Decides who calls, and whether that one may. */
 export class SessionGuard {
-  readonly #parts: GateParts
+  readonly #parts: GuardNeeds
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
@@ -59,7 +69,7 @@ export class SessionGuard {
   #waiting = 0
 
   constructor(
-    parts: GateParts,
+    parts: GuardNeeds,
     sessions: SessionTracker,
     tokens: TokenSigner,
     factor: TokenFactor,

@@ -12,15 +12,39 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { ApiParts } from '../parts.ts'
 import type { SessionHolder } from './principal.ts'
-import { judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
-type KeeperParts = Pick<
-  ApiParts,
-  'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'activity'
->
+/** Of the limits in docs/limits.md. */
+export interface SessionLimits {
+  readonly sessionTimeoutMs: number
+  readonly staleSessionMsMax: number
+  readonly activityFlushMs: number
+  readonly activityLogMs: number
+  readonly activityMoveMs: number
+  readonly activityBatchMax: number
+  readonly activitySessionsMax: number
+  readonly sweepMs: number
+  readonly sweepBatchMax: number
+}
+
+interface TrackerNeeds {
+  readonly state: StateView
+  readonly cluster: ClusterView
+  readonly proposer: Proposer
+  readonly clock: Clock
+  readonly scheduler: PeriodicScheduler
+  readonly logger: ServiceLogger
+  readonly activity: OpenTopic<'activity'>
+  readonly limits: SessionLimits
+}
 
 /**
  * Sessions as this controller honours them. Who they are stands in the replicated state; when they
@@ -29,7 +53,7 @@ type KeeperParts = Pick<
  * log now and then, so that it outlives a stop of everything.
  */
 export class SessionTracker {
-  readonly #parts: KeeperParts
+  readonly #parts: TrackerNeeds
   /** Session id to the last use that is known of, here or elsewhere, UTC ms. */
   readonly #lastUses = new Map<string, number>()
   /** Used here since they were last looked at. */
@@ -39,7 +63,7 @@ export class SessionTracker {
   #isSweeping = false
   #leadsSinceMs: number | null = null
 
-  constructor(parts: KeeperParts) {
+  constructor(parts: TrackerNeeds) {
     this.#parts = parts
     parts.activity.onChange((_owner, sessionId, atMs) => {
       // A clock that runs ahead elsewhere can not lengthen a session here.
@@ -211,7 +235,7 @@ export class SessionTracker {
 
 /** Whoever holds that session, judged by the records of now. */
 export function holderIn(
-  state: Pick<ApiParts['state'], 'get'>,
+  state: Pick<StateView, 'get'>,
   session: EntityRecord,
   identity: Identity,
 ): SessionHolder {

@@ -7,8 +7,9 @@ import {
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import type { ApiParts } from '../parts.ts'
 import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { StateView } from '../../ports/state-view.ts'
 
 /**
  * Who issued a client certificate: the network itself, or the CA of somebody else that has this id.
@@ -25,12 +26,14 @@ interface ParsedAuthorities {
  * By where their texts come from, which change a few times a year: every log-in by certificate asks
  * for them.
  */
-const ofNetwork = new WeakMap<ApiParts['authorities'], ParsedAuthorities>()
+const ofNetwork = new WeakMap<NetworkAuthorities, ParsedAuthorities>()
 
 /** All CA certificates of the network: anchors, then those that sign below them. */
 export function networkAuthorities({
   authorities,
-}: Pick<ApiParts, 'authorities'>): readonly Certificate[] {
+}: {
+  readonly authorities: NetworkAuthorities
+}): readonly Certificate[] {
   const [anchors, below] = [authorities.anchorsPem(), authorities.intermediatesPem()]
   const known = ofNetwork.get(authorities)
   if (known?.anchors === anchors && known.below === below) return known.certificates
@@ -56,7 +59,7 @@ export function certificateOf(ca: Ca): Certificate {
  * Who issued a certificate, as things stood at its beginning; null for nobody who is trusted here.
  */
 export function issuerOf(
-  parts: Pick<ApiParts, 'authorities' | 'state'>,
+  parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },
   certificate: Certificate,
 ): Issuer | null {
   if (leadsTo(certificate, networkAuthorities(parts))) return { by: 'network' }

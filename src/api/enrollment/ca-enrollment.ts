@@ -9,26 +9,34 @@ import type { Certificate } from '../../pki/certificate.ts'
 import { chainTo, claimOf } from '../auth/client-certificate.ts'
 import { certificateOf, shownCertificate } from '../auth/trusted-authorities.ts'
 import { type EnrollRequest } from './enrolling.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
 import { actorOf, originBy } from '../auth/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CommandWriter } from '../../ports/writer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly writer: CommandWriter
+  readonly limits: { readonly judgementsMax: number }
+}
 
 /**
  * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
  * a token.
  */
 export class CaEnrollment {
-  readonly #parts: ApiParts
-  readonly #services: Pick<ApiServices, 'writer'>
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
-    const { reads, limits } = this.#parts
+    const { reads, limits } = this.#needs
     // A CA that was verified elsewhere a moment ago is known here after this.
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
@@ -48,7 +56,7 @@ export class CaEnrollment {
       const shown = { caId: ca.id }
       const actor = actorOf({ kind: 'enrolling', shown, method: 'ca', address })
       const origin = originBy(request.write, actor)
-      await this.#services.writer.write(origin, {
+      await this.#needs.writer.write(origin, {
         kind: CommandKind.CA_ENROLL,
         payload,
         judgedOn,
@@ -58,7 +66,7 @@ export class CaEnrollment {
 
   /** The first CA that the certificate of the connection leads to. */
   #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
-    const { state } = this.#parts
+    const { state } = this.#needs
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
     const chain = shown.peerChain()
     if (chain === null) {
@@ -70,7 +78,7 @@ export class CaEnrollment {
     for (const ca of state.findAll<Ca>('ca', 'isVerified', 'true')) {
       if (!ca.isAutoCaEnrollmentEnabled) continue
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-      const found = chainTo(this.#parts, [certificateOf(ca)], question)
+      const found = chainTo(this.#needs, [certificateOf(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
       reason = found.reason
     }

@@ -12,25 +12,37 @@ import { chainTo } from '../auth/client-certificate.ts'
 import { passwordFault } from '../auth/password-rules.ts'
 import { certificateOf, networkCertificate, shownCertificate } from '../auth/trusted-authorities.ts'
 import { type EnrollRequest, NOT_KEPT } from './enrolling.ts'
-import type { Idempotency } from '../../ports/writer.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
+import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
 import { actorOf, originBy } from '../auth/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { PasswordVerifier } from '../auth/password.ts'
 
 type Credential = Enroll['credential']
+
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly issuer: CertificateIssuer
+  readonly authorities: NetworkAuthorities
+  readonly writer: CommandWriter
+  readonly passwords: PasswordVerifier
+}
 
 /**
  * Identities enroll by a one-time token: for a certificate, with one that they have, or for a
  * password.
  */
 export class IdentityEnrollment {
-  readonly #parts: ApiParts
-  readonly #services: Pick<ApiServices, 'writer' | 'passwords'>
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer' | 'passwords'>) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   /**
@@ -55,10 +67,10 @@ export class IdentityEnrollment {
     token: string | undefined,
     csr: string | undefined,
   ): Promise<string> {
-    const enrollment = await outstanding(this.#parts, token, ['ott'])
+    const enrollment = await outstanding(this.#needs, token, ['ott'])
     const { identityId } = enrollment
     const requestPem = requestIn(csr)
-    const issued = await this.#parts.issuer.identity(
+    const issued = await this.#needs.issuer.identity(
       { identityId, requestPem },
       request.shown.address,
     )
@@ -69,7 +81,7 @@ export class IdentityEnrollment {
   }
 
   async #ottAgain(request: EnrollRequest, token: string, csr: string | undefined): Promise<string> {
-    const { state, issuer } = this.#parts
+    const { state, issuer } = this.#needs
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { certPem, publicKeyPrint, identityId } = known
@@ -85,10 +97,10 @@ export class IdentityEnrollment {
    * The certificate of the connection, of the CA that the enrollment names, becomes the credential.
    */
   async ottca(request: EnrollRequest, token: string | undefined): Promise<void> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     let enrollment: Enrollment
     try {
-      enrollment = await outstanding(this.#parts, token, ['ottca'])
+      enrollment = await outstanding(this.#needs, token, ['ottca'])
     } catch (error) {
       if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
       throw error
@@ -104,7 +116,7 @@ export class IdentityEnrollment {
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-    const found = chainTo(this.#parts, [certificateOf(ca)], question)
+    const found = chainTo(this.#needs, [certificateOf(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = shownCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
@@ -124,10 +136,10 @@ export class IdentityEnrollment {
     token: string | undefined,
     password: string | undefined,
   ): Promise<string> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     let enrollment: Enrollment
     try {
-      enrollment = await outstanding(this.#parts, token, ['updb'])
+      enrollment = await outstanding(this.#needs, token, ['updb'])
     } catch (error) {
       if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined) throw tokenUsed()
       throw error
@@ -137,7 +149,7 @@ export class IdentityEnrollment {
     if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const reason = passwordFault(authPolicyOf(state, identity), password)
     if (reason !== null) throw fieldProblem('password', reason)
-    const value = await this.#services.passwords.hash(request.turn, password)
+    const value = await this.#needs.passwords.hash(request.turn, password)
     // A record of the request id would keep a plain hash over the password in the log.
     await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_KEPT)
     return enrollment.username ?? ''
@@ -145,7 +157,7 @@ export class IdentityEnrollment {
 
   #enrolledBy(token: string): Authenticator | undefined {
     if (token === '') return undefined
-    const { state } = this.#parts
+    const { state } = this.#needs
     return state.find('authenticator', 'enrolledBy', digestOf(token)) as Authenticator | undefined
   }
 
@@ -169,7 +181,7 @@ export class IdentityEnrollment {
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
     const origin = originBy(request.write, actorOf(principal), idempotency)
-    await this.#services.writer.write(origin, { kind: CommandKind.ENROLL, payload })
+    await this.#needs.writer.write(origin, { kind: CommandKind.ENROLL, payload })
   }
 }
 

@@ -3,16 +3,25 @@ import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/ge
 import type { Router } from '../../entities/kinds/router.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { RouterCertificatePair, RouterCertifier } from '../../ports/certificate-issuer.ts'
+import type {
+  CertificateIssuer,
+  RouterCertificatePair,
+  RouterCertifier,
+} from '../../ports/certificate-issuer.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { routerOf } from '../auth/client-certificate.ts'
 import { type EnrollRequest, NOT_KEPT } from './enrolling.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
 import { RouterNamingRules } from './router-naming-rules.ts'
 import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
 import { networkCertificate } from '../auth/trusted-authorities.ts'
 import { actorOf, originBy } from '../auth/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { CommandWriter } from '../../ports/writer.ts'
 
 /** In PEM, each with its chain. */
 export interface RouterCertificates {
@@ -25,19 +34,28 @@ export interface RouterRequests {
   readonly server: string | undefined
 }
 
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly issuer: CertificateIssuer
+  readonly authorities: NetworkAuthorities
+  readonly cluster: ClusterView
+  readonly logger: ServiceLogger
+  readonly writer: CommandWriter
+}
+
 /**
  * Routers get a client and a server certificate by their token, and new ones by the client
  * certificate that they have.
  */
 export class RouterEnrollment {
-  readonly #parts: ApiParts
-  readonly #services: Pick<ApiServices, 'writer'>
+  readonly #needs: Needs
   readonly #certifier: RouterCertifier
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
-    this.#parts = parts
-    this.#certifier = new RouterNamingRules(parts)
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#certifier = new RouterNamingRules(needs)
   }
 
   async enroll(
@@ -58,7 +76,7 @@ export class RouterEnrollment {
     token: string | undefined,
     requests: RouterRequests,
   ): Promise<RouterCertificates> {
-    const enrollment = await outstanding(this.#parts, token, ['erott', 'trott'])
+    const enrollment = await outstanding(this.#needs, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
     const issued = await this.#issue(request, routerId, requests, 'enroll')
     const message = create(EnrollSchema, {
@@ -73,7 +91,7 @@ export class RouterEnrollment {
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
     const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
-    await this.#services.writer.write(origin, { kind: CommandKind.ENROLL, payload })
+    await this.#needs.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return { cert: client.chainPem, serverCert: server.chainPem }
   }
@@ -84,7 +102,7 @@ export class RouterEnrollment {
     token: string,
     requests: RouterRequests,
   ): Promise<RouterCertificates> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known as Router
@@ -101,8 +119,8 @@ export class RouterEnrollment {
     const { shown } = request
     const chain = shown.peerChain()
     if (chain === null) throw new Problem('UNAUTHORIZED')
-    await this.#parts.reads.reachLatest()
-    const router = routerOf(this.#parts, chain)
+    await this.#needs.reads.reachLatest()
+    const router = routerOf(this.#needs, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
     for (const [name, text] of [
       ['certCsr', requests.client],
@@ -120,7 +138,7 @@ export class RouterEnrollment {
     const { address } = shown
     const principal = { kind: 'router', routerId: router.id, address } as const
     const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
-    await this.#services.writer.write(origin, {
+    await this.#needs.writer.write(origin, {
       kind: CommandKind.ROUTER_EXTEND,
       payload,
     })

@@ -11,13 +11,13 @@ import type {
 } from '../../ports/certificate-issuer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ApiLogger } from '../parts.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
 
 export interface RouterCertifierParts {
   readonly issuer: Pick<CertificateIssuer, 'router'>
   readonly state: Pick<StateView, 'get' | 'find' | 'findAll'>
   readonly cluster: Pick<ClusterView, 'members'>
-  readonly logger: Pick<ApiLogger, 'warn'>
+  readonly logger: Pick<ServiceLogger, 'warn'>
 }
 
 /**

@@ -9,14 +9,15 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { claimAt, textClaim } from '../auth/external-jwt/claims.ts'
-import type { VerifiedToken } from '../auth/external-jwt/token-judge.ts'
+import type { TokenJudge, VerifiedToken } from '../auth/external-jwt/token-judge.ts'
 import { type EnrollRequest, NOT_KEPT } from './enrolling.ts'
-import type { Idempotency } from '../../ports/writer.ts'
+import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../auth/credentials.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
 import { networkCertificate } from '../auth/trusted-authorities.ts'
 import { actorOf, originBy } from '../auth/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 
 /** Room for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
@@ -28,17 +29,24 @@ interface NewHolder {
   readonly roleAttributes: readonly string[]
 }
 
+interface Needs {
+  readonly state: StateView
+  readonly reads: LatestReads
+  readonly issuer: CertificateIssuer
+  readonly writer: CommandWriter
+  readonly externalTokens: TokenJudge
+  readonly limits: { readonly judgementsMax: number }
+}
+
 /**
  * Whoever holds a token of a signer that is enabled for it becomes an identity: with a certificate
  * for the key of a request, or with the token as the credential.
  */
 export class TokenEnrollment {
-  readonly #parts: ApiParts
-  readonly #services: Pick<ApiServices, 'writer' | 'externalTokens'>
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer' | 'externalTokens'>) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   /**
@@ -50,7 +58,7 @@ export class TokenEnrollment {
     csr: string | undefined,
     signerId: string | undefined,
   ): Promise<string | null> {
-    const { reads, limits } = this.#parts
+    const { reads, limits } = this.#needs
     if (request.shown.bearers().length === 0) throw untaken('no bearer token in the request')
     await reads.reachLatest()
     return retryWhenMoved(request.write, limits, async () => {
@@ -66,9 +74,9 @@ export class TokenEnrollment {
     { bearers, address }: CallerCredentials,
     signerId: string | undefined,
   ): Promise<NewHolder> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     for (const text of bearers()) {
-      const found = await this.#services.externalTokens.judgeClaims(address, text)
+      const found = await this.#needs.externalTokens.judgeClaims(address, text)
       if (typeof found === 'string') continue
       const { verified, claims } = found
       if (signerId !== undefined && verified.signerId !== signerId) continue
@@ -80,7 +88,7 @@ export class TokenEnrollment {
 
   /** The order of refusals of the API family; apply judges the same again. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
-    const { state } = this.#parts
+    const { state } = this.#needs
     if (state.find('identity', 'externalId', externalId) !== undefined) {
       throw new Problem('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
     }
@@ -100,7 +108,7 @@ export class TokenEnrollment {
     requestPem: string,
   ): Promise<string> {
     const identityId = newShortId()
-    const issued = await this.#parts.issuer.identity(
+    const issued = await this.#needs.issuer.identity(
       { identityId, requestPem },
       request.shown.address,
     )
@@ -133,7 +141,7 @@ export class TokenEnrollment {
     const shown = { signerId }
     const principal = { kind: 'enrolling', shown, method: 'token', address } as const
     const origin = originBy(request.write, actorOf(principal), idempotency)
-    await this.#services.writer.write(origin, {
+    await this.#needs.writer.write(origin, {
       kind: CommandKind.TOKEN_ENROLL,
       payload,
       judgedOn,

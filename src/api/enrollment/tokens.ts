@@ -2,9 +2,17 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment, EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import { digestOf } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { ApiParts } from '../parts.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
 
 const TOKEN_CHARACTERS_MAX = 64
+
+interface TokenNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+}
 
 /**
  * The enrollment that a token opens, judged as it is known here; whether it still does is judged
@@ -13,7 +21,7 @@ const TOKEN_CHARACTERS_MAX = 64
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
 export async function outstanding(
-  parts: ApiParts,
+  parts: TokenNeeds,
   token: string | undefined,
   methods: readonly EnrollmentMethod[],
 ): Promise<Enrollment> {
@@ -35,7 +43,7 @@ export async function outstanding(
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN.
  */
 export async function methodOf(
-  parts: ApiParts,
+  parts: TokenNeeds,
   token: string | undefined,
 ): Promise<EnrollmentMethod> {
   const found = await enrollmentOf(parts, token)
@@ -50,7 +58,7 @@ export async function methodOf(
 }
 
 async function enrollmentOf(
-  parts: ApiParts,
+  parts: TokenNeeds,
   token: string | undefined,
 ): Promise<Enrollment | undefined> {
   if (token === undefined || token === '') throw fieldProblem('token', 'token is required')

@@ -53,7 +53,7 @@ export function createServices(parts: ApiParts): ApiServices {
   const { limits, processor } = parts
   const sessions = new SessionTracker(parts)
   const writer = new Writer(parts.proposer)
-  const secondFactors = new SecondFactors(parts, writer)
+  const secondFactors = new SecondFactors({ ...parts, writer })
   const tokens = new TokenSigner(parts.keys)
   const endpoint = new KeyEndpoint(limits, parts.keyEndpoints)
   const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)

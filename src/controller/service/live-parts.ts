@@ -1,4 +1,4 @@
-import { type ApiParts, periodicScheduler } from '../../api/parts.ts'
+import type { ApiParts } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
@@ -7,6 +7,7 @@ import { ControllerPosture } from '../../posture/posture-service.ts'
 import type { EnforcerParts } from '../../posture/posture-enforcer.ts'
 import type { RouterService } from './routers.ts'
 import { apiLimitsOf } from '../settings.ts'
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export type LiveParts = Pick<
   ApiParts,

@@ -14,7 +14,7 @@ import { TokenSigner } from '../../../src/api/auth/token.ts'
 import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
 import { ConfirmedReads } from '../../../src/api/consistency.ts'
 import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
-import type { ApiLogger, ApiParts } from '../../../src/api/parts.ts'
+import type { ApiParts } from '../../../src/api/parts.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
 import type { State } from '../../../src/fsm/records/state.ts'
@@ -64,6 +64,7 @@ import { noRouterInspections } from '../../../src/ports/router-inspections.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { SnapshotFiles } from '../../../src/store/state/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
+import type { ServiceLogger } from '../../../src/ports/logger.ts'
 
 export const admin = { username: 'admin', password: 'correct horse battery' }
 export const user = { username: 'alice', password: 'a staple of alice' }
@@ -369,7 +370,7 @@ export async function startController(
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
   const live = liveTables(cluster.selfId)
-  const logger: ApiLogger = {
+  const logger: ServiceLogger = {
     warn: () => undefined,
     error: (fields, message) => {
       errors.push(`${message}: ${String(fields['err'])}`)

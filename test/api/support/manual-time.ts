@@ -1,5 +1,5 @@
-import type { PeriodicScheduler } from '../../../src/api/parts.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
+import type { PeriodicScheduler } from '../../../src/lib/periodic-scheduler.ts'
 
 /** A clock that moves only when a test says so. */
 export class ManualClock implements Clock {

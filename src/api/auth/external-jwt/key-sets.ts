@@ -3,9 +3,9 @@ import { isObject } from '../../../entities/check.ts'
 import type { Json } from '../../../lib/text/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { jsonDepth } from '../../../lib/bounds/json-depth.ts'
-import type { ApiLogger } from '../../parts.ts'
 import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
 import { keyOfJwk, type VerificationKey } from './verification-key.ts'
+import type { ServiceLogger } from '../../../ports/logger.ts'
 
 export interface KeySetLimits {
   readonly keySetKeysMax: number
@@ -46,7 +46,7 @@ export class KeySets {
   readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
   readonly #limits: KeySetLimits
   readonly #clock: Clock
-  readonly #logger: ApiLogger
+  readonly #logger: ServiceLogger
   /** Signer id to its keys, in order of their first use. */
   readonly #sources = new Map<string, Source>()
   #minuteEndsAtMs = 0
@@ -55,7 +55,7 @@ export class KeySets {
   constructor(
     endpoint: Pick<KeyEndpoint, 'fetch'>,
     limits: KeySetLimits,
-    { clock, logger }: { readonly clock: Clock; readonly logger: ApiLogger },
+    { clock, logger }: { readonly clock: Clock; readonly logger: ServiceLogger },
   ) {
     this.#endpoint = endpoint
     this.#limits = limits

@@ -3,9 +3,9 @@ import type { Identity } from '../../../entities/kinds/identity.ts'
 import { isClaimOf, pendingBeside } from '../../../fsm/apply/external-tokens.ts'
 import type { CallerCredentials } from '../credentials.ts'
 import type { SessionHolder } from '../principal.ts'
-import type { ApiParts } from '../../parts.ts'
 import type { TokenChallenge } from './challenge.ts'
 import type { TokenJudge, VerifiedToken } from './token-judge.ts'
+import type { StateView } from '../../../ports/state-view.ts'
 
 /**
  * The second factor that is a token of an identity provider: judged for each request, and never
@@ -13,10 +13,10 @@ import type { TokenJudge, VerifiedToken } from './token-judge.ts'
  * token would do for everybody.
  */
 export class TokenFactor {
-  readonly #state: ApiParts['state']
+  readonly #state: StateView
   readonly #judge: TokenJudge
 
-  constructor({ state }: Pick<ApiParts, 'state'>, judge: TokenJudge) {
+  constructor({ state }: { readonly state: StateView }, judge: TokenJudge) {
     this.#state = state
     this.#judge = judge
   }
@@ -74,7 +74,7 @@ export class TokenFactor {
 
 /** Tells a client which signer its requests must bring a token of; null: none. */
 export function factorChallenge(
-  { state }: Pick<ApiParts, 'state'>,
+  { state }: { readonly state: StateView },
   shown: Pick<CallerCredentials, 'bearers'>,
   caller: Pick<SessionHolder, 'pendingFactors'>,
 ): TokenChallenge | null {

@@ -6,11 +6,11 @@ import type { Clock } from '../../../lib/clock.ts'
 import { FairShare } from '../../../lib/bounds/fair-share.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { sharerAt } from '../../../lib/bounds/source.ts'
-import type { ApiParts } from '../../parts.ts'
 import { textClaim } from './claims.ts'
 import type { KeySet, KeySets } from './key-sets.ts'
 import { readToken, type UnprovenToken } from './token-text.ts'
 import { keyOfCertificate, type VerificationKey } from './verification-key.ts'
+import type { StateView } from '../../../ports/state-view.ts'
 
 export interface TokenJudgeLimits {
   readonly tokenClockSkewMs: number
@@ -48,7 +48,10 @@ interface Remembered {
   readonly endsAtMs: number
 }
 
-type JudgeParts = Pick<ApiParts, 'state' | 'clock'>
+interface JudgeParts {
+  readonly state: StateView
+  readonly clock: Clock
+}
 
 /**
  * Judges tokens of identity providers by the enabled signer that has their issuer, which is one at

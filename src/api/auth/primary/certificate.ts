@@ -1,12 +1,19 @@
 import { authPolicyOf } from '../../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
 import type { PeerChain } from '../../../pki/verify/client-chain.ts'
-import type { ApiParts } from '../../parts.ts'
 import { type CertificateHolder, holderOf } from '../client-certificate.ts'
 import type { Proof } from '../log-in.ts'
-import { judgedNowMs } from '../../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../../lib/clock.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { LatestReads } from '../../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
 
-export type CertificateProofNeeds = Pick<ApiParts, 'state' | 'clock' | 'reads' | 'authorities'>
+export interface CertificateProofNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly authorities: NetworkAuthorities
+}
 
 /**
  * Log-in by the client certificate of the connection.

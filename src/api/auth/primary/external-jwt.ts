@@ -3,17 +3,21 @@ import type { Identity } from '../../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../../fsm/apply/authentication.ts'
 import { takesTokensOf } from '../../../fsm/apply/external-tokens.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
-import type { ApiParts } from '../../parts.ts'
 import type { CallerCredentials } from '../credentials.ts'
 import type { TokenChallenge } from '../external-jwt/challenge.ts'
 import type { TokenJudge, VerifiedToken } from '../external-jwt/token-judge.ts'
 import { readToken } from '../external-jwt/token-text.ts'
 import type { Proof } from '../log-in.ts'
-import { judgedNowMs } from '../../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../../lib/clock.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { LatestReads } from '../../../ports/latest-reads.ts'
 
 type Fault = TokenChallenge['error']
 
-export interface TokenProofNeeds extends Pick<ApiParts, 'state' | 'clock' | 'reads'> {
+export interface TokenProofNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
   readonly externalTokens: TokenJudge
 }
 

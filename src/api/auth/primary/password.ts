@@ -2,14 +2,18 @@ import type { Authenticator } from '../../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../../entities/kinds/identity.ts'
 import { authPolicyOf } from '../../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../../lib/is-disabled.ts'
-import type { ApiParts } from '../../parts.ts'
 import type { LogInThrottle } from '../log-in-throttle.ts'
 import type { HashCaller, PasswordVerifier } from '../password.ts'
 import type { PasswordLockout } from '../password-lockout.ts'
 import type { Proof } from '../log-in.ts'
-import { judgedNowMs } from '../../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../../lib/clock.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { LatestReads } from '../../../ports/latest-reads.ts'
 
-export interface PasswordProofNeeds extends Pick<ApiParts, 'state' | 'clock' | 'reads'> {
+export interface PasswordProofNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
   readonly throttle: LogInThrottle
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout

@@ -9,10 +9,13 @@ import {
   sealFactor,
 } from '../../../pki/secrets/sealed-factor.ts'
 import { recoveryCodesMax } from '../../../fsm/identities/mfa.ts'
-import type { TokenKey } from '../../../ports/token-keys.ts'
-import type { ApiParts } from '../../parts.ts'
+import type { TokenKey, TokenKeys } from '../../../ports/token-keys.ts'
+import type { StateView } from '../../../ports/state-view.ts'
 
-type VaultParts = Pick<ApiParts, 'keys' | 'state'>
+interface VaultParts {
+  readonly keys: TokenKeys
+  readonly state: StateView
+}
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
 /** A factor as a command carries it. */

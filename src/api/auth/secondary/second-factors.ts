@@ -14,13 +14,23 @@ import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
 import { isSameCode, stepOf } from '../../../pki/secrets/totp.ts'
 import { systemActor } from '../../../ports/actor.ts'
-import { originOf, type RequestContext, writeRequestOf } from '../../call.ts'
-import type { ApiParts } from '../../parts.ts'
-import type { Writer } from '../../records/writes.ts'
 import { FactorVault } from './factor-vault.ts'
-import { judgedNowMs } from '../../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../../lib/clock.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { LatestReads } from '../../../ports/latest-reads.ts'
+import type { TokenKeys } from '../../../ports/token-keys.ts'
+import type { Proposer } from '../../../ports/proposer.ts'
+import type { CommandWriter, WriteOrigin } from '../../../ports/writer.ts'
+import { originBy } from '../principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
+
+/** A code that is to be used, and where it comes from. */
+export interface ProofGiven {
+  readonly purpose: ProofPurpose
+  readonly code: string
+  readonly address: string
+}
 
 export type ProofPurpose = 'verify' | 'pass' | 'view' | 'renew' | 'end'
 
@@ -35,15 +45,23 @@ const uses: Readonly<
   end: { purpose: Purpose.END, codes: 'any' },
 }
 
+interface SecondFactorNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly keys: TokenKeys
+  readonly proposer: Proposer
+  readonly writer: CommandWriter
+  readonly limits: { readonly judgementsMax: number }
+}
+
 /** The second factor of callers: begun, proven by codes, ended. */
 export class SecondFactors {
   readonly vault: FactorVault
-  readonly #parts: ApiParts
-  readonly #writer: Writer
+  readonly #parts: SecondFactorNeeds
 
-  constructor(parts: ApiParts, writer: Writer) {
+  constructor(parts: SecondFactorNeeds) {
     this.#parts = parts
-    this.#writer = writer
     this.vault = new FactorVault(parts)
   }
 
@@ -53,14 +71,14 @@ export class SecondFactors {
   }
 
   /** @throws {Problem} MFA_EXISTS where the identity has a factor that it has verified. */
-  async begin(call: RequestContext, identityId: string): Promise<void> {
-    // A second one replaces the first, which nobody has verified.
-    call.metadata.isRepeatable = false
-    await retryWhenMoved(writeRequestOf(call), this.#parts.limits, async () => {
+  async begin(origin: WriteOrigin, identityId: string): Promise<void> {
+    await retryWhenMoved(origin, this.#parts.limits, async () => {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
-      await this.#writer.write(originOf(call), { kind: CommandKind.MFA_BEGIN, payload })
+      // A second one replaces the first, which nobody has verified.
+      const unkept = originBy(origin, origin.actor, { case: 'notKept' })
+      await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
   }
 
@@ -71,27 +89,25 @@ export class SecondFactors {
    * wrong ones.
    */
   async prove(
-    call: RequestContext,
+    origin: WriteOrigin,
     identityId: string,
-    given: { readonly purpose: ProofPurpose; readonly code: string },
+    given: ProofGiven,
     require: (found: Mfa | undefined) => asserts found is Mfa,
   ): Promise<void> {
     const { reads, limits } = this.#parts
-    // A record of the request id would keep a plain hash over a code in the log.
-    call.metadata.isRepeatable = false
     await reads.reachLatest()
     const { code } = given
     const { purpose, codes } = uses[given.purpose]
     let isCounted = false
-    await retryWhenMoved(writeRequestOf(call), limits, async () => {
+    await retryWhenMoved(origin, limits, async () => {
       const found = this.find(identityId)
       require(found)
       // What nobody has verified is ended without a code, so without a guess at one.
       if (given.purpose === 'end' && !found.isVerified) {
-        await this.#use(call, { purpose, secretId: found.secretId })
+        await this.#use(origin, { purpose, secretId: found.secretId })
         return
       }
-      if (!isCounted) await this.#reserve(identityId, call.credentials.address)
+      if (!isCounted) await this.#reserve(identityId, given.address)
       isCounted = true
       // What is reserved has been applied here, and all that came before it.
       const mfa = this.find(identityId)
@@ -102,13 +118,15 @@ export class SecondFactors {
       const renewed = given.purpose === 'renew' ? await this.vault.renewCodes(factor, mfa) : null
       const { secretId } = mfa
       const use = { purpose, secretId, proof, ...(renewed === null ? {} : { renewed }) }
-      await this.#use(call, use)
+      await this.#use(origin, use)
     })
   }
 
-  async #use(call: RequestContext, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
+  async #use(origin: WriteOrigin, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
-    await this.#writer.write(originOf(call), { kind: CommandKind.MFA_PROVE, payload })
+    // A record of the request id would keep a plain hash over a code in the log.
+    const unkept = originBy(origin, origin.actor, { case: 'notKept' })
+    await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
 
   /** Null: the code is neither a time-based one of now nor a recovery code that is left. */

@@ -57,8 +57,9 @@ const refusals = [400, 404, 409, 429, 503]
  * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
  */
 export function enrollOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const routers = new RouterEnrollment(parts, services)
-  const byMethod = enrollmentsByMethod(parts, services, routers)
+  const needs = { ...parts, ...services }
+  const routers = new RouterEnrollment(needs)
+  const byMethod = enrollmentsByMethod(needs, routers)
   return [
     {
       ...common,
@@ -108,10 +109,10 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
   ]
 }
 
-function enrollmentsByMethod(parts: ApiParts, services: ApiServices, routers: RouterEnrollment) {
-  const identities = new IdentityEnrollment(parts, services)
-  const byCa = new CaEnrollment(parts, services)
-  const byToken = new TokenEnrollment(parts, services)
+function enrollmentsByMethod(parts: ApiParts & ApiServices, routers: RouterEnrollment) {
+  const identities = new IdentityEnrollment(parts)
+  const byCa = new CaEnrollment(parts)
+  const byToken = new TokenEnrollment(parts)
   const router: Enroll = async (call) => {
     const requests = {
       client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),

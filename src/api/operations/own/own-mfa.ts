@@ -5,7 +5,7 @@ import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
 import { provisioningUrl, qrCodePng } from '../../auth/secondary/provisioning.ts'
 import type { ProofPurpose, SecondFactors } from '../../auth/secondary/second-factors.ts'
-import type { RequestContext } from '../../call.ts'
+import { originOf, type RequestContext } from '../../call.ts'
 import {
   answer,
   bareAnswer,
@@ -189,7 +189,7 @@ class OwnMfa {
 
   async begin(call: RequestContext): Promise<Reply> {
     const { identity } = callerOf(call)
-    await this.#factors.begin(call, identity.id)
+    await this.#factors.begin(originOf(call), identity.id)
     return answer(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
   }
 
@@ -216,7 +216,9 @@ class OwnMfa {
 
   async use(call: RequestContext, purpose: ProofPurpose, given: string): Promise<Reply> {
     const { identity } = callerOf(call)
-    await this.#factors.prove(call, identity.id, { purpose, code: given }, requiredFor[purpose])
+    const { address } = call.credentials
+    const proof = { purpose, code: given, address }
+    await this.#factors.prove(originOf(call), identity.id, proof, requiredFor[purpose])
     if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
     return emptyAnswer()
   }

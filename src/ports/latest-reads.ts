@@ -1,0 +1,13 @@
+/** Brings this controller to what was acknowledged anywhere; `src/api/consistency.ts` keeps it. */
+export interface LatestReads {
+  /**
+   * To a point at or after everything acknowledged before the call.
+   * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it; INDEX_NOT_REACHED.
+   */
+  reachLatest(): Promise<void>
+  /**
+   * What is not here may have been made on another controller a moment ago.
+   * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
+   */
+  latest<T>(read: () => T | undefined): Promise<T | undefined>
+}

@@ -1,0 +1,5 @@
+/** The log of the program: fields, then a sentence. */
+export interface ServiceLogger {
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void
+  error(fields: Readonly<Record<string, unknown>>, message: string): void
+}
