@@ -3,7 +3,8 @@ import { decodeJwt } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import { JWT_CHARACTERS_MAX } from '../pki/jwt-signer.ts'
-import type { ApiParts } from './parts.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { JwtSigner } from '../ports/jwt-signer.ts'
 
 /** Bound to its API session, so it does not outlive that one by this. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
@@ -11,9 +12,16 @@ const AUDIENCE = 'openziti'
 /** Of the service sessions among the tokens of the API family. */
 const SESSION_TOKEN_TYPE = 's'
 
+interface TokenNeeds {
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  /** Base URLs, the preferred one first. */
+  readonly bindings: Readonly<Partial<Record<'edge-client' | 'edge-management', readonly string[]>>>
+}
+
 /** The token that a client shows to edge routers for a service session. */
 export async function signSessionToken(
-  { jwt, clock, bindings }: Pick<ApiParts, 'jwt' | 'clock' | 'bindings'>,
+  { jwt, clock, bindings }: TokenNeeds,
   session: EntityRecord,
 ): Promise<string> {
   const nowSeconds = Math.floor(clock.nowMs() / 1000)
@@ -38,7 +46,7 @@ export async function signSessionToken(
  * @returns its id; null for any other token.
  */
 export async function verifiedSessionId(
-  parts: Pick<ApiParts, 'jwt'>,
+  parts: Pick<TokenNeeds, 'jwt'>,
   token: string,
   expected: { readonly apiSessionId: string; readonly serviceId: string },
 ): Promise<string | null> {
@@ -56,7 +64,7 @@ export interface ClaimedSession {
 
 /** What a token of a member for a service session says; null for any other token. */
 export async function serviceSessionIn(
-  { jwt }: Pick<ApiParts, 'jwt'>,
+  { jwt }: Pick<TokenNeeds, 'jwt'>,
   token: string,
 ): Promise<ClaimedSession | null> {
   const claims = await jwt.verify(token)
