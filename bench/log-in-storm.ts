@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Worker, isMainThread, parentPort } from 'node:worker_threads'
-import { PasswordVerifier, hashPassword } from '../src/api/auth/password.ts'
+import { PasswordVerifier, hashPassword } from '../src/auth/factors/password-verifier.ts'
 import { passwordHashesFor } from '../src/controller/settings.ts'
 import { lowerPoolPriority } from '../src/threads/pool-priority.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { tokenLimits } from '../src/api/auth/external-jwt/token-text.ts'
+import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
 import { answerTimes } from '../src/api/operations/cluster/answer-times.ts'
 import { traceMsMax } from '../src/api/operations/network/identity-trace.ts'
@@ -88,7 +88,7 @@ const page = join(docs, 'limits.md')
 const { retention, ...clusterNode } = defaultClusterNodeOptions
 const tables: Readonly<Record<string, object>> = {
   'src/api/limits.ts': defaultLimits,
-  'src/api/auth/external-jwt/token-text.ts': tokenLimits,
+  'src/auth/tokens/token-text.ts': tokenLimits,
   'src/api/refusal-quota.ts': refusalLimits,
   'src/api/records/detachments.ts': detachmentLimits,
   'src/api/write-allowance.ts': writeLimits,

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../entities/operations.ts'
-import type { ApiName, Permission } from './auth/permissions.ts'
+import type { ApiName, Permission } from '../auth/principal/permissions.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'

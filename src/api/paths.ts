@@ -1,4 +1,4 @@
-import type { ApiName } from './auth/permissions.ts'
+import type { ApiName } from '../auth/principal/permissions.ts'
 
 /** Where each API is served. */
 export const basePaths: Readonly<Record<ApiName, string>> = {

@@ -1,4 +1,4 @@
-import { RouterNamingRules } from '../api/enrollment/router-naming-rules.ts'
+import { RouterNamingRules } from '../auth/certificates/router-naming-rules.ts'
 import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ActionLog } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os'
 
-import type { KeyEndpointRules } from '../api/auth/external-jwt/key-endpoint.ts'
+import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
 import { type ApiLimits, limitsWith } from '../api/limits.ts'
-import type { ApiName } from '../api/auth/permissions.ts'
+import type { ApiName } from '../auth/principal/permissions.ts'
 import type { BindingName } from '../api/parts.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/text/names.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { CallerCredentials } from '../../src/api/auth/credentials.ts'
+import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
 import { RequestContext } from '../../src/api/call.ts'
 import type { Operation } from '../../src/api/operation.ts'
 import { resourceOperations } from '../../src/api/records/resource-routes.ts'

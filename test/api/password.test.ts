@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
-import { LogInThrottle } from '../../src/api/auth/log-in-throttle.ts'
-import { type HashCaller, hashPassword, PasswordVerifier } from '../../src/api/auth/password.ts'
+import { LogInThrottle } from '../../src/auth/log-in/log-in-throttle.ts'
+import {
+  type HashCaller,
+  hashPassword,
+  PasswordVerifier,
+} from '../../src/auth/factors/password-verifier.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { sharerAt } from '../../src/lib/bounds/source.ts'
 import { ManualClock } from './support/manual-time.ts'

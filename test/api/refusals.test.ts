@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { TokenSigner } from '../../src/api/auth/token.ts'
+import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
 import { admin, user } from './support/controller.ts'

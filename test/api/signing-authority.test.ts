@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { signingAuthority } from '../../src/api/signing-authority.ts'
+import { signingAuthority } from '../../src/auth/certificates/signing-authority.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
   type CertifiedKey,

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { TokenSigner } from '../../src/api/auth/token.ts'
+import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
 import { present } from '../../src/lib/assert.ts'
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { claimAt } from '../../src/api/auth/external-jwt/claims.ts'
+import { claimAt } from '../../src/auth/tokens/claims.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { isInVersionRange, isVersionRange } from '../../src/lib/text/version-range.ts'
 import { externalIdOf, type ExternalIdRule } from '../../src/pki/external-id.ts'

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/router_pb.ts'
-import { namedSessionId } from '../../src/api/session-token.ts'
+import { namedSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { KeyEndpoint, type KeyEndpointRules } from '../../src/api/auth/external-jwt/key-endpoint.ts'
+import { KeyEndpoint, type KeyEndpointRules } from '../../src/auth/tokens/key-endpoint.ts'
 import { defaultLimits } from '../../src/api/limits.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'

@@ -1,8 +1,8 @@
-import type { CallerCredentials } from '../auth/credentials.ts'
-import type { TokenChallenge } from '../auth/external-jwt/challenge.ts'
-import { factorChallenge } from '../auth/external-jwt/token-factor.ts'
-import type { SessionHolder } from '../auth/principal.ts'
-import type { Challenge } from '../auth/session-guard.ts'
+import type { CallerCredentials } from '../../auth/principal/credentials.ts'
+import type { TokenChallenge } from '../../auth/tokens/challenge.ts'
+import { factorChallenge } from '../../auth/principal/token-factor.ts'
+import type { SessionHolder } from '../../auth/principal/principal.ts'
+import type { Challenge } from '../../auth/sessions/session-guard.ts'
 import type { ApiParts } from '../parts.ts'
 
 /** More would not fit the headers that clients read; the list of signers has them all. */

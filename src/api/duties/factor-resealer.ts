@@ -3,7 +3,7 @@ import { CommandKind, MfaResealSchema } from '../../../proto/gen/command_pb.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { FactorVault } from '../auth/secondary/factor-vault.ts'
+import type { FactorVault } from '../../auth/factors/factor-vault.ts'
 import type { ApiParts } from '../parts.ts'
 
 type ResealerParts = Pick<

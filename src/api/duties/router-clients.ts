@@ -21,7 +21,7 @@ import type {
 } from '../../ports/router-clients.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
-import { namedSessionId, serviceSessionIn } from '../session-token.ts'
+import { namedSessionId, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
 import { judgedNowMs } from '../../lib/clock.ts'
 
 /** Kinds whose records say which sessions there are and by which certificates. */

@@ -1,8 +1,8 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { Problem } from '../../lib/problems.ts'
 import { type EventReader, RECORD_NAMESPACES } from '../../ports/events.ts'
-import { mayCall, type CalledOperation } from '../auth/permissions.ts'
-import type { Caller } from '../auth/principal.ts'
+import { mayCall, type CalledOperation } from '../../auth/principal/permissions.ts'
+import type { Caller } from '../../auth/principal/principal.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from '../records/services.ts'
 

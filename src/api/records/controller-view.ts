@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { timeText } from '../answers/envelope.ts'
-import type { ApiName } from '../auth/permissions.ts'
+import type { ApiName } from '../../auth/principal/permissions.ts'
 
 /** What an identity that has just enrolled is shown, so that it knows where to log in. */
 export function controllersForClients(

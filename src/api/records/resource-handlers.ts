@@ -17,7 +17,7 @@ import {
   type ShownFor,
 } from '../../ports/state-view.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
-import type { Caller } from '../auth/principal.ts'
+import type { Caller } from '../../auth/principal/principal.ts'
 import { configTypesOfList, configTypesOfSession } from './config-types.ts'
 import {
   createdAnswer,

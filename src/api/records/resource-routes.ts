@@ -3,7 +3,7 @@ import { type EntityOperation as EntityOperation, operationsOf } from '../../ent
 import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Operation, ResponseShape } from '../operation.ts'
-import { isPermission } from '../auth/permissions.ts'
+import { isPermission } from '../../auth/principal/permissions.ts'
 import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'

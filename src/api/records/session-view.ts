@@ -2,7 +2,7 @@ import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Caller } from '../auth/principal.ts'
+import type { Caller } from '../../auth/principal/principal.ts'
 import { timeText } from '../answers/envelope.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ApiServices } from './services.ts'

@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { type ApiName, neededOn } from '../auth/permissions.ts'
-import { isSocketOnly } from '../auth/system-caller.ts'
+import { type ApiName, neededOn } from '../../auth/principal/permissions.ts'
+import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../operation.ts'
 import type { ApiParts, BindingName } from '../parts.ts'
 import { basePaths } from '../paths.ts'

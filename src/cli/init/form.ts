@@ -9,7 +9,7 @@ import {
   type SeedRecord,
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
-import { hashPassword } from '../../api/auth/password.ts'
+import { hashPassword } from '../../auth/factors/password-verifier.ts'
 import { type FormingAdmission, formingSecrets } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formingRecords } from '../../fsm/seed/seed.ts'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { passwordFault } from '../../api/auth/password-rules.ts'
+import { passwordFault } from '../../auth/factors/password-rules.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 
 import { peerChainOf } from '../../api/transport/peer.ts'
 import { listenerTls } from '../../api/transport/tls.ts'
-import { judgeRouter } from '../../api/auth/client-certificate.ts'
+import { judgeRouter } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { Router } from '../../entities/kinds/router.ts'

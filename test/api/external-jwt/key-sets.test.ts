@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
-import { KeyFetchError } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
-import { KeySets } from '../../../src/api/auth/external-jwt/key-sets.ts'
+import { KeyFetchError } from '../../../src/auth/tokens/key-endpoint.ts'
+import { KeySets } from '../../../src/auth/tokens/key-sets.ts'
 import { defaultLimits } from '../../../src/api/limits.ts'
 import type { ExternalJwtSigner } from '../../../src/entities/kinds/external-jwt-signer.ts'
 import { ecKey, jwkOf } from '../../support/identity-provider.ts'

@@ -9,9 +9,9 @@ import {
   FormSchema,
   SessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { hashPassword } from '../../../src/api/auth/password.ts'
-import { TokenSigner } from '../../../src/api/auth/token.ts'
-import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
+import { hashPassword } from '../../../src/auth/factors/password-verifier.ts'
+import { TokenSigner } from '../../../src/auth/sessions/token-signer.ts'
+import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import { ConfirmedReads } from '../../../src/api/consistency.ts'
 import { type ApiLimits, limitsWith } from '../../../src/api/limits.ts'
 import type { ApiParts } from '../../../src/api/parts.ts'

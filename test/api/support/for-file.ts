@@ -1,5 +1,5 @@
 import { afterAll, expect } from 'vitest'
-import type { KeyEndpointRules } from '../../../src/api/auth/external-jwt/key-endpoint.ts'
+import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import { CallerOf } from './caller.ts'
 import { startController, type TestController } from './controller.ts'

@@ -16,7 +16,7 @@ import { enrollmentExpiry } from '../../schemas/identities.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../../schemas/about.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { signingAuthority } from '../../signing-authority.ts'
+import { signingAuthority } from '../../../auth/certificates/signing-authority.ts'
 
 const created = { name: 'createResult', schema: createdSchema }
 

@@ -1,6 +1,6 @@
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { JoinAnswer, JoinRequest } from '../../../ports/membership.ts'
-import { LogInThrottle } from '../../auth/log-in-throttle.ts'
+import { LogInThrottle } from '../../../auth/log-in/log-in-throttle.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'

@@ -18,7 +18,7 @@ import {
   sessionManagementDetail,
   sessionRoutePath,
 } from '../../schemas/access.ts'
-import { signSessionToken } from '../../session-token.ts'
+import { signSessionToken } from '../../../auth/sessions/service-session-token.ts'
 import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
 

@@ -1,5 +1,5 @@
 import { certsOnly } from '../../../pki/certs-only.ts'
-import { networkAuthorities } from '../../auth/trusted-authorities.ts'
+import { networkAuthorities } from '../../../auth/certificates/trusted-authorities.ts'
 import { bareAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiParts } from '../../parts.ts'

@@ -2,7 +2,7 @@ import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../../answers/
 import { Problem } from '../../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../../schemas/openapi.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiName } from '../../auth/permissions.ts'
+import type { ApiName } from '../../../auth/principal/permissions.ts'
 import type { ApiParts } from '../../parts.ts'
 import type { RequestContext } from '../../call.ts'
 import { openapiSchema, spec, specBody } from '../../schemas/about.ts'

@@ -1,7 +1,7 @@
 import { parseDuration } from '../../../lib/text/duration.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
-import { requireReach } from '../../auth/permissions.ts'
+import { requireReach } from '../../../auth/principal/permissions.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply, timeText } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'

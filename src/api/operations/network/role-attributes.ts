@@ -1,7 +1,7 @@
 import { roleAttributeFields } from '../../../fsm/access/role-attributes.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { Permission } from '../../auth/permissions.ts'
+import type { Permission } from '../../../auth/principal/permissions.ts'
 import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../../schemas/access.ts'

@@ -1,7 +1,7 @@
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
-import { mayCall, type Permission } from '../../auth/permissions.ts'
+import { mayCall, type Permission } from '../../../auth/principal/permissions.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply, timeText, wholeOf } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
@@ -15,7 +15,7 @@ import {
   serviceUpdates,
 } from '../../schemas/access.ts'
 import type { ApiServices } from '../../records/services.ts'
-import { verifiedSessionId } from '../../session-token.ts'
+import { verifiedSessionId } from '../../../auth/sessions/service-session-token.ts'
 import { callerOf } from '../own/current.ts'
 
 const SESSION_TOKEN = 'session-token'

@@ -3,8 +3,8 @@ import { createdSchema } from '../../../entities/schema.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { Problem } from '../../../lib/problems.ts'
 import type { Factor } from '../../../pki/secrets/sealed-factor.ts'
-import { provisioningUrl, qrCodePng } from '../../auth/secondary/provisioning.ts'
-import type { ProofPurpose, SecondFactors } from '../../auth/secondary/second-factors.ts'
+import { provisioningUrl, qrCodePng } from '../../../auth/factors/provisioning.ts'
+import type { ProofPurpose, SecondFactors } from '../../../auth/factors/second-factors.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import {
   answer,

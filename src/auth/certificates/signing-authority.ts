@@ -1,0 +1,32 @@
+import { X509Certificate } from 'node:crypto'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+/**
+ * Id of the registered CA that a certificate of an identity comes from; null for one of the
+ * network's own.
+ */
+export function signingAuthority(
+  state: Pick<StateView, 'count' | 'list'>,
+  { certPem, isIssuedByNetwork }: Pick<Authenticator, 'certPem' | 'isIssuedByNetwork'>,
+): string | null {
+  if (isIssuedByNetwork || certPem === null || state.count('ca') === 0) return null
+  const leaf = read(certPem)
+  if (leaf === null) return null
+  const { records } = state.list('ca', { limit: -1 })
+  return records.find((ca) => hasSigned(ca, leaf))?.id ?? null
+}
+
+function hasSigned(ca: EntityRecord, leaf: X509Certificate): boolean {
+  const certificate = read(ca['certPem'])
+  return certificate !== null && leaf.checkIssued(certificate) && leaf.verify(certificate.publicKey)
+}
+
+function read(pem: unknown): X509Certificate | null {
+  try {
+    return typeof pem === 'string' ? new X509Certificate(pem) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,118 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import { fieldLimits } from '../../entities/fields.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { Certificate } from '../../pki/certificate.ts'
+import { chainTo, claimOf } from '../certificates/client-certificate.ts'
+import { certificateOf, shownCertificate } from '../certificates/trusted-authorities.ts'
+import { type EnrollRequest } from './enroll-request.ts'
+import { actorOf, originBy } from '../principal/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CommandWriter } from '../../ports/writer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly writer: CommandWriter
+  readonly limits: { readonly judgementsMax: number }
+}
+
+/**
+ * Whoever holds a certificate of a verified CA that is enabled for it becomes an identity, without
+ * a token.
+ */
+export class CaEnrollment {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /** @param requestedName of the identity to be, as far as the CA's format asks for it. */
+  async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
+    const { reads, limits } = this.#needs
+    // A CA that was verified elsewhere a moment ago is known here after this.
+    await reads.reachLatest()
+    return retryWhenMoved(request.write, limits, async () => {
+      const { ca, leaf } = this.#issuerOf(request)
+      const identityId = newShortId()
+      const message = create(CaEnrollSchema, {
+        caId: ca.id,
+        identityId,
+        authenticatorId: newShortId(),
+        externalId: externalIdIn(ca, leaf),
+        name: nameOf(ca, leaf, { identityId, requestedName }),
+        certificate: shownCertificate(leaf, ca.id),
+      })
+      const payload = toBinary(CaEnrollSchema, message)
+      const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision }]
+      const { address } = request.shown
+      const shown = { caId: ca.id }
+      const actor = actorOf({ kind: 'enrolling', shown, method: 'ca', address })
+      const origin = originBy(request.write, actor)
+      await this.#needs.writer.write(origin, {
+        kind: CommandKind.CA_ENROLL,
+        payload,
+        judgedOn,
+      })
+    })
+  }
+
+  /** The first CA that the certificate of the connection leads to. */
+  #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
+    const { state } = this.#needs
+    if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
+    const chain = shown.peerChain()
+    if (chain === null) {
+      throw new Problem('CERT_FAILED_VALIDATION', {
+        detail: 'no client certificate on the connection',
+      })
+    }
+    let reason = 'no CA is verified and enabled for automatic enrollment'
+    for (const ca of state.findAll<Ca>('ca', 'isVerified', 'true')) {
+      if (!ca.isAutoCaEnrollmentEnabled) continue
+      const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
+      const found = chainTo(this.#needs, [certificateOf(ca)], question)
+      if (found.ok) return { ca, leaf: chain[0] }
+      reason = found.reason
+    }
+    throw new Problem('CERT_FAILED_VALIDATION', { detail: reason })
+  }
+}
+
+function externalIdIn(ca: Ca, leaf: Certificate): string {
+  const claim = claimOf(ca, leaf)
+  if (claim === null) return ''
+  if (claim.ok) return claim.externalId
+  throw new Problem('MISSING_CERT_CLAIM', { detail: `the certificate ${claim.reason}` })
+}
+
+const PLACEHOLDER = /\[(caName|caId|commonName|requestedName|identityId)\]/g
+const DEFAULT_FORMAT = '[caName]-[commonName]'
+
+/** In one pass: what is put in is never looked through for placeholders again. */
+function nameOf(
+  { id, name, identityNameFormat }: Ca,
+  { commonName }: Certificate,
+  { identityId, requestedName }: { identityId: string; requestedName: string | undefined },
+): string {
+  const values: Readonly<Record<string, string>> = {
+    caName: name,
+    caId: id,
+    commonName: commonName ?? '',
+    requestedName: requestedName ?? identityId,
+    identityId,
+  }
+  const format = identityNameFormat === '' ? DEFAULT_FORMAT : identityNameFormat
+  const made = format.replace(PLACEHOLDER, (_, key: string) => values[key] ?? '')
+  // Room for a number that makes it unique.
+  return made.slice(0, fieldLimits.nameCharactersMax - NUMBER_CHARACTERS) || identityId
+}
+
+const NUMBER_CHARACTERS = 6

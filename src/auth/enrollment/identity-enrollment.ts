@@ -1,0 +1,198 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, type Enroll, EnrollSchema } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import type { Enrollment } from '../../entities/kinds/enrollment.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { digestOf } from '../../fsm/enrollment/enrollment.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { chainTo } from '../certificates/client-certificate.ts'
+import { passwordFault } from '../factors/password-rules.ts'
+import {
+  certificateOf,
+  networkCertificate,
+  shownCertificate,
+} from '../certificates/trusted-authorities.ts'
+import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
+import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
+import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { actorOf, originBy } from '../principal/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { PasswordVerifier } from '../factors/password-verifier.ts'
+
+type Credential = Enroll['credential']
+
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly issuer: CertificateIssuer
+  readonly authorities: NetworkAuthorities
+  readonly writer: CommandWriter
+  readonly passwords: PasswordVerifier
+}
+
+/**
+ * Identities enroll by a one-time token: for a certificate, with one that they have, or for a
+ * password.
+ */
+export class IdentityEnrollment {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /**
+   * A certificate for the key of the request. Who brings the same token and key again is given the
+   * same one again.
+   */
+  async ott(
+    request: EnrollRequest,
+    token: string | undefined,
+    csr: string | undefined,
+  ): Promise<string> {
+    try {
+      return await this.#ott(request, token, csr)
+    } catch (error) {
+      if (!isTokenUnknown(error)) throw error
+      return await this.#ottAgain(request, token ?? '', csr)
+    }
+  }
+
+  async #ott(
+    request: EnrollRequest,
+    token: string | undefined,
+    csr: string | undefined,
+  ): Promise<string> {
+    const enrollment = await outstanding(this.#needs, token, ['ott'])
+    const { identityId } = enrollment
+    const requestPem = requestIn(csr)
+    const issued = await this.#needs.issuer.identity(
+      { identityId, requestPem },
+      request.shown.address,
+    )
+    const value = networkCertificate(issued)
+    const credential = { case: 'certificate', value } as Credential
+    await this.#enroll(request, enrollment, credential, NOT_KEPT)
+    return issued.chainPem
+  }
+
+  async #ottAgain(request: EnrollRequest, token: string, csr: string | undefined): Promise<string> {
+    const { state, issuer } = this.#needs
+    const known = this.#enrolledBy(token)
+    if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const { certPem, publicKeyPrint, identityId } = known
+    if (certPem === null || csr === undefined || state.get('identity', identityId) === undefined) {
+      throw tokenUsed()
+    }
+    const asked = await issuer.identity({ identityId, requestPem: csr }, request.shown.address)
+    if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsed()
+    return certPem
+  }
+
+  /**
+   * The certificate of the connection, of the CA that the enrollment names, becomes the credential.
+   */
+  async ottca(request: EnrollRequest, token: string | undefined): Promise<void> {
+    const { state } = this.#needs
+    let enrollment: Enrollment
+    try {
+      enrollment = await outstanding(this.#needs, token, ['ottca'])
+    } catch (error) {
+      if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
+      throw error
+    }
+    const ca = state.get<Ca>('ca', enrollment.caId)
+    if (ca?.isVerified !== true || !ca.isOttCaEnrollmentEnabled) {
+      throw new Problem('ENROLLMENT_CA_NOT_VALID')
+    }
+    const chain = request.shown.peerChain()
+    if (chain === null) {
+      throw new Problem('CERTIFICATE_FAILED_VALIDATION', {
+        detail: 'no client certificate on the connection',
+      })
+    }
+    const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
+    const found = chainTo(this.#needs, [certificateOf(ca)], question)
+    if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
+    const value = shownCertificate(chain[0], ca.id)
+    await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
+  }
+
+  /** @throws {Problem} unless the token was used with the certificate of this connection. */
+  #requireOttcaUsed({ shown }: EnrollRequest, token: string): void {
+    const known = this.#enrolledBy(token)
+    if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const leaf = shown.peerChain()?.[0]
+    if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsed()
+  }
+
+  /** The user name stands in the enrollment; one that the body gives is passed over. */
+  async updb(
+    request: EnrollRequest,
+    token: string | undefined,
+    password: string | undefined,
+  ): Promise<string> {
+    const { state } = this.#needs
+    let enrollment: Enrollment
+    try {
+      enrollment = await outstanding(this.#needs, token, ['updb'])
+    } catch (error) {
+      if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined) throw tokenUsed()
+      throw error
+    }
+    if (password === undefined) throw fieldProblem('password', 'password is required')
+    const identity = state.get<Identity>('identity', enrollment.identityId)
+    if (identity === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const reason = passwordFault(authPolicyOf(state, identity), password)
+    if (reason !== null) throw fieldProblem('password', reason)
+    const value = await this.#needs.passwords.hash(request.turn, password)
+    // A record of the request id would keep a plain hash over the password in the log.
+    await this.#enroll(request, enrollment, { case: 'passwordHash', value }, NOT_KEPT)
+    return enrollment.username ?? ''
+  }
+
+  #enrolledBy(token: string): Authenticator | undefined {
+    if (token === '') return undefined
+    const { state } = this.#needs
+    return state.find('authenticator', 'enrolledBy', digestOf(token)) as Authenticator | undefined
+  }
+
+  /** One entry, or nothing. */
+  async #enroll(
+    request: EnrollRequest,
+    enrollment: Enrollment,
+    credential: Credential,
+    idempotency?: Idempotency,
+  ): Promise<void> {
+    const { id: enrollmentId, token, method } = enrollment
+    const message = create(EnrollSchema, {
+      enrollmentId,
+      token,
+      method,
+      authenticatorId: newShortId(),
+      credential,
+    })
+    const payload = toBinary(EnrollSchema, message)
+    const { address } = request.shown
+    const shown = { enrollmentId }
+    const principal = { kind: 'enrolling', shown, method, address } as const
+    const origin = originBy(request.write, actorOf(principal), idempotency)
+    await this.#needs.writer.write(origin, { kind: CommandKind.ENROLL, payload })
+  }
+}
+
+/** @throws {Problem} COULD_NOT_PROCESS_CSR without one. */
+function requestIn(csr: string | undefined): string {
+  if (csr !== undefined && csr.trim() !== '') return csr
+  throw new Problem('COULD_NOT_PROCESS_CSR', {
+    detail: 'a certificate signing request in PEM is required',
+  })
+}

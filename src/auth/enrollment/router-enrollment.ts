@@ -1,0 +1,168 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/gen/command_pb.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import { digestOf } from '../../fsm/enrollment/enrollment.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type {
+  CertificateIssuer,
+  RouterCertificatePair,
+  RouterCertifier,
+} from '../../ports/certificate-issuer.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
+import { routerOf } from '../certificates/client-certificate.ts'
+import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
+import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
+import { isTokenUnknown, outstanding, tokenUsed } from './tokens.ts'
+import { networkCertificate } from '../certificates/trusted-authorities.ts'
+import { actorOf, originBy } from '../principal/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { CommandWriter } from '../../ports/writer.ts'
+
+/** In PEM, each with its chain. */
+export interface RouterCertificates {
+  readonly cert: string
+  readonly serverCert: string
+}
+
+export interface RouterRequests {
+  readonly client: string | undefined
+  readonly server: string | undefined
+}
+
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly issuer: CertificateIssuer
+  readonly authorities: NetworkAuthorities
+  readonly cluster: ClusterView
+  readonly logger: ServiceLogger
+  readonly writer: CommandWriter
+}
+
+/**
+ * Routers get a client and a server certificate by their token, and new ones by the client
+ * certificate that they have.
+ */
+export class RouterEnrollment {
+  readonly #needs: Needs
+  readonly #certifier: RouterCertifier
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#certifier = new RouterNamingRules(needs)
+  }
+
+  async enroll(
+    request: EnrollRequest,
+    token: string | undefined,
+    requests: RouterRequests,
+  ): Promise<RouterCertificates> {
+    try {
+      return await this.#enroll(request, token, requests)
+    } catch (error) {
+      if (!isTokenUnknown(error)) throw error
+      return await this.#enrollAgain(request, token ?? '', requests)
+    }
+  }
+
+  async #enroll(
+    request: EnrollRequest,
+    token: string | undefined,
+    requests: RouterRequests,
+  ): Promise<RouterCertificates> {
+    const enrollment = await outstanding(this.#needs, token, ['erott', 'trott'])
+    const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
+    const issued = await this.#issue(request, routerId, requests, 'enroll')
+    const message = create(EnrollSchema, {
+      enrollmentId: enrollment.id,
+      token: enrollment.token,
+      method: enrollment.method,
+      credential: { case: 'router', value: commandOf(issued) },
+    })
+    const { id: enrollmentId, method } = enrollment
+    const payload = toBinary(EnrollSchema, message)
+    const { address } = request.shown
+    const shown = { enrollmentId }
+    const principal = { kind: 'enrolling', shown, method, address } as const
+    const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
+    await this.#needs.writer.write(origin, { kind: CommandKind.ENROLL, payload })
+    const { client, server } = issued
+    return { cert: client.chainPem, serverCert: server.chainPem }
+  }
+
+  /** A router that lost the answer asks with the same keys, and is given the same certificates. */
+  async #enrollAgain(
+    request: EnrollRequest,
+    token: string,
+    requests: RouterRequests,
+  ): Promise<RouterCertificates> {
+    const { state } = this.#needs
+    const known = token === '' ? undefined : state.find('router', 'enrolledBy', digestOf(token))
+    if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
+    const { id, certPem, serverCertPem } = known as Router
+    if (certPem === null || serverCertPem === null) throw tokenUsed()
+    const { client } = await this.#issue(request, id, requests, 'extend')
+    const [leaf] = parseCertificates(certPem)
+    const print = Buffer.from(leaf.publicKeySha256).toString('hex')
+    if (client.publicKeyPrint !== print) throw tokenUsed()
+    return { cert: certPem, serverCert: serverCertPem }
+  }
+
+  /** Only by the certificate at index 0 of the connection, whose key the handshake proved. */
+  async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
+    const { shown } = request
+    const chain = shown.peerChain()
+    if (chain === null) throw new Problem('UNAUTHORIZED')
+    await this.#needs.reads.reachLatest()
+    const router = routerOf(this.#needs, chain)
+    if (router === null) throw new Problem('UNAUTHORIZED')
+    for (const [name, text] of [
+      ['certCsr', requests.client],
+      ['serverCertCsr', requests.server],
+    ] as const) {
+      if (text === undefined || text === '') throw fieldProblem(name, `${name} is required`)
+    }
+    const issued = await this.#issue(request, router.id, requests, 'extend')
+    const message = create(RouterExtendSchema, {
+      routerId: router.id,
+      fingerprint: chain[0].sha1,
+      certificates: commandOf(issued),
+    })
+    const payload = toBinary(RouterExtendSchema, message)
+    const { address } = shown
+    const principal = { kind: 'router', routerId: router.id, address } as const
+    const origin = originBy(request.write, actorOf(principal), NOT_KEPT)
+    await this.#needs.writer.write(origin, {
+      kind: CommandKind.ROUTER_EXTEND,
+      payload,
+    })
+    const { client, server } = issued
+    return { cert: client.chainPem, serverCert: server.chainPem }
+  }
+
+  async #issue(
+    request: EnrollRequest,
+    routerId: string,
+    { client, server }: RouterRequests,
+    by: keyof RouterCertifier,
+  ): Promise<RouterCertificatePair> {
+    if (server === undefined || server === '') {
+      throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'serverCertCsr is required' })
+    }
+    if (client === undefined || client === '') {
+      throw new Problem('MISSING_OR_INVALID_CSR', { detail: 'certCsr is required' })
+    }
+    return await this.#certifier[by](routerId, { client, server }, request.shown.address)
+  }
+}
+
+function commandOf({ client, server }: RouterCertificatePair): object {
+  const { chainPem: serverPem, hosts: serverNames } = server
+  return { client: networkCertificate(client), serverPem, serverNames }
+}

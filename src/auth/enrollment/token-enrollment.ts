@@ -1,0 +1,189 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
+import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import { fieldLimits } from '../../entities/fields.ts'
+import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { claimAt, textClaim } from '../tokens/claims.ts'
+import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import { type EnrollRequest, NOT_KEPT } from './enroll-request.ts'
+import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import { networkCertificate } from '../certificates/trusted-authorities.ts'
+import { actorOf, originBy } from '../principal/principal.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+
+/** Room for a number that makes the name unique. */
+const NUMBER_CHARACTERS = 6
+
+interface NewHolder {
+  readonly signer: ExternalJwtSigner
+  readonly externalId: string
+  readonly name: string
+  readonly roleAttributes: readonly string[]
+}
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: LatestReads
+  readonly issuer: CertificateIssuer
+  readonly writer: CommandWriter
+  readonly externalTokens: TokenJudge
+  readonly limits: { readonly judgementsMax: number }
+}
+
+/**
+ * Whoever holds a token of a signer that is enabled for it becomes an identity: with a certificate
+ * for the key of a request, or with the token as the credential.
+ */
+export class TokenEnrollment {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /**
+   * @param signerId the one signer whose token it is to be; undefined: any.
+   * @returns the certificate; null where the token is the credential.
+   */
+  async enroll(
+    request: EnrollRequest,
+    csr: string | undefined,
+    signerId: string | undefined,
+  ): Promise<string | null> {
+    const { reads, limits } = this.#needs
+    if (request.shown.bearers().length === 0) throw untaken('no bearer token in the request')
+    await reads.reachLatest()
+    return retryWhenMoved(request.write, limits, async () => {
+      const holder = await this.#holderOf(request.shown, signerId)
+      this.#checkAllowed(holder, csr !== undefined)
+      return csr === undefined
+        ? await this.#enrollToToken(request, holder)
+        : await this.#enrollToCertificate(request, holder, csr)
+    })
+  }
+
+  async #holderOf(
+    { bearers, address }: CallerCredentials,
+    signerId: string | undefined,
+  ): Promise<NewHolder> {
+    const { state } = this.#needs
+    for (const text of bearers()) {
+      const found = await this.#needs.externalTokens.judgeClaims(address, text)
+      if (typeof found === 'string') continue
+      const { verified, claims } = found
+      if (signerId !== undefined && verified.signerId !== signerId) continue
+      const signer = state.get<ExternalJwtSigner>('externalJwtSigner', verified.signerId)
+      if (signer !== undefined) return newHolder(signer, verified, claims)
+    }
+    throw untaken('the token is not valid')
+  }
+
+  /** The order of refusals of the API family; apply judges the same again. */
+  #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
+    const { state } = this.#needs
+    if (state.find('identity', 'externalId', externalId) !== undefined) {
+      throw new Problem('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
+    }
+    const policy = state.get<AuthPolicy>('authPolicy', signer.enrollAuthPolicyId)
+    const detail = enrollmentRefusal(signer, policy, isToCertificate)
+    if (detail !== null) throw new Problem('INVALID_ENROLLMENT_NOT_ALLOWED', { detail })
+  }
+
+  async #enrollToToken(request: EnrollRequest, holder: NewHolder): Promise<null> {
+    await this.#write(request, holder, newShortId(), {})
+    return null
+  }
+
+  async #enrollToCertificate(
+    request: EnrollRequest,
+    holder: NewHolder,
+    requestPem: string,
+  ): Promise<string> {
+    const identityId = newShortId()
+    const issued = await this.#needs.issuer.identity(
+      { identityId, requestPem },
+      request.shown.address,
+    )
+    const certificate = networkCertificate(issued)
+    const credential = { authenticatorId: newShortId(), certificate }
+    await this.#write(request, holder, identityId, credential, NOT_KEPT)
+    return issued.chainPem
+  }
+
+  /** One entry: the identity with its credential, or nothing. */
+  async #write(
+    request: EnrollRequest,
+    { signer, ...holder }: NewHolder,
+    identityId: string,
+    credential: object,
+    idempotency?: Idempotency,
+  ): Promise<void> {
+    const { id: signerId, revision } = signer
+    const roleAttributes = [...holder.roleAttributes]
+    const message = create(TokenEnrollSchema, {
+      ...holder,
+      signerId,
+      identityId,
+      roleAttributes,
+      ...credential,
+    })
+    const payload = toBinary(TokenEnrollSchema, message)
+    const judgedOn = [{ entity: 'externalJwtSigner', id: signerId, revision }]
+    const { address } = request.shown
+    const shown = { signerId }
+    const principal = { kind: 'enrolling', shown, method: 'token', address } as const
+    const origin = originBy(request.write, actorOf(principal), idempotency)
+    await this.#needs.writer.write(origin, {
+      kind: CommandKind.TOKEN_ENROLL,
+      payload,
+      judgedOn,
+    })
+  }
+}
+
+/**
+ * @throws {Problem} INVALID_ENROLLMENT_JWT where a claim that the signer asks for is missing, or is
+ * of another kind.
+ */
+function newHolder(
+  signer: ExternalJwtSigner,
+  { claim }: VerifiedToken,
+  claims: JsonObject,
+): NewHolder {
+  const name = textClaim(claims, signer.enrollNameClaimsSelector)
+  if (name === null) throw untaken('the token lacks the claim of the identity')
+  return {
+    signer,
+    externalId: claim,
+    name: name.slice(0, fieldLimits.nameCharactersMax - NUMBER_CHARACTERS),
+    roleAttributes: attributesIn(claims, signer.enrollAttributeClaimsSelector),
+  }
+}
+
+function attributesIn(claims: JsonObject, selector: string): readonly string[] {
+  if (selector === '') return []
+  const value = claimAt(claims, selector)
+  if (value === undefined || value === null) return []
+  const list: readonly unknown[] = Array.isArray(value) ? value : [value]
+  const isFit = list.length <= fieldLimits.attributesMax && list.every(isAttribute)
+  if (!isFit) throw untaken('role attributes in the token are not strings, too long, or too many')
+  return [...new Set(list as readonly string[])].sort()
+}
+
+function isAttribute(value: unknown): boolean {
+  return (
+    typeof value === 'string' && value !== '' && value.length <= fieldLimits.attributeCharactersMax
+  )
+}
+
+function untaken(detail: string): Problem {
+  return new Problem('INVALID_ENROLLMENT_JWT', { detail })
+}

@@ -1,0 +1,107 @@
+import type { Mfa } from '../../entities/kinds/mfa.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import {
+  type Factor,
+  newFactor,
+  newRecoveryCodes,
+  openFactor,
+  sealFactor,
+} from '../../pki/secrets/sealed-factor.ts'
+import { recoveryCodesMax } from '../../fsm/identities/mfa.ts'
+import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+interface VaultParts {
+  readonly keys: TokenKeys
+  readonly state: StateView
+}
+type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
+
+/** A factor as a command carries it. */
+export interface SealedFactor {
+  readonly sealed: string
+  readonly keyVersion: number
+  readonly codesId: string
+}
+
+/**
+ * Encrypts what is secret of second factors by the key that the controllers share, and decrypts it.
+ */
+export class FactorVault {
+  readonly #parts: VaultParts
+
+  constructor(parts: VaultParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Another secret with recovery codes of its own.
+   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here.
+   */
+  async makeNew(identityId: string): Promise<{ secretId: string; factor: SealedFactor }> {
+    const secretId = newShortId()
+    return { secretId, factor: await this.#seal(newFactor(recoveryCodesMax), identityId, secretId) }
+  }
+
+  /** The same secret with other recovery codes. @throws {Problem} as `makeNew`. */
+  async renewCodes({ secret }: Factor, { identityId, secretId }: Named): Promise<SealedFactor> {
+    const recoveryCodes = newRecoveryCodes(recoveryCodesMax)
+    return await this.#seal({ secret, recoveryCodes }, identityId, secretId)
+  }
+
+  /**
+   * The same by the key in force; null where it is so already.
+   * @throws {Problem} as `makeNew`, and as `open`.
+   */
+  async reseal(mfa: Mfa): Promise<SealedFactor | null> {
+    const key = await this.#inForce()
+    if (mfa.keyVersion === key.version) return null
+    const { identityId, secretId, codesId } = mfa
+    return this.#sealBy(key, await this.open(mfa), { identityId, secretId, codesId })
+  }
+
+  /** @throws {Problem} CLUSTER_NO_LEADER where this controller does not have the key yet. */
+  async open(mfa: Mfa): Promise<Factor> {
+    const { keyVersion, sealed } = mfa
+    const key = await this.#keyOf(keyVersion)
+    const factor = key === undefined ? null : openFactor(key.secret, sealed, this.#contextOf(mfa))
+    if (factor === null) throw noKey()
+    return factor
+  }
+
+  async #seal(factor: Factor, identityId: string, secretId: string): Promise<SealedFactor> {
+    const named = { identityId, secretId, codesId: newShortId() }
+    return this.#sealBy(await this.#inForce(), factor, named)
+  }
+
+  #sealBy({ version, secret }: TokenKey, factor: Factor, named: Named): SealedFactor {
+    const sealed = sealFactor(secret, factor, this.#contextOf(named))
+    return { sealed, keyVersion: version, codesId: named.codesId }
+  }
+
+  #contextOf({ identityId, secretId, codesId }: Named) {
+    return { clusterId: this.#parts.state.clusterId, identityId, secretId, codesId }
+  }
+
+  /** What was rotated elsewhere a moment ago is looked for once. */
+  async #keyOf(version: number): Promise<TokenKey | undefined> {
+    const { keys } = this.#parts
+    const find = () => keys.factorKeys().find((key) => key.version === version)
+    if (find() === undefined) await keys.refresh()
+    return find()
+  }
+
+  async #inForce(): Promise<TokenKey> {
+    await this.#parts.keys.refresh()
+    const key = this.#parts.keys.factorKeys().at(-1)
+    if (key?.overlapEndsAtMs !== null) throw noKey()
+    return key
+  }
+}
+
+function noKey(): Problem {
+  return new Problem('CLUSTER_NO_LEADER', {
+    detail: 'this controller has no key of second factors yet; retry once it has caught up',
+  })
+}

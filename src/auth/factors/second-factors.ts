@@ -1,0 +1,179 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  MfaAttemptSchema,
+  MfaBeginSchema,
+  MfaProve_Purpose as Purpose,
+  MfaProveSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { MfaAttempts } from '../../entities/kinds/mfa-attempts.ts'
+import type { Mfa } from '../../entities/kinds/mfa.ts'
+import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Factor } from '../../pki/secrets/sealed-factor.ts'
+import { isSameCode, stepOf } from '../../pki/secrets/totp.ts'
+import { systemActor } from '../../ports/actor.ts'
+import { FactorVault } from './factor-vault.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
+import { originBy } from '../principal/principal.ts'
+
+type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
+
+/** A code that is to be used, and where it comes from. */
+export interface ProofGiven {
+  readonly purpose: ProofPurpose
+  readonly code: string
+  readonly address: string
+}
+
+export type ProofPurpose = 'verify' | 'pass' | 'view' | 'renew' | 'end'
+
+/** Which codes count for each: `any` means a time-based one or a recovery code. */
+const uses: Readonly<
+  Record<ProofPurpose, { readonly purpose: Purpose; readonly codes: 'any' | 'timeBased' }>
+> = {
+  verify: { purpose: Purpose.VERIFY, codes: 'timeBased' },
+  pass: { purpose: Purpose.PASS, codes: 'any' },
+  view: { purpose: Purpose.VIEW, codes: 'timeBased' },
+  renew: { purpose: Purpose.RENEW, codes: 'any' },
+  end: { purpose: Purpose.END, codes: 'any' },
+}
+
+interface SecondFactorNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly keys: TokenKeys
+  readonly proposer: Proposer
+  readonly writer: CommandWriter
+  readonly limits: { readonly judgementsMax: number }
+}
+
+/** The second factor of callers: begun, proven by codes, ended. */
+export class SecondFactors {
+  readonly vault: FactorVault
+  readonly #parts: SecondFactorNeeds
+
+  constructor(parts: SecondFactorNeeds) {
+    this.#parts = parts
+    this.vault = new FactorVault(parts)
+  }
+
+  /** What there is of the identity here, without its secrets. */
+  find(identityId: string): Mfa | undefined {
+    return this.#parts.state.get<Mfa>('mfa', identityId)
+  }
+
+  /** @throws {Problem} MFA_EXISTS where the identity has a factor that it has verified. */
+  async begin(origin: WriteOrigin, identityId: string): Promise<void> {
+    await retryWhenMoved(origin, this.#parts.limits, async () => {
+      const { secretId, factor } = await this.vault.makeNew(identityId)
+      const message = create(MfaBeginSchema, { secretId, factor })
+      const payload = toBinary(MfaBeginSchema, message)
+      // A second one replaces the first, which nobody has verified.
+      const unkept = originBy(origin, origin.actor, { case: 'notKept' })
+      await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
+    })
+  }
+
+  /**
+   * Uses a code; apply judges once more whether it may be used.
+   * @param require judges what was found, after every write that was acknowledged anywhere.
+   * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
+   * wrong ones.
+   */
+  async prove(
+    origin: WriteOrigin,
+    identityId: string,
+    given: ProofGiven,
+    require: (found: Mfa | undefined) => asserts found is Mfa,
+  ): Promise<void> {
+    const { reads, limits } = this.#parts
+    await reads.reachLatest()
+    const { code } = given
+    const { purpose, codes } = uses[given.purpose]
+    let isCounted = false
+    await retryWhenMoved(origin, limits, async () => {
+      const found = this.find(identityId)
+      require(found)
+      // What nobody has verified is ended without a code, so without a guess at one.
+      if (given.purpose === 'end' && !found.isVerified) {
+        await this.#use(origin, { purpose, secretId: found.secretId })
+        return
+      }
+      if (!isCounted) await this.#reserve(identityId, given.address)
+      isCounted = true
+      // What is reserved has been applied here, and all that came before it.
+      const mfa = this.find(identityId)
+      require(mfa)
+      const factor = await this.vault.open(mfa)
+      const proof = this.#proofBy(mfa, factor, code, codes)
+      if (proof === null) throw new Problem('MFA_INVALID_TOKEN')
+      const renewed = given.purpose === 'renew' ? await this.vault.renewCodes(factor, mfa) : null
+      const { secretId } = mfa
+      const use = { purpose, secretId, proof, ...(renewed === null ? {} : { renewed }) }
+      await this.#use(origin, use)
+    })
+  }
+
+  async #use(origin: WriteOrigin, use: MessageInitShape<typeof MfaProveSchema>): Promise<void> {
+    const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
+    // A record of the request id would keep a plain hash over a code in the log.
+    const unkept = originBy(origin, origin.actor, { case: 'notKept' })
+    await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
+  }
+
+  /** Null: the code is neither a time-based one of now nor a recovery code that is left. */
+  #proofBy(
+    mfa: Mfa,
+    { secret, recoveryCodes }: Factor,
+    code: string,
+    kinds: 'any' | 'timeBased',
+  ): Proof | null {
+    if (kinds === 'any') {
+      let position = -1
+      recoveryCodes.forEach((one, at) => {
+        if (isSameCode(one, code) && !mfa.usedCodes.includes(at)) position = at
+      })
+      const { codesId } = mfa
+      if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
+    }
+    const step = stepOf(secret, code, this.#parts.clock.nowMs(), mfa.lastStep)
+    return step === null ? null : { case: 'step', value: BigInt(step) }
+  }
+
+  /**
+   * Counted in the log, where all controllers count together; what is known to be in a pause costs
+   * no entry.
+   */
+  async #reserve(identityId: string, address: string): Promise<void> {
+    const { proposer, state } = this.#parts
+    const pauseMs = (): number => {
+      const attempts = state.get<MfaAttempts>('mfaAttempts', identityId)
+      return mfaPausedUntilMs(attempts) - judgedNowMs(this.#parts)
+    }
+    if (pauseMs() > 0) throw tooMany(pauseMs())
+    const { outcome } = await proposer.propose({
+      kind: CommandKind.MFA_ATTEMPT,
+      payload: toBinary(MfaAttemptSchema, create(MfaAttemptSchema, { identityId })),
+      actor: systemActor({ address, identityId }),
+    })
+    if (outcome.ok) return
+    throw outcome.code === 'SERVER_TOO_MANY_REQUESTS'
+      ? tooMany(pauseMs())
+      : new Problem(outcome.code)
+  }
+}
+
+function tooMany(pauseMs: number): Problem {
+  return new Problem('SERVER_TOO_MANY_REQUESTS', {
+    detail: 'too many wrong codes were given; wait before the next attempt',
+    retryAfterSeconds: Math.max(1, Math.ceil(pauseMs / 1000)),
+  })
+}

@@ -1,0 +1,51 @@
+import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import { type CertificateHolder, holderOf } from '../certificates/client-certificate.ts'
+import type { Proof } from './log-in.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+
+export interface CertificateProofNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly authorities: NetworkAuthorities
+}
+
+/**
+ * Log-in by the client certificate of the connection.
+ * @returns null for every reason to refuse: which certificates, CAs and identities there are is not
+ * told.
+ */
+export async function proveCertificate(
+  needs: CertificateProofNeeds,
+  chain: PeerChain,
+): Promise<Proof | null> {
+  // A certificate that was enrolled elsewhere a moment ago is known here after this; so is a CA
+  // that was taken back.
+  await needs.reads.reachLatest()
+  const holder = holderOf(needs, chain)
+  if ('reason' in holder || !mayLogIn(needs, holder)) return null
+  const { identity, authenticator, externalId, ca, hasImproperChain } = holder
+  const certificate = {
+    fingerprint: chain[0].sha1,
+    caId: ca?.id ?? '',
+    improperChain: hasImproperChain,
+    externalId,
+  }
+  return { identityId: identity.id, authenticator, certificate }
+}
+
+function mayLogIn(
+  needs: CertificateProofNeeds,
+  { identity, leafTime }: CertificateHolder,
+): boolean {
+  if (isDisabled(identity, judgedNowMs(needs))) return false
+  const rules = authPolicyOf(needs.state, identity)?.primary.cert
+  if (rules?.allowed !== true) return false
+  // One whose time has not begun was made for later, whatever is allowed of one whose time is over.
+  return leafTime === 'valid' || (leafTime === 'expired' && rules.allowExpiredCerts)
+}

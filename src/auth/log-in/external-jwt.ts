@@ -1,0 +1,83 @@
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { takesTokensOf } from '../../fsm/apply/external-tokens.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { TokenChallenge } from '../tokens/challenge.ts'
+import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import { readToken } from '../tokens/token-text.ts'
+import type { Proof } from './log-in.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+
+type Fault = TokenChallenge['error']
+
+export interface TokenProofNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly externalTokens: TokenJudge
+}
+
+/** Log-in by a token of an identity provider, in `Authorization: Bearer`. */
+export async function proveToken(
+  needs: TokenProofNeeds,
+  { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
+): Promise<Proof | Fault> {
+  const texts = bearers()
+  if (texts.length === 0) return 'missing'
+  const readable = texts.filter((text) => readToken(text) !== null)
+  if (readable.length === 0) return 'invalid'
+  // A signer or an identity that was written elsewhere a moment ago is known here after this.
+  await needs.reads.reachLatest()
+  return await proofOf(needs, address, readable)
+}
+
+/**
+ * By the first token that is good for somebody who may log in by it. Where another one is good for
+ * somebody else the request proves neither: a proxy may have gone by the one that is not taken
+ * here.
+ */
+async function proofOf(
+  needs: TokenProofNeeds,
+  address: string,
+  texts: readonly string[],
+): Promise<Proof | Fault> {
+  let fault: Fault = 'invalid'
+  let proof: Proof | null = null
+  for (const text of texts) {
+    const found = await needs.externalTokens.judge(address, text)
+    if (typeof found === 'string') {
+      fault = found
+      continue
+    }
+    const identityId = holderOf(needs, found)
+    if (identityId === null) fault = 'invalid'
+    else if (proof === null) proof = { identityId, authenticator: undefined, token: found }
+    else if (proof.identityId !== identityId) return 'invalid'
+  }
+  return proof ?? fault
+}
+
+/** The identity that may log in by this token, or null. */
+function holderOf(needs: TokenProofNeeds, { signerId, claim }: VerifiedToken): string | null {
+  const { state } = needs
+  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+  if (signer === undefined) return null
+  const identity = signer.useExternalId
+    ? (state.find('identity', 'externalId', claim) as Identity | undefined)
+    : state.get<Identity>('identity', claim)
+  if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
+  return takesTokensOf(authPolicyOf(state, identity), signerId) ? identity.id : null
+}
+
+/** A refusal tells of the token alone, so that it looks the same whether an identity exists. */
+export function tokenRefusal(
+  { state }: Pick<TokenProofNeeds, 'state'>,
+  error: Fault,
+): TokenChallenge {
+  const signers = state.findAll<ExternalJwtSigner>('externalJwtSigner', 'enabled', 'true')
+  return { realm: 'openziti-primary-ext-jwt', error, signers }
+}

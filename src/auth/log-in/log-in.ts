@@ -1,0 +1,246 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import {
+  type CertificateProofSchema,
+  CommandKind,
+  SessionCreateSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { envInfo, sdkInfo } from '../../entities/shapes.ts'
+import { configTypeIds } from '../../fsm/config-type-ids.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { systemActor } from '../../ports/actor.ts'
+import type { ProposalInput } from '../../ports/proposer.ts'
+import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { TokenChallenge } from '../tokens/challenge.ts'
+import type { TokenFactor } from '../principal/token-factor.ts'
+import type { VerifiedToken } from '../tokens/token-judge.ts'
+import type { HashCaller } from '../factors/password-verifier.ts'
+import type { ApiName } from '../principal/permissions.ts'
+import { type CertificateProofNeeds, proveCertificate } from './certificate.ts'
+import { proveToken, tokenRefusal, type TokenProofNeeds } from './external-jwt.ts'
+import { type PasswordGiven, type PasswordProofNeeds, provePassword } from './password.ts'
+import { originBy, type SessionPrincipal } from '../principal/principal.ts'
+import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
+import type { TokenSigner } from '../sessions/token-signer.ts'
+
+/** A credential that was right, and the identity that it proves. */
+export interface Proof {
+  readonly identityId: string
+  /** Undefined where the claim of a CA names the identity. */
+  readonly authenticator: Authenticator | undefined
+  readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
+  readonly token?: VerifiedToken
+}
+
+/** The same for every reason that a client must not learn. */
+export interface LogInRefusal {
+  readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
+  readonly challenge: TokenChallenge | null
+}
+
+/** What a client logs in by: `cert` and `ext-jwt` are in its credentials. */
+export type LogInCredential =
+  | { readonly by: 'cert' }
+  | { readonly by: 'ext-jwt' }
+  | ({ readonly by: 'password' } & PasswordGiven)
+
+/** The request behind a log-in: it takes its turn for a hash, and it is written. */
+export interface LogInRequest {
+  readonly write: WriteRequest
+  readonly turn: HashCaller
+}
+
+/** What a client says of itself as it logs in, whatever it logs in by. */
+export interface AboutClient {
+  readonly api: ApiName
+  readonly configTypes?: readonly string[] | null
+  readonly envInfo?: Readonly<Record<string, unknown>> | null
+  readonly sdkInfo?: Readonly<Record<string, unknown>> | null
+}
+
+export interface OpenedSession {
+  readonly principal: SessionPrincipal
+  readonly token: string
+  /** An administrator asks for another certificate in place of the one of this log-in. */
+  readonly isExtendRequested: boolean
+}
+
+export interface LogInNeeds extends PasswordProofNeeds, CertificateProofNeeds, TokenProofNeeds {
+  readonly limits: { readonly judgementsMax: number; readonly configTypesMax: number }
+  readonly writer: CommandWriter
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly tokenFactor: TokenFactor
+}
+
+type Revisions = NonNullable<ProposalInput['judgedOn']>
+
+const utf8 = new TextEncoder()
+const INFO_CHARACTERS_MAX = 255
+
+/** Primary authentication: proves a credential and opens a session by it. */
+export class LogIns {
+  readonly #needs: LogInNeeds
+
+  constructor(needs: LogInNeeds) {
+    this.#needs = needs
+  }
+
+  /** @throws {Problem} what is wrong on this side: CLUSTER_NO_LEADER, SERVER_TOO_MANY_REQUESTS. */
+  async prove(
+    credential: LogInCredential,
+    shown: CallerCredentials,
+    turn: HashCaller,
+  ): Promise<Proof | LogInRefusal> {
+    const needs = this.#needs
+    switch (credential.by) {
+      case 'password':
+        needs.tokens.requireKey()
+        return (await provePassword(needs, shown.address, credential, turn)) ?? invalid
+      case 'cert': {
+        const chain = shown.peerChain()
+        if (chain === null) return invalid
+        needs.tokens.requireKey()
+        return (await proveCertificate(needs, chain)) ?? invalid
+      }
+      case 'ext-jwt': {
+        needs.tokens.requireKey()
+        const found = await proveToken(needs, shown)
+        return typeof found === 'string' ? this.#refused(found) : found
+      }
+    }
+  }
+
+  /** Again, from the proof on, where the credential was changed before the session was opened. */
+  logIn(
+    credential: LogInCredential,
+    shown: CallerCredentials,
+    client: AboutClient,
+    request: LogInRequest,
+  ): Promise<OpenedSession | LogInRefusal> {
+    return retryWhenMoved(request.write, this.#needs.limits, async () => {
+      const proof = await this.prove(credential, shown, request.turn)
+      if ('code' in proof) return proof
+      try {
+        return await this.open(proof, shown, client, request.write)
+      } catch (error) {
+        const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
+        // What changed before the entry was applied is told in no other way than what was so all
+        // along.
+        if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid')
+        throw error
+      }
+    })
+  }
+
+  /**
+   * A write: the session must be known on every controller.
+   * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more;
+   * REVISION_MOVED where the credential was changed after it was judged: no session is opened by an
+   * old one.
+   */
+  async open(
+    proof: Proof,
+    shown: CallerCredentials,
+    client: AboutClient,
+    request: WriteRequest,
+  ): Promise<OpenedSession> {
+    const { state, writer, sessions, tokens, tokenFactor } = this.#needs
+    const { authenticator, identityId } = proof
+    const { address } = shown
+    // The session that it could act by is what it makes.
+    const actor = systemActor({ address, identityId })
+    // A record of the request id would keep a plain hash over a password in the log. A second
+    // session does no harm.
+    const id = await writer.write(originBy(request, actor, { case: 'notKept' }), {
+      kind: CommandKind.SESSION_CREATE,
+      payload: this.#payload(proof, address, client),
+      judgedOn: judgedOnOf(proof),
+    })
+    const session = state.get('apiSession', id)
+    const identity = state.get<Identity>('identity', identityId)
+    if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
+    sessions.use(id)
+    const opened = holderIn(state, session, identity)
+    const factor = await tokenFactor.tokenFor(shown, opened)
+    const principal: SessionPrincipal = {
+      ...tokenFactor.completed(opened, factor),
+      kind: 'session',
+      address,
+      permission: 'partial',
+    }
+    const isExtendRequested = authenticator?.isExtendRequested === true
+    return { principal, token: tokens.tokenOf(id), isExtendRequested }
+  }
+
+  #payload(
+    { identityId, authenticator, certificate, token }: Proof,
+    address: string,
+    { api, configTypes, envInfo: env, sdkInfo: sdk }: AboutClient,
+  ): Uint8Array {
+    const message = create(SessionCreateSchema, {
+      id: newShortId(),
+      identityId,
+      authenticatorId: authenticator?.id ?? '',
+      ipAddress: address,
+      configTypes: this.#configTypes(configTypes ?? []),
+      api,
+      envInfoJson: infoJson(env, envInfo),
+      sdkInfoJson: infoJson(sdk, sdkInfo),
+      ...(certificate === undefined ? {} : { certificate }),
+      ...(token === undefined ? {} : { token: { signerId: token.signerId, claim: token.claim } }),
+    })
+    return toBinary(SessionCreateSchema, message)
+  }
+
+  /** By id or name; what does not exist is dropped, and `all` stands alone. */
+  #configTypes(asked: readonly string[]): string[] {
+    const { state, limits } = this.#needs
+    if (asked.length === 0) return []
+    if (asked.includes('all')) return ['all']
+    return configTypeIds(state, asked.slice(0, limits.configTypesMax))
+  }
+
+  #refused(error: TokenChallenge['error']): LogInRefusal {
+    return { code: 'UNAUTHORIZED', challenge: tokenRefusal(this.#needs, error) }
+  }
+}
+
+const invalid: LogInRefusal = { code: 'INVALID_AUTH', challenge: null }
+
+/**
+ * What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in
+ * nobody's way.
+ */
+function judgedOnOf({ authenticator, certificate, token }: Proof): Revisions {
+  if (token !== undefined) {
+    const { signerId: id, signerRevision: revision } = token
+    return [{ entity: 'externalJwtSigner', id, revision }]
+  }
+  if (authenticator === undefined || certificate !== undefined) return []
+  return [{ entity: 'authenticator', id: authenticator.id, revision: authenticator.revision }]
+}
+
+/**
+ * Known members only, whatever their case: SDKs differ in it. Empty bytes when nothing was said.
+ */
+function infoJson(
+  info: Readonly<Record<string, unknown>> | null | undefined,
+  shape: Readonly<Record<string, unknown>>,
+): Uint8Array {
+  if (info === null || info === undefined) return new Uint8Array()
+  const names = Object.keys(shape['properties'] as Readonly<Record<string, unknown>>)
+  const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]))
+  const known: Record<string, string> = {}
+  for (const [name, value] of Object.entries(info)) {
+    const wanted = byLowerCase.get(name.toLowerCase())
+    if (wanted !== undefined && typeof value === 'string')
+      known[wanted] = value.slice(0, INFO_CHARACTERS_MAX)
+  }
+  return utf8.encode(canonicalJson(known))
+}

@@ -1,0 +1,66 @@
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { authPolicyOf } from '../../fsm/apply/authentication.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { LogInThrottle } from './log-in-throttle.ts'
+import type { HashCaller, PasswordVerifier } from '../factors/password-verifier.ts'
+import type { PasswordLockout } from '../factors/password-lockout.ts'
+import type { Proof } from './log-in.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+
+export interface PasswordProofNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly throttle: LogInThrottle
+  readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
+}
+
+export interface PasswordGiven {
+  readonly username: string
+  readonly password: string
+}
+
+/**
+ * Log-in by user name and password.
+ * @returns null for every reason to refuse, after the same work: an answer tells nothing about
+ * which names exist.
+ */
+export function provePassword(
+  needs: PasswordProofNeeds,
+  address: string,
+  { username, password }: PasswordGiven,
+  by: HashCaller,
+): Promise<Proof | null> {
+  const { state, passwords, lockout } = needs
+  return needs.throttle.attempt(username, address, async () => {
+    // Without a leader there will be no session, so no hash is computed; with one, a password set
+    // elsewhere a moment ago is known here too.
+    await needs.reads.reachLatest()
+    const authenticator = state.find('authenticator', 'username', username) as
+      | Authenticator
+      | undefined
+    const identityId = authenticator === undefined ? null : holderOf(needs, authenticator)
+    if (authenticator === undefined || identityId === null) {
+      await passwords.verify(by, null, password)
+      return null
+    }
+    const { passwordHash } = authenticator
+    const isRight = await passwords.verify(by, passwordHash, password, () =>
+      lockout.reserve(authenticator, address),
+    )
+    return isRight ? { authenticator, identityId } : null
+  })
+}
+
+/** The identity that may log in by this password, or null. */
+function holderOf(needs: PasswordProofNeeds, { method, identityId }: Authenticator): string | null {
+  const { state } = needs
+  if (method !== 'updb') return null
+  const identity = state.get<Identity>('identity', identityId)
+  if (identity === undefined || isDisabled(identity, judgedNowMs(needs))) return null
+  return authPolicyOf(state, identity)?.primary.updb.allowed === true ? identity.id : null
+}

@@ -1,0 +1,40 @@
+import { type Certificate, CertificateError, checkChain } from '../../pki/certificate.ts'
+import { isExternal } from '../../pki/spiffe.ts'
+import type { CallerCredentials } from './credentials.ts'
+import { networkAuthorities } from '../certificates/trusted-authorities.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { Clock } from '../../lib/clock.ts'
+
+interface MonitorParts {
+  readonly authorities: NetworkAuthorities
+  readonly clock: Clock
+}
+
+const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
+
+/**
+ * Whether the peer of a connection has proven, by a certificate of `flotilla pki issue`, that it
+ * may read what is shown to monitoring systems. The handshake proves that it holds the key; all
+ * else about the certificate is judged here, each time.
+ */
+export function isMonitor(
+  parts: MonitorParts,
+  { peerChain }: Pick<CallerCredentials, 'peerChain'>,
+): boolean {
+  const chain = peerChain()
+  if (chain === null) return false
+  try {
+    return isMonitorCertificate(parts, chain[0])
+  } catch (error) {
+    if (error instanceof CertificateError) return false
+    throw error
+  }
+}
+
+/** @throws {CertificateError} when the network has not issued it, or its time is over. */
+function isMonitorCertificate(parts: MonitorParts, leaf: Certificate): boolean {
+  checkChain([leaf], networkAuthorities(parts), parts.clock.nowMs())
+  const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
+  // Controllers and identities have certificates of the same authority, and are no monitors.
+  return isForClients && isExternal(leaf.uris)
+}

@@ -1,0 +1,72 @@
+import { isGranted, isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
+import { reachReason } from '../../fsm/apply/authority.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { SessionHolder } from './principal.ts'
+
+/** `host`: at the root of the listener, beside the APIs. */
+export type ApiName = 'client' | 'management' | 'fabric' | 'host'
+
+/**
+ * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session,
+ * also while that lacks a second factor. `session`: any identity with a full session. `admin`: an
+ * identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it
+ * (principal/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API family.
+ */
+export type Permission = 'public' | SessionPermission
+
+export function isPermission(text: unknown): text is Permission {
+  return text === 'public' || isSessionPermission(text)
+}
+
+/** An operation as permissions are judged for it. */
+export interface CalledOperation {
+  readonly api: ApiName
+  readonly method: string
+}
+
+/**
+ * What an operation asks of its caller on that API. What identities are given holds on the
+ * management API alone, but for `ops`, whose circuits and links are on the fabric API; everything
+ * else there and elsewhere is for administrators.
+ */
+export function neededOn<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
+  if (!permission.includes('.')) return permission
+  if (api === 'management' || (api === 'fabric' && permission.startsWith('ops.'))) return permission
+  return 'admin'
+}
+
+/** Whether a caller may do it; by its record, and what its session lacks, as they stand now. */
+export function mayCall(
+  caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
+  permission: Permission,
+  { api, method }: CalledOperation,
+): boolean {
+  const needed = neededOn(api, permission)
+  if (needed === 'public' || needed === 'partial') return true
+  if (caller.pendingFactors.length > 0) return false
+  if (caller.isAdmin) return true
+  if (needed === 'admin') return false
+  if (needed === 'session') return true
+  return isGranted(heldBy(caller.identity), needed, method === 'GET')
+}
+
+/**
+ * For what is done to an identity without a write, which would be judged in the log.
+ * @throws {Problem} UNAUTHORIZED when that identity may do what the caller may not.
+ */
+export function requireReach(
+  records: Pick<StateView, 'get'>,
+  caller: Pick<SessionHolder, 'identity' | 'isAdmin'>,
+  identityId: string,
+): void {
+  if (caller.isAdmin) return
+  const detail = reachReason(records, identityId, heldBy(caller.identity))
+  if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
+}
+
+function heldBy(identity: EntityRecord): readonly string[] {
+  const held = identity['permissions']
+  return Array.isArray(held) ? (held as readonly string[]) : []
+}

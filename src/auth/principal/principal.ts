@@ -1,0 +1,96 @@
+import type { PendingFactor } from '../../fsm/apply/authentication.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
+import { type Actor, enrollmentActor, type ShownId } from '../../ports/actor.ts'
+import type { VerifiedToken } from '../tokens/token-judge.ts'
+import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
+
+/** An identity with its session. Records as they stood when they were judged. */
+export interface SessionHolder {
+  readonly session: EntityRecord
+  readonly identity: EntityRecord
+  /** An administrator, in a full session. */
+  readonly isAdmin: boolean
+  /** Second factors that its session lacks; none: it is a full session. */
+  readonly pendingFactors: readonly PendingFactor[]
+  /** Verified token of an identity provider, if the session requires one. */
+  readonly token?: VerifiedToken
+}
+
+/** An identity, proven by its API session. */
+export interface SessionPrincipal extends SessionHolder {
+  readonly kind: 'session'
+  readonly address: string
+  /** The permission that it was admitted by; apply judges it again. */
+  readonly permission: SessionPermission
+  /**
+   * Version of the cluster key that its token is signed by; absent where the session was opened by
+   * this very request.
+   */
+  readonly keyVersion?: number
+}
+
+/** The user of the host, at the admin socket: an administrator. Its records belong to nobody. */
+export interface HostUser extends Omit<SessionHolder, 'token'> {
+  readonly kind: 'hostUser'
+  readonly actor: Actor
+}
+
+/** A monitoring system, by its certificate: it reads, and writes nothing. */
+export interface Monitor {
+  readonly kind: 'monitor'
+}
+
+/** A router, by its certificate. */
+export interface RouterPrincipal {
+  readonly kind: 'router'
+  readonly routerId: string
+  readonly address: string
+}
+
+/** A client that enrolls, by what it shows: a token of an enrollment or of a signer, or a CA. */
+export interface EnrollingPrincipal {
+  readonly kind: 'enrolling'
+  readonly shown: Partial<Record<Exclude<ShownId, 'routerId'>, string>>
+  readonly method: string
+  readonly address: string
+}
+
+/** Everything that a request can be admitted as. */
+export type Principal = SessionPrincipal | HostUser | Monitor | RouterPrincipal | EnrollingPrincipal
+
+/** Principals that operations behind a permission are called by. */
+export type Caller = SessionPrincipal | HostUser
+
+/** The actor of the commands of a principal, as the log records it. */
+export function actorOf(principal: Exclude<Principal, Monitor>): Actor {
+  switch (principal.kind) {
+    case 'session': {
+      const { identity, session, address, permission, token } = principal
+      const { signerId = '', signerRevision = 0 } = token ?? {}
+      const [identityId, sessionId] = [identity.id, session.id]
+      const shown = { signerId, signerRevision: String(signerRevision) }
+      return { case: 'session', value: { identityId, sessionId, address, permission, ...shown } }
+    }
+    case 'hostUser':
+      return principal.actor
+    case 'router': {
+      const { routerId, address } = principal
+      return enrollmentActor({ routerId }, { method: 'extend', address })
+    }
+    case 'enrolling': {
+      const { shown, method, address } = principal
+      return enrollmentActor(shown, { method, address })
+    }
+  }
+}
+
+/** The origin of a write by that actor. */
+export function originBy(
+  request: WriteRequest,
+  actor: Actor,
+  idempotency: Idempotency = request.idempotency,
+): WriteOrigin {
+  const { trace, isAbandoned, onProposed, onOutcome } = request
+  return { trace, isAbandoned, onProposed, onOutcome, idempotency, actor }
+}

@@ -1,0 +1,95 @@
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { isClaimOf, pendingBeside } from '../../fsm/apply/external-tokens.ts'
+import type { CallerCredentials } from './credentials.ts'
+import type { SessionHolder } from './principal.ts'
+import type { TokenChallenge } from '../tokens/challenge.ts'
+import type { TokenJudge, VerifiedToken } from '../tokens/token-judge.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+/**
+ * The second factor that is a token of an identity provider: judged for each request, and never
+ * remembered of a session. A token counts for the identity that it names alone, else everybody's
+ * token would do for everybody.
+ */
+export class TokenFactor {
+  readonly #state: StateView
+  readonly #judge: TokenJudge
+
+  constructor({ state }: { readonly state: StateView }, judge: TokenJudge) {
+    this.#state = state
+    this.#judge = judge
+  }
+
+  /**
+   * The token of the request that its session asks for; null where it asks for none, or none is
+   * good. A promise only where a token has to be verified.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
+   */
+  tokenFor(
+    shown: CallerCredentials,
+    caller: SessionHolder,
+  ): VerifiedToken | null | Promise<VerifiedToken | null> {
+    const signerId = signerAsked(caller)
+    if (signerId === null) return null
+    const unknown: string[] = []
+    for (const text of shown.bearers()) {
+      const known = this.#judge.recall(text)
+      if (known === null) unknown.push(text)
+      else if (this.#fits(known, signerId, caller)) return known
+    }
+    return unknown.length === 0 ? null : this.#verified(shown, unknown, signerId, caller)
+  }
+
+  async #verified(
+    { address }: CallerCredentials,
+    texts: readonly string[],
+    signerId: string,
+    caller: SessionHolder,
+  ): Promise<VerifiedToken | null> {
+    for (const text of texts) {
+      // A token of anybody else is not worth a signature check.
+      if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
+      const found = await this.#judge.judge(address, text)
+      if (typeof found !== 'string' && this.#fits(found, signerId, caller)) return found
+    }
+    return null
+  }
+
+  /** The caller as the records stand now, with a token that its request came with. */
+  completed(caller: SessionHolder, token: VerifiedToken | null): SessionHolder {
+    const signerId = signerAsked(caller)
+    if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
+    const pendingFactors = pendingBeside(this.#state, caller.pendingFactors, token)
+    const isAdmin = caller.identity['isAdmin'] === true && pendingFactors.length === 0
+    return { ...caller, isAdmin, pendingFactors, token }
+  }
+
+  #fits(token: VerifiedToken, signerId: string, { identity }: SessionHolder): boolean {
+    if (token.signerId !== signerId || !this.#judge.isInForce(token)) return false
+    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    return signer !== undefined && isClaimOf(signer, token.claim, identity as Identity)
+  }
+}
+
+/** Tells a client which signer its requests must bring a token of; null: none. */
+export function factorChallenge(
+  { state }: { readonly state: StateView },
+  shown: Pick<CallerCredentials, 'bearers'>,
+  caller: Pick<SessionHolder, 'pendingFactors'>,
+): TokenChallenge | null {
+  const signerId = signerAsked(caller)
+  if (signerId === null) return null
+  const signer = state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+  return {
+    realm: 'openziti-secondary-ext-jwt',
+    error: shown.bearers().length === 0 ? 'missing' : 'invalid',
+    signers: signer === undefined ? [] : [signer],
+  }
+}
+
+/** The signer that a session lacks a token of. */
+function signerAsked({ pendingFactors }: Pick<SessionHolder, 'pendingFactors'>): string | null {
+  for (const factor of pendingFactors) if (factor.kind === 'extJwt') return factor.signerId
+  return null
+}

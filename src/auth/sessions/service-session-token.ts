@@ -1,0 +1,94 @@
+import { decodeJwt } from 'jose'
+
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+
+/** Bound to its API session, so it does not outlive that one by this. */
+const LIFETIME_SECONDS = 365 * 24 * 60 * 60
+const AUDIENCE = 'openziti'
+/** Of the service sessions among the tokens of the API family. */
+const SESSION_TOKEN_TYPE = 's'
+
+interface TokenNeeds {
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  /** Base URLs, the preferred one first. */
+  readonly bindings: Readonly<Partial<Record<'edge-client' | 'edge-management', readonly string[]>>>
+}
+
+/** The token that a client shows to edge routers for a service session. */
+export async function signSessionToken(
+  { jwt, clock, bindings }: TokenNeeds,
+  session: EntityRecord,
+): Promise<string> {
+  const nowSeconds = Math.floor(clock.nowMs() / 1000)
+  return await jwt.sign({
+    iss: bindings['edge-client']?.[0] ?? bindings['edge-management']?.[0] ?? '',
+    sub: session['serviceId'] ?? '',
+    aud: [AUDIENCE],
+    iat: nowSeconds,
+    exp: nowSeconds + LIFETIME_SECONDS,
+    jti: session.id,
+    z_asid: session['apiSessionId'] ?? '',
+    z_iid: session['identityId'] ?? '',
+    z_st: session['type'] ?? '',
+    z_t: SESSION_TOKEN_TYPE,
+    z_leg: true,
+  })
+}
+
+/**
+ * The service session that a token of a member speaks of, as long as it is one of this API session
+ * for this service. Whether the session is still there is another question.
+ * @returns its id; null for any other token.
+ */
+export async function verifiedSessionId(
+  parts: Pick<TokenNeeds, 'jwt'>,
+  token: string,
+  expected: { readonly apiSessionId: string; readonly serviceId: string },
+): Promise<string | null> {
+  const claimed = await serviceSessionIn(parts, token)
+  const isRight =
+    claimed?.apiSessionId === expected.apiSessionId && claimed.serviceId === expected.serviceId
+  return isRight ? claimed.sessionId : null
+}
+
+export interface ClaimedSession {
+  readonly sessionId: string
+  readonly apiSessionId: string
+  readonly serviceId: string
+}
+
+/** What a token of a member for a service session says; null for any other token. */
+export async function serviceSessionIn(
+  { jwt }: Pick<TokenNeeds, 'jwt'>,
+  token: string,
+): Promise<ClaimedSession | null> {
+  const claims = await jwt.verify(token)
+  if (claims === null || !isFor(claims, AUDIENCE)) return null
+  const { jti: sessionId, sub: serviceId, z_asid: apiSessionId } = claims
+  if (claims['z_t'] !== SESSION_TOKEN_TYPE) return null
+  return typeof sessionId === 'string' &&
+    typeof serviceId === 'string' &&
+    typeof apiSessionId === 'string'
+    ? { sessionId, apiSessionId, serviceId }
+    : null
+}
+
+/** What a token says that it is of, whoever made it; null: of no service session. */
+export function namedSessionId(token: string): string | null {
+  if (token.length > JWT_CHARACTERS_MAX) return null
+  try {
+    const { jti, z_t: type } = decodeJwt(token)
+    return type === SESSION_TOKEN_TYPE && typeof jti === 'string' ? jti : null
+  } catch {
+    return null
+  }
+}
+
+function isFor({ aud }: JsonObject, audience: string): boolean {
+  return aud === audience || (Array.isArray(aud) && aud.includes(audience))
+}

@@ -1,0 +1,272 @@
+import { Problem } from '../../lib/problems.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
+import {
+  type ApiName,
+  mayCall,
+  neededOn,
+  type Permission,
+  type CalledOperation,
+} from '../principal/permissions.ts'
+import { isMonitor } from '../principal/monitor.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { Caller, Monitor, SessionPrincipal } from '../principal/principal.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
+import type { TokenChallenge } from '../tokens/challenge.ts'
+import { factorChallenge, type TokenFactor } from '../principal/token-factor.ts'
+import type { VerifiedToken } from '../tokens/token-judge.ts'
+import type { SessionFinding, SessionTracker } from './session-tracker.ts'
+import type { GoodToken, TokenSigner } from './token-signer.ts'
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+
+/** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
+export type Challenge = 'missing' | 'invalid' | 'expired'
+
+/** How a request was judged. */
+export type RequestAdmission =
+  | { readonly isAdmitted: true; readonly principal: SessionPrincipal | Monitor }
+  | {
+      readonly isAdmitted: false
+      /** Known, and not permitted; null: the session is not good. */
+      readonly principal: SessionPrincipal | null
+      readonly challenge: Challenge | TokenChallenge | null
+    }
+
+/** An operation, and what it asks of its caller there. */
+interface Permitted extends CalledOperation {
+  readonly permission: SessionPermission
+  /** A monitoring system may call it by its certificate. */
+  readonly isForMonitors?: boolean | undefined
+}
+
+interface GuardNeeds {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly keys: TokenKeys
+  readonly reads: LatestReads
+  readonly authorities: NetworkAuthorities
+}
+
+/**
+ * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
+ * make one up.
+ */
+const UNKNOWN_VERSIONS_WAITING_MAX = 64
+
+/** Decides who calls, and whether that one may. */
+export class SessionGuard {
+  readonly #parts: GuardNeeds
+  readonly #sessions: SessionTracker
+  readonly #tokens: TokenSigner
+  readonly #factor: TokenFactor
+  /** By what a connection showed, which is one object each: the session it was good for. */
+  readonly #proven = new WeakMap<PeerChain, string>()
+  #waiting = 0
+
+  constructor(
+    parts: GuardNeeds,
+    sessions: SessionTracker,
+    tokens: TokenSigner,
+    factor: TokenFactor,
+  ) {
+    this.#parts = parts
+    this.#sessions = sessions
+    this.#tokens = tokens
+    this.#factor = factor
+  }
+
+  /**
+   * The one place that makes a principal of what a request shows; the user of the host alone is
+   * found before (`hostUserOf`), as no state is asked for it. A promise only where the cluster must
+   * be asked: a token that was signed here but names a session this controller does not know may
+   * have been given by another one a moment ago, and so may one signed by a version of the key that
+   * is newer than those known here. So is the token of an identity provider, which a session may
+   * ask for and which has to be verified.
+   * @throws {Problem} CLUSTER_NO_LEADER when nobody can tell; SERVER_TOO_MANY_REQUESTS.
+   */
+  admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
+    const { sessionToken: token } = shown
+    if (token === undefined) {
+      return wanted.isForMonitors === true && isMonitor(this.#parts, shown)
+        ? { isAdmitted: true, principal: { kind: 'monitor' } }
+        : refused('missing')
+    }
+    const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+    if (finding === 'invalid') return refused('invalid')
+    if (typeof finding === 'string') return this.#learnKey(shown, token, wanted)
+    const found = this.#sessions.find(finding.sessionId)
+    if (found === 'unknown' || found === 'expired') return this.#confirm(shown, finding, wanted)
+    if (lacksCode(found, wanted.permission)) return this.#confirm(shown, finding, wanted)
+    return this.#accept(shown, found, finding, wanted)
+  }
+
+  /**
+   * For a request that has waited for a later state: a session that ended in the meantime, or a
+   * token whose key did, must not be shown what came after.
+   * @param principal as it was admitted before.
+   * @param permission of the operation: a public one goes on with what it was admitted by.
+   */
+  admitAgain(
+    shown: CallerCredentials,
+    principal: SessionPrincipal,
+    wanted: CalledOperation,
+    permission: Permission,
+  ): RequestAdmission {
+    const { sessionToken = '' } = shown
+    const finding = this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
+    if (typeof finding === 'string') return refused('invalid')
+    const found = this.#sessions.find(finding.sessionId)
+    const before = { ...wanted, permission: principal.permission }
+    return this.#seat(shown, found, finding, before, principal.token ?? null, permission)
+  }
+
+  /**
+   * Of a request that is answered for as long as its session stands: why it may go on no longer, or
+   * null. It counts as no use of the session.
+   */
+  endReason(
+    caller: Caller,
+    wanted: Pick<Permitted, 'api' | 'method' | 'permission'>,
+  ): string | null {
+    // The user of the host has no session that could end.
+    if (caller.kind === 'hostUser') return null
+    try {
+      const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
+      const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+      if (typeof finding === 'string') return 'the session token is no longer accepted'
+      if (finding.isOfOldKey && !isSameAddress(caller.address, caller.session['ipAddress'])) {
+        return 'the session token is no longer accepted'
+      }
+      const found = this.#sessions.find(finding.sessionId)
+      if (typeof found === 'string') return 'the session has ended'
+      const now = this.#factor.completed(found, caller.token ?? null)
+      return mayCall(now, wanted.permission, wanted)
+        ? null
+        : 'the identity of the session is no longer permitted to see these events'
+    } catch (error) {
+      if (error instanceof Problem)
+        return 'this controller cannot check whether the session is still valid'
+      throw error
+    }
+  }
+
+  async #confirm(
+    shown: CallerCredentials,
+    token: GoodToken,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
+    await this.#parts.reads.reachLatest()
+    return await this.#accept(shown, this.#sessions.find(token.sessionId), token, wanted)
+  }
+
+  /** The newest keys, then the judgement by them, which is final. */
+  async #learnKey(
+    shown: CallerCredentials,
+    token: string,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
+    if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+    }
+    const { reads, keys, clock } = this.#parts
+    this.#waiting += 1
+    try {
+      await reads.reachLatest()
+      await keys.refresh()
+    } finally {
+      this.#waiting -= 1
+    }
+    const finding = this.#tokens.judge(token, clock.nowMs())
+    if (finding === 'no-key') this.#tokens.requireKey()
+    if (typeof finding === 'string') return refused('invalid')
+    return await this.#accept(shown, this.#sessions.find(finding.sessionId), finding, wanted)
+  }
+
+  #accept(
+    shown: CallerCredentials,
+    found: SessionFinding,
+    token: GoodToken,
+    wanted: Permitted,
+  ): RequestAdmission | Promise<RequestAdmission> {
+    const factor = typeof found === 'string' ? null : this.#factor.tokenFor(shown, found)
+    if (!(factor instanceof Promise)) return this.#seat(shown, found, token, wanted, factor)
+    return factor.then((verified) => {
+      // The session may have ended while the token was verified.
+      const again = this.#sessions.find(token.sessionId)
+      return this.#seat(shown, again, token, wanted, verified)
+    })
+  }
+
+  #seat(
+    shown: CallerCredentials,
+    found: SessionFinding,
+    token: GoodToken,
+    wanted: Permitted,
+    factor: VerifiedToken | null,
+    asked: Permission = wanted.permission,
+  ): RequestAdmission {
+    if (found === 'unknown' || found === 'refused') return refused('invalid')
+    if (found === 'expired') return refused('expired')
+    const { address } = shown
+    if (token.isOfOldKey && !isSameAddress(address, found.session['ipAddress'])) {
+      return refused('invalid')
+    }
+    if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) {
+      return refused('invalid')
+    }
+    const principal: SessionPrincipal = {
+      ...this.#factor.completed(found, factor),
+      kind: 'session',
+      address,
+      permission: neededOn(wanted.api, wanted.permission),
+      keyVersion: token.version,
+    }
+    const isPermitted = mayCall(principal, asked, wanted)
+    this.#sessions.use(found.session.id)
+    if (isPermitted) return { isAdmitted: true, principal }
+    const challenge = factorChallenge(this.#parts, shown, principal)
+    return { isAdmitted: false, principal, challenge }
+  }
+
+  /**
+   * Routers hold the tokens of their clients: a session of the client API is good there alone, and
+   * for the client that holds the certificate by which it was opened.
+   */
+  #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
+    const { state } = this.#parts
+    if (api !== 'client') return mayManage(state, session)
+    const chain = shown.peerChain()
+    // A client whose certificate was extended goes on over the connections that it has.
+    if (chain !== null && this.#proven.get(chain) === session.id) return true
+    const isShown = isShownBy(state, session, chain?.[0].sha1 ?? null)
+    if (isShown && chain !== null) this.#proven.set(chain, session.id)
+    return isShown
+  }
+}
+
+/** A code may have been given on another controller a moment ago. */
+function lacksCode(found: SessionFinding, permission: SessionPermission): boolean {
+  if (typeof found === 'string' || permission === 'partial') return false
+  return found.pendingFactors.some(({ kind }) => kind === 'totp')
+}
+
+const MAPPED_IPV4 = '::ffff:'
+
+/** A listener on both families shows an IPv4 peer as a mapped IPv6 address. */
+function isSameAddress(address: string, recorded: unknown): boolean {
+  if (typeof recorded !== 'string' || recorded === '' || address === '') return false
+  return plainAddress(address) === plainAddress(recorded)
+}
+
+function plainAddress(address: string): string {
+  return address.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address
+}
+
+function refused(challenge: Challenge): RequestAdmission {
+  return { isAdmitted: false, principal: null, challenge }
+}

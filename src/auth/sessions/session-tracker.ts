@@ -1,0 +1,254 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  SessionExpireSchema,
+  SessionTouchSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { isCertificateHonoured, pendingFactors } from '../../fsm/apply/authentication.ts'
+import { isSignerHonoured } from '../../fsm/apply/external-tokens.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { SessionHolder } from '../principal/principal.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { OpenTopic } from '../../ports/soft-topics.ts'
+
+export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
+/** Of the limits in docs/limits.md. */
+export interface SessionLimits {
+  readonly sessionTimeoutMs: number
+  readonly staleSessionMsMax: number
+  readonly activityFlushMs: number
+  readonly activityLogMs: number
+  readonly activityMoveMs: number
+  readonly activityBatchMax: number
+  readonly activitySessionsMax: number
+  readonly sweepMs: number
+  readonly sweepBatchMax: number
+}
+
+interface TrackerNeeds {
+  readonly state: StateView
+  readonly cluster: ClusterView
+  readonly proposer: Proposer
+  readonly clock: Clock
+  readonly scheduler: PeriodicScheduler
+  readonly logger: ServiceLogger
+  readonly activity: OpenTopic<'activity'>
+  readonly limits: SessionLimits
+}
+
+/**
+ * Sessions as this controller honours them. Who they are stands in the replicated state; when they
+ * were last used is kept here in memory and told to the other controllers as soft state, for a log
+ * entry per request would cost more than the request. The leader writes what has gathered to the
+ * log now and then, so that it outlives a stop of everything.
+ */
+export class SessionTracker {
+  readonly #parts: TrackerNeeds
+  /** Session id to the last use that is known of, here or elsewhere, UTC ms. */
+  readonly #lastUses = new Map<string, number>()
+  /** Used here since they were last looked at. */
+  readonly #usedHere = new Set<string>()
+  #stops: (() => void)[] = []
+  #isLogging = false
+  #isSweeping = false
+  #leadsSinceMs: number | null = null
+
+  constructor(parts: TrackerNeeds) {
+    this.#parts = parts
+    parts.activity.onChange((_owner, sessionId, atMs) => {
+      // A clock that runs ahead elsewhere can not lengthen a session here.
+      if (atMs !== undefined) this.#note(sessionId, Math.min(atMs, parts.clock.nowMs()))
+    })
+  }
+
+  start(): void {
+    const { scheduler, limits } = this.#parts
+    this.#stops = [
+      scheduler.every(limits.activityFlushMs, () => {
+        this.spreadActivity()
+      }),
+      scheduler.every(limits.activityLogMs, () => void this.logActivity()),
+      scheduler.every(limits.sweepMs, () => void this.sweep()),
+    ]
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop()
+    this.#stops = []
+    this.spreadActivity()
+  }
+
+  /**
+   * Synchronous: from what is applied here. `unknown` and `expired` may be news that have not
+   * arrived yet (a log-in or a use on another controller); `refused` is final.
+   * @throws {Problem} CLUSTER_NO_LEADER when this controller has been out of contact for too long
+   * to honour any session.
+   */
+  find(sessionId: string): SessionFinding {
+    const { state, cluster, limits, clock } = this.#parts
+    if (cluster.leaderContactMs() > limits.staleSessionMsMax) {
+      throw new Problem('CLUSTER_NO_LEADER', {
+        detail: 'this controller had no contact with the cluster for too long to validate sessions',
+      })
+    }
+    const session = state.get('apiSession', sessionId)
+    if (session === undefined) return 'unknown'
+    if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
+    const identity = state.get<Identity>('identity', String(session['identityId']))
+    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#parts))) return 'refused'
+    if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
+    if (!isSignerHonoured(state, session as ApiSession)) return 'refused'
+    return holderIn(state, session, identity)
+  }
+
+  /** Counts as activity. */
+  use(sessionId: string): void {
+    this.#note(sessionId, this.#parts.clock.nowMs())
+    this.#usedHere.add(sessionId)
+  }
+
+  forget(sessionId: string): void {
+    this.#lastUses.delete(sessionId)
+    this.#usedHere.delete(sessionId)
+    this.#parts.activity.withdraw(sessionId)
+  }
+
+  lastUseMs(session: EntityRecord): number {
+    return Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
+  }
+
+  expiresAtMs(session: EntityRecord): number {
+    return this.lastUseMs(session) + this.#parts.limits.sessionTimeoutMs
+  }
+
+  /** Tells the other controllers of the uses here that moved by enough to be worth it. */
+  spreadActivity(): void {
+    const { state, limits, activity, cluster } = this.#parts
+    for (const id of this.#usedHere) {
+      const session = state.get('apiSession', id)
+      const atMs = this.#lastUses.get(id)
+      if (session === undefined || atMs === undefined) continue
+      const toldMs = Math.max(storedUseMs(session), activity.get(cluster.selfId, id) ?? 0)
+      if (atMs - toldMs > limits.activityMoveMs) activity.publish(id, atMs)
+    }
+    this.#usedHere.clear()
+  }
+
+  /**
+   * The leader's part: proposes all activity that the log does not know yet. Others only tidy up.
+   */
+  async logActivity(): Promise<void> {
+    if (this.#isLogging) return
+    this.#isLogging = true
+    const { cluster, limits, proposer } = this.#parts
+    try {
+      const marks = this.#marksToLog()
+      if (cluster.leaderId() !== cluster.selfId) return
+      for (let at = 0; at < marks.length; at += limits.activityBatchMax) {
+        const batch = marks.slice(at, at + limits.activityBatchMax)
+        const message = create(SessionTouchSchema, { marks: batch })
+        await proposer.propose({
+          kind: CommandKind.SESSION_TOUCH,
+          payload: toBinary(SessionTouchSchema, message),
+          actor: SYSTEM_ACTOR,
+        })
+      }
+    } catch (error) {
+      this.#logUnexpected(error, 'cannot replicate session activity')
+    } finally {
+      this.#isLogging = false
+    }
+  }
+
+  /** Forgets on the way what has ended or what the log knows by now. */
+  #marksToLog(): { id: string; atMs: bigint }[] {
+    const { state, limits, activity, cluster } = this.#parts
+    const marks: { id: string; atMs: bigint }[] = []
+    for (const [id, atMs] of this.#lastUses) {
+      const session = state.get('apiSession', id)
+      const storedMs = session === undefined ? Infinity : storedUseMs(session)
+      if ((activity.get(cluster.selfId, id) ?? Infinity) <= storedMs) activity.withdraw(id)
+      if (atMs <= storedMs) this.#lastUses.delete(id)
+      else if (atMs - storedMs > limits.activityMoveMs) marks.push({ id, atMs: BigInt(atMs) })
+    }
+    return marks
+  }
+
+  #note(sessionId: string, atMs: number): void {
+    const known = this.#lastUses.get(sessionId)
+    if (known === undefined && this.#lastUses.size >= this.#parts.limits.activitySessionsMax) {
+      for (const [oldest] of this.#lastUses) {
+        this.forget(oldest)
+        break
+      }
+    }
+    if (known === undefined || atMs > known) this.#lastUses.set(sessionId, atMs)
+  }
+
+  /**
+   * Removes sessions that nobody uses any more, when this controller leads and has led for long
+   * enough to have heard of activity on the others. Each removal names the activity it was judged
+   * on, so a use meanwhile saves the session.
+   */
+  async sweep(): Promise<void> {
+    const { cluster, clock, state, limits, proposer } = this.#parts
+    if (cluster.leaderId() !== cluster.selfId) {
+      this.#leadsSinceMs = null
+      return
+    }
+    this.#leadsSinceMs ??= clock.monotonicMs()
+    const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
+    if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
+    const beforeMs = clock.nowMs() - limits.sessionTimeoutMs - spreadMs
+    const marks = state
+      .idleSessions(beforeMs, limits.sweepBatchMax)
+      .filter(({ id }) => (this.#lastUses.get(id) ?? 0) < beforeMs)
+      .map(({ id, lastActivityMs }) => ({ id, lastActivityMs: BigInt(lastActivityMs) }))
+    if (marks.length === 0) return
+    this.#isSweeping = true
+    try {
+      const payload = toBinary(SessionExpireSchema, create(SessionExpireSchema, { marks }))
+      await proposer.propose({ kind: CommandKind.SESSION_EXPIRE, payload, actor: SYSTEM_ACTOR })
+    } catch (error) {
+      this.#logUnexpected(error, 'cannot remove expired sessions')
+    } finally {
+      this.#isSweeping = false
+    }
+  }
+
+  /** No leader or no answer is part of life: the next round tries again. */
+  #logUnexpected(error: unknown, message: string): void {
+    if (error instanceof Problem) return
+    this.#parts.logger.error({ err: error }, message)
+  }
+}
+
+/** Whoever holds that session, judged by the records of now. */
+export function holderIn(
+  state: Pick<StateView, 'get'>,
+  session: EntityRecord,
+  identity: Identity,
+): SessionHolder {
+  const pending = pendingFactors(state, identity, session as ApiSession)
+  return {
+    session,
+    identity,
+    isAdmin: identity.isAdmin && pending.length === 0,
+    pendingFactors: pending,
+  }
+}
+
+function storedUseMs(session: EntityRecord): number {
+  const at = session['lastActivityAt']
+  return typeof at === 'number' ? at : session.createdAt
+}

@@ -1,0 +1,44 @@
+import { isObject } from '../../entities/check.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+
+/** Members that one selector steps through. */
+const STEPS_MAX = 16
+const INDEX_CHARACTERS_MAX = 4
+
+/**
+ * What a selector leads to: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
+ * where it leads nowhere; what an object inherits is no member of it.
+ */
+export function claimAt(claims: JsonObject, selector: string): Json | undefined {
+  const steps = stepsOf(selector)
+  if (steps === null) return undefined
+  let value: Json | undefined = claims
+  for (const step of steps) {
+    if (Array.isArray(value)) value = itemOf(value as readonly Json[], step)
+    else if (isObject(value) && Object.hasOwn(value, step)) value = value[step]
+    else return undefined
+  }
+  return value
+}
+
+/**
+ * A claim that is a text, and not an empty one; else null. A number or a list is never taken for a
+ * name.
+ */
+export function textClaim(claims: JsonObject, selector: string): string | null {
+  const value = claimAt(claims, selector)
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+function stepsOf(selector: string): readonly string[] | null {
+  const pointer = selector.startsWith('/') ? selector.slice(1) : selector
+  if (pointer === '') return null
+  const steps = pointer.split('/', STEPS_MAX + 1)
+  if (steps.length > STEPS_MAX) return null
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+function itemOf(list: readonly Json[], step: string): Json | undefined {
+  const isIndex = step.length <= INDEX_CHARACTERS_MAX && /^(0|[1-9][0-9]*)$/.test(step)
+  return isIndex ? list[Number(step)] : undefined
+}

@@ -1,0 +1,197 @@
+import { lookup } from 'node:dns/promises'
+import type { LookupAddress } from 'node:dns'
+import { request as requestPlain } from '../../lib/node-http.ts'
+import type { IncomingMessage } from 'node:http'
+import { request as requestTls } from 'node:https'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { getCACertificates } from 'node:tls'
+import { isReservedAddress, isReservedHost } from '../../lib/reserved-hosts.ts'
+
+export interface KeyEndpointLimits {
+  /** From the look-up of the name to the end of the answer. */
+  readonly keyFetchMsMax: number
+  readonly keySetBytesMax: number
+  readonly keyLookupsMax: number
+}
+
+/** Where keys of signers may be fetched from, as the configuration says. */
+export interface KeyEndpointRules {
+  /** Loopback, link-local, unspecified and metadata addresses too. */
+  readonly allowsReserved: boolean
+  /** Without TLS. */
+  readonly allowsHttp: boolean
+  /** Networks that no keys are fetched from, `address/prefix`. */
+  readonly refusedNetworks: readonly string[]
+  /** Certificates of CAs that are trusted beside those of the system. '' where there are none. */
+  readonly caPem: string
+}
+
+/** Why no keys came; a reason for logs, which tells a client nothing. */
+export class KeyFetchError extends Error {
+  override readonly name = 'KeyFetchError'
+}
+
+type Resolve = (host: string) => Promise<readonly LookupAddress[]>
+
+const ADDRESSES_MAX = 8
+const TYPES: ReadonlySet<string> = new Set([
+  'application/json',
+  'application/jwk-set+json',
+  'application/jwk+json',
+])
+
+/**
+ * Fetches the document at the address of a signer's keys. The name is resolved once, each of its
+ * addresses is judged, and the connection goes to the judged ones alone: a name that is resolved
+ * differently a moment later leads nowhere else. Redirects are not followed.
+ */
+export class KeyEndpoint {
+  readonly #limits: KeyEndpointLimits
+  readonly #rules: KeyEndpointRules
+  readonly #refused: BlockList
+  readonly #resolve: Resolve
+  #lookups = 0
+
+  /** @param resolve how names are looked up: by the system, if not said. */
+  constructor(
+    limits: KeyEndpointLimits,
+    rules: KeyEndpointRules,
+    resolve: Resolve = (host) => lookup(host, { all: true }),
+  ) {
+    this.#limits = limits
+    this.#rules = rules
+    this.#resolve = resolve
+    this.#refused = blockListOf(rules.refusedNetworks)
+  }
+
+  /** @throws {KeyFetchError} */
+  async fetch(address: string): Promise<string> {
+    const url = this.#judgedUrl(address)
+    const signal = AbortSignal.timeout(this.#limits.keyFetchMsMax)
+    try {
+      const addresses = await untilAborted(this.#addressesOf(url), signal)
+      return await this.#read(await this.#ask(url, addresses, signal))
+    } catch (error) {
+      if (error instanceof KeyFetchError) throw error
+      const { message } = error as Error
+      throw new KeyFetchError(signal.aborted ? 'timed out' : message, { cause: error })
+    }
+  }
+
+  #judgedUrl(address: string): URL {
+    const url = URL.parse(address)
+    if (url === null || url.username !== '' || url.password !== '') {
+      throw new KeyFetchError('not a URL without credentials')
+    }
+    const isTaken =
+      url.protocol === 'https:' || (url.protocol === 'http:' && this.#rules.allowsHttp)
+    if (!isTaken) throw new KeyFetchError('not an https URL')
+    if (!this.#rules.allowsReserved && isReservedHost(url)) throw refusedAddress()
+    return url
+  }
+
+  async #addressesOf({ hostname }: URL): Promise<readonly LookupAddress[]> {
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const family = isIP(host)
+    const found = family === 0 ? await this.#lookUp(host) : [{ address: host, family }]
+    const addresses = found.slice(0, ADDRESSES_MAX)
+    // One address that is refused among others is no accident either.
+    if (addresses.length === 0 || addresses.some(({ address }) => this.#isRefused(address))) {
+      throw refusedAddress()
+    }
+    return addresses
+  }
+
+  /**
+   * One that hangs goes on after its fetch was given up, in a thread that the state store needs
+   * too.
+   */
+  async #lookUp(host: string): Promise<readonly LookupAddress[]> {
+    if (this.#lookups >= this.#limits.keyLookupsMax) {
+      throw new KeyFetchError('DNS lookup timed out')
+    }
+    this.#lookups += 1
+    try {
+      return await this.#resolve(host)
+    } finally {
+      this.#lookups -= 1
+    }
+  }
+
+  #isRefused(address: string): boolean {
+    if (!this.#rules.allowsReserved && isReservedAddress(address)) return true
+    // A mapped IPv4 address is found by the rules for IPv4, too.
+    return this.#refused.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+
+  #ask(
+    url: URL,
+    addresses: readonly LookupAddress[],
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const { caPem } = this.#rules
+    const lookUp: LookupFunction = (_host, options, callback) => {
+      const [first] = addresses
+      if (options.all === true) callback(null, [...addresses])
+      else callback(null, first?.address ?? '', first?.family ?? 0)
+    }
+    const request = url.protocol === 'https:' ? requestTls : requestPlain
+    return new Promise((resolve, reject) => {
+      request(url, {
+        agent: false,
+        lookup: lookUp,
+        signal,
+        headers: { accept: [...TYPES].join(', '), 'accept-encoding': 'identity' },
+        ...(caPem === '' ? {} : { ca: [...getCACertificates('default'), caPem] }),
+      })
+        .on('response', resolve)
+        .on('error', reject)
+        .end()
+    })
+  }
+
+  async #read(response: IncomingMessage): Promise<string> {
+    try {
+      const { statusCode, headers } = response
+      if (statusCode !== 200) throw new KeyFetchError(`response status ${statusCode}`)
+      const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+      if (!TYPES.has(type)) throw new KeyFetchError('response is not JSON')
+      const chunks: Buffer[] = []
+      let length = 0
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        length += chunk.length
+        if (length > this.#limits.keySetBytesMax) throw new KeyFetchError('response too large')
+        chunks.push(chunk)
+      }
+      return Buffer.concat(chunks).toString('utf8')
+    } finally {
+      response.destroy()
+    }
+  }
+}
+
+function refusedAddress(): KeyFetchError {
+  return new KeyFetchError('it resolves to an address that is not allowed')
+}
+
+function blockListOf(networks: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', prefix = ''] = network.split('/')
+    list.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
+}
+
+/** A look-up can not be ended, only no longer waited for. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      reject(new KeyFetchError('timed out'))
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort)
+    })
+  })
+}

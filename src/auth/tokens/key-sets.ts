@@ -1,0 +1,173 @@
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import { isObject } from '../../entities/check.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { jsonDepth } from '../../lib/bounds/json-depth.ts'
+import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
+import { keyOfJwk, type VerificationKey } from './verification-key.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+
+export interface KeySetLimits {
+  readonly keySetKeysMax: number
+  readonly keySetFreshMs: number
+  readonly keySetStaleMsMax: number
+  readonly keyFetchMsMin: number
+  readonly keyFetchesPerMinuteMax: number
+  readonly keySetsMax: number
+}
+
+/** Keys that were fetched together. The object is another one whenever they have changed. */
+export interface KeySet {
+  readonly text: string
+  readonly keys: readonly VerificationKey[]
+}
+
+interface Source {
+  /** Those keys are of this address; another one begins anew. */
+  readonly endpoint: string
+  set: KeySet | null
+  /** Monotonic ms. */
+  fetchedAtMs: number
+  triedAtMs: number
+  fetching: Promise<void> | null
+  isFailing: boolean
+}
+
+const DEPTH_MAX = 8
+const MINUTE_MS = 60_000
+
+/**
+ * The keys of signers that publish them. They are kept, and fetched again once they are no longer
+ * fresh or a token names a key that is unknown: one fetch at a time for a signer, so far apart, and
+ * so many a minute in all. Keys that the provider has withdrawn are gone with the next fetch; while
+ * it does not answer, those known stay good until they are stale.
+ */
+export class KeySets {
+  readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
+  readonly #limits: KeySetLimits
+  readonly #clock: Clock
+  readonly #logger: ServiceLogger
+  /** Signer id to its keys, in order of their first use. */
+  readonly #sources = new Map<string, Source>()
+  #minuteEndsAtMs = 0
+  #fetchesInMinute = 0
+
+  constructor(
+    endpoint: Pick<KeyEndpoint, 'fetch'>,
+    limits: KeySetLimits,
+    { clock, logger }: { readonly clock: Clock; readonly logger: ServiceLogger },
+  ) {
+    this.#endpoint = endpoint
+    this.#limits = limits
+    this.#clock = clock
+    this.#logger = logger
+  }
+
+  /** What is known of a signer's keys, at once; null where nothing good is. */
+  known(signer: ExternalJwtSigner): KeySet | null {
+    const source = this.#sources.get(signer.id)
+    if (source === undefined || source.endpoint !== signer.jwksEndpoint) return null
+    const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
+    return ageMs <= this.#limits.keySetStaleMsMax ? source.set : null
+  }
+
+  /**
+   * The set that has a key of that name where the provider publishes one; else the one known. Null:
+   * there is none.
+   */
+  async holding(signer: ExternalJwtSigner, kid: string): Promise<KeySet | null> {
+    const source = this.#sourceOf(signer)
+    const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
+    const isKnown = source.set?.keys.some((key) => key.kid === kid) === true
+    if (isKnown && ageMs <= this.#limits.keySetStaleMsMax) {
+      if (ageMs > this.#limits.keySetFreshMs) void this.#refresh(signer, source)
+      return source.set
+    }
+    await this.#refresh(signer, source)
+    return this.known(signer)
+  }
+
+  #sourceOf({ id, jwksEndpoint }: ExternalJwtSigner): Source {
+    const known = this.#sources.get(id)
+    if (known !== undefined && known.endpoint === jwksEndpoint) return known
+    const source: Source = {
+      endpoint: jwksEndpoint ?? '',
+      set: null,
+      fetchedAtMs: -Infinity,
+      // What moves to another address does not gain a fetch by it.
+      triedAtMs: known?.triedAtMs ?? -Infinity,
+      fetching: null,
+      isFailing: false,
+    }
+    this.#sources.delete(id)
+    this.#sources.set(id, source)
+    if (this.#sources.size > this.#limits.keySetsMax) {
+      for (const [oldest] of this.#sources) {
+        this.#sources.delete(oldest)
+        break
+      }
+    }
+    return source
+  }
+
+  /**
+   * Resolves once what could be known is known; whoever comes while a fetch is under way waits for
+   * that one.
+   */
+  #refresh(signer: ExternalJwtSigner, source: Source): Promise<void> {
+    if (source.fetching !== null) return source.fetching
+    if (!this.#mayFetch(source)) return Promise.resolve()
+    source.triedAtMs = this.#clock.monotonicMs()
+    source.fetching = this.#fetch(signer, source).finally(() => {
+      source.fetching = null
+    })
+    return source.fetching
+  }
+
+  #mayFetch({ triedAtMs }: Source): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs - triedAtMs < this.#limits.keyFetchMsMin) return false
+    if (nowMs >= this.#minuteEndsAtMs) {
+      this.#minuteEndsAtMs = nowMs + MINUTE_MS
+      this.#fetchesInMinute = 0
+    }
+    if (this.#fetchesInMinute >= this.#limits.keyFetchesPerMinuteMax) return false
+    this.#fetchesInMinute += 1
+    return true
+  }
+
+  async #fetch(signer: ExternalJwtSigner, source: Source): Promise<void> {
+    try {
+      const text = await this.#endpoint.fetch(source.endpoint)
+      if (text !== source.set?.text) source.set = keySetOf(text, this.#limits.keySetKeysMax)
+      source.fetchedAtMs = this.#clock.monotonicMs()
+      source.isFailing = false
+    } catch (error) {
+      // Once, until it answers again: whoever sends tokens could fill the log.
+      if (!source.isFailing) {
+        const reason = error instanceof KeyFetchError ? error.message : 'the keys cannot be read'
+        const fields = { signer: signer.id, reason }
+        this.#logger.warn(fields, `cannot fetch the keys of the external JWT signer ${signer.id}`)
+      }
+      source.isFailing = true
+    }
+  }
+}
+
+/** @throws {KeyFetchError} for a document that is no JWK set. */
+function keySetOf(text: string, keysMax: number): KeySet {
+  const document = parsed(text)
+  const members = isObject(document) ? document['keys'] : null
+  if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')
+  if (members.length > keysMax) throw new KeyFetchError(`it has more than ${keysMax} keys`)
+  return { text, keys: (members as readonly Json[]).map(keyOfJwk).filter((key) => key !== null) }
+}
+
+function parsed(text: string): Json {
+  if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('response nested too deep')
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    throw new KeyFetchError('response is not JSON', { cause: error })
+  }
+}

@@ -1,0 +1,229 @@
+import { hash } from 'node:crypto'
+import { errors, jwtVerify } from 'jose'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { Problem } from '../../lib/problems.ts'
+import { sharerAt } from '../../lib/bounds/source.ts'
+import { textClaim } from './claims.ts'
+import type { KeySet, KeySets } from './key-sets.ts'
+import { readToken, type UnprovenToken } from './token-text.ts'
+import { keyOfCertificate, type VerificationKey } from './verification-key.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+export interface TokenJudgeLimits {
+  readonly tokenClockSkewMs: number
+  readonly tokenChecksMax: number
+  readonly verifiedTokensMax: number
+  readonly verifiedTokenMsMax: number
+}
+
+/** A token that its signer vouches for. Whose it is, the state says. */
+export interface VerifiedToken {
+  readonly signerId: string
+  /**
+   * Of the signer as the token was judged by it: a signer that was written since has not vouched
+   * for it.
+   */
+  readonly signerRevision: number
+  /** The text that the signer identifies by. */
+  readonly claim: string
+  /** UTC ms, the skew included. */
+  readonly expiresAtMs: number
+}
+
+/** `expired`: good but for its time, which only its holder can know. */
+export type TokenFault = 'invalid' | 'expired'
+export type JwtFinding = VerifiedToken | TokenFault
+export type ClaimsFinding =
+  | { readonly verified: VerifiedToken; readonly claims: JsonObject }
+  | TokenFault
+
+interface Remembered {
+  readonly verified: VerifiedToken
+  /** Of a signer that publishes its keys; null: by the certificate in its record. */
+  readonly keySet: KeySet | null
+  /** Monotonic ms. */
+  readonly endsAtMs: number
+}
+
+interface JudgeParts {
+  readonly state: StateView
+  readonly clock: Clock
+}
+
+/**
+ * Judges tokens of identity providers by the enabled signer that has their issuer, which is one at
+ * most. Nothing in a token decides how it is judged: the key is found by signer and `kid`, and the
+ * algorithm has to fit the key.
+ */
+export class TokenJudge {
+  readonly #state: JudgeParts['state']
+  readonly #clock: Clock
+  readonly #keySets: KeySets
+  readonly #limits: TokenJudgeLimits
+  readonly #checks: FairShare
+  /** By SHA-256, so that no token is kept. In order of their verification. */
+  readonly #remembered = new Map<string, Remembered>()
+  /** Parsed certificates of signers, by PEM. */
+  #certificates = new Map<string, VerificationKey | null>()
+
+  constructor({ state, clock }: JudgeParts, keySets: KeySets, limits: TokenJudgeLimits) {
+    this.#state = state
+    this.#clock = clock
+    this.#keySets = keySets
+    this.#limits = limits
+    this.#checks = new FairShare(limits.tokenChecksMax)
+  }
+
+  /** What is known of a token at once; null: it has to be verified. */
+  recall(text: string): VerifiedToken | null {
+    const digest = hash('sha256', text, 'base64url')
+    const known = this.#remembered.get(digest)
+    if (known === undefined) return null
+    if (this.#isStillGood(known)) return known.verified
+    this.#remembered.delete(digest)
+    return null
+  }
+
+  /**
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, from there
+   * or in all.
+   */
+  async judge(address: string, text: string): Promise<JwtFinding> {
+    const known = this.recall(text)
+    if (known !== null) return known
+    const found = await this.judgeClaims(address, text)
+    return typeof found === 'string' ? found : found.verified
+  }
+
+  /**
+   * With all claims of the token, always by its signature.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
+   */
+  async judgeClaims(address: string, text: string): Promise<ClaimsFinding> {
+    const token = readToken(text)
+    if (token === null) return 'invalid'
+    const signer = this.signerOf(token)
+    if (signer === undefined) return 'invalid'
+    const sharer = sharerAt(address)
+    if (!this.#checks.hasRoomFor(sharer)) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+    }
+    this.#checks.take(sharer)
+    try {
+      return await this.#verify(token, signer)
+    } finally {
+      this.#checks.giveBack(sharer)
+    }
+  }
+
+  /** The enabled signer that has the issuer of a token. */
+  signerOf({ issuer }: Pick<UnprovenToken, 'issuer'>): ExternalJwtSigner | undefined {
+    const signer = this.#state.find('externalJwtSigner', 'issuer', issuer) as
+      | ExternalJwtSigner
+      | undefined
+    return signer?.enabled === true ? signer : undefined
+  }
+
+  /** The enabled signer that a token says it is of; nothing is proven by that. */
+  signerNamedIn(text: string): ExternalJwtSigner | undefined {
+    const token = readToken(text)
+    return token === null ? undefined : this.signerOf(token)
+  }
+
+  async #verify(token: UnprovenToken, signer: ExternalJwtSigner): Promise<ClaimsFinding> {
+    const { audience, jwksEndpoint } = signer
+    // Without one, a token that was made for any other service would be taken.
+    if (audience === '') return 'invalid'
+    const isPublished = jwksEndpoint !== null && jwksEndpoint !== ''
+    const keySet = isPublished ? await this.#keySets.holding(signer, token.kid) : null
+    const keys = isPublished ? (keySet?.keys ?? []) : this.#certificateKeys(signer)
+    let finding: ClaimsFinding = 'invalid'
+    for (const key of keys) {
+      if (key.kid !== token.kid || !key.algorithms.has(token.algorithm)) continue
+      finding = await this.#verifyBy(key, token, signer)
+      if (finding !== 'invalid') break
+    }
+    if (typeof finding !== 'string') this.#remember(token.text, finding.verified, keySet)
+    return finding
+  }
+
+  async #verifyBy(
+    { key, notBeforeMs, notAfterMs }: VerificationKey,
+    { text, algorithm }: UnprovenToken,
+    signer: ExternalJwtSigner,
+  ): Promise<ClaimsFinding> {
+    const nowMs = this.#clock.nowMs()
+    if (nowMs < notBeforeMs || nowMs > notAfterMs) return 'invalid'
+    const skewMs = this.#limits.tokenClockSkewMs
+    try {
+      const { payload } = await jwtVerify(text, key, {
+        algorithms: [algorithm],
+        issuer: signer.issuer,
+        audience: signer.audience,
+        requiredClaims: ['exp'],
+        clockTolerance: skewMs / 1000,
+        currentDate: new Date(nowMs),
+      })
+      const { iat, exp = 0 } = payload
+      // JSON has numbers that no date is: 1e400 is read as Infinity, and would never come.
+      if (exp > EXPIRY_SECONDS_MAX) return 'invalid'
+      if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) return 'invalid'
+      const claims = payload as JsonObject
+      const claim = textClaim(claims, signer.claimsProperty)
+      if (claim === null) return 'invalid'
+      const { id: signerId, revision: signerRevision } = signer
+      const expiresAtMs = Math.min(exp * 1000 + skewMs, notAfterMs)
+      return { verified: { signerId, signerRevision, claim, expiresAtMs }, claims }
+    } catch (error) {
+      if (error instanceof errors.JWTExpired) return 'expired'
+      if (error instanceof errors.JOSEError) return 'invalid'
+      throw error
+    }
+  }
+
+  #certificateKeys({ certPem, kid }: ExternalJwtSigner): readonly VerificationKey[] {
+    if (certPem === null || kid === '') return []
+    const name = `${kid} ${certPem}`
+    let key = this.#certificates.get(name)
+    if (key === undefined) {
+      if (this.#certificates.size >= CERTIFICATES_MAX) this.#certificates = new Map()
+      key = keyOfCertificate(certPem, kid)
+      this.#certificates.set(name, key)
+    }
+    return key === null ? [] : [key]
+  }
+
+  #remember(text: string, verified: VerifiedToken, keySet: KeySet | null): void {
+    const { verifiedTokensMax, verifiedTokenMsMax } = this.#limits
+    if (this.#remembered.size >= verifiedTokensMax) {
+      for (const [oldest] of this.#remembered) {
+        this.#remembered.delete(oldest)
+        break
+      }
+    }
+    const endsAtMs = this.#clock.monotonicMs() + verifiedTokenMsMax
+    this.#remembered.set(hash('sha256', text, 'base64url'), { verified, keySet, endsAtMs })
+  }
+
+  #isStillGood({ verified, keySet, endsAtMs }: Remembered): boolean {
+    if (this.#clock.monotonicMs() >= endsAtMs) return false
+    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', verified.signerId)
+    if (signer === undefined || !this.isInForce(verified)) return false
+    // Keys that were fetched since may lack the one that it was verified by.
+    return keySet === null || this.#keySets.known(signer) === keySet
+  }
+
+  /** Whether a verified token still counts, by the clock and by the record of its signer. */
+  isInForce({ signerId, signerRevision, expiresAtMs }: VerifiedToken): boolean {
+    if (this.#clock.nowMs() >= expiresAtMs) return false
+    const signer = this.#state.get<ExternalJwtSigner>('externalJwtSigner', signerId)
+    return signer?.enabled === true && signer.revision === signerRevision
+  }
+}
+
+const CERTIFICATES_MAX = 64
+/** The end of the year 9999, the last that RFC 3339 can write. */
+const EXPIRY_SECONDS_MAX = 253_402_300_799

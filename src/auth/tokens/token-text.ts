@@ -1,0 +1,67 @@
+import { isObject } from '../../entities/check.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { jsonDepth } from '../../lib/bounds/json-depth.ts'
+
+export const tokenLimits = {
+  /** A longer token is not looked at. */
+  charactersMax: 12 * 1024,
+  /** Nesting of its header and of its claims. */
+  depthMax: 16,
+  /** Bearer tokens of one request that are looked at. */
+  candidatesMax: 3,
+} as const
+
+/** What a token says of itself, none of it proven. */
+export interface UnprovenToken {
+  readonly text: string
+  readonly algorithm: string
+  readonly kid: string
+  readonly issuer: string
+}
+
+/**
+ * Reads a compact JWS as far as it takes to find the key that it must be verified by. Null for what
+ * is too large, nests too deep, or lacks `alg`, `kid` or `iss`. Whatever else its header offers as
+ * a key (`jwk`, `jku`, `x5c`, `x5u`) is not looked at.
+ */
+export function readToken(text: string): UnprovenToken | null {
+  if (text.length > tokenLimits.charactersMax) return null
+  const [head, body, signature, ...more] = text.split('.', 4)
+  if (head === undefined || body === undefined || !signature || more.length > 0) return null
+  const algorithm = textMember(objectIn(head), 'alg')
+  const kid = textMember(objectIn(head), 'kid')
+  const issuer = textMember(objectIn(body), 'iss')
+  if (algorithm === null || kid === null || issuer === null) return null
+  return { text, algorithm, kid, issuer }
+}
+
+function objectIn(base64url: string): JsonObject | null {
+  const text = Buffer.from(base64url, 'base64url').toString('utf8')
+  // Counted before parsing, so that no parser has to walk what nobody asked for.
+  if (jsonDepth(text) > tokenLimits.depthMax) return null
+  try {
+    const value = JSON.parse(text) as Json
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+function textMember(object: JsonObject | null, name: string): string | null {
+  if (object === null || !Object.hasOwn(object, name)) return null
+  const value = object[name]
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+const BEARER = 'bearer '
+
+/**
+ * The tokens of `Authorization: Bearer` headers, in their order; at most so many as are looked at.
+ */
+export function bearersIn(headers: readonly string[]): readonly string[] {
+  return headers
+    .filter((value) => value.slice(0, BEARER.length).toLowerCase() === BEARER)
+    .map((value) => value.slice(BEARER.length).trim())
+    .filter((token) => token !== '')
+    .slice(0, tokenLimits.candidatesMax)
+}

@@ -1,0 +1,110 @@
+import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { isObject } from '../../entities/check.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+
+const RSA_BITS_MIN = 2048
+/** A larger key takes longer to verify by than a log-in is worth. */
+const RSA_BITS_MAX = 8192
+
+/**
+ * A public key of a signer, and what may be verified by it: decided by the key, never by the token.
+ */
+export interface VerificationKey {
+  readonly kid: string
+  readonly algorithms: ReadonlySet<string>
+  readonly key: KeyObject
+  /** Of the certificate that the key came in, UTC ms; a bare key has no time of its own. */
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+}
+
+const rsaAlgorithms: ReadonlySet<string> = new Set([
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+])
+const ecAlgorithms: Readonly<Record<string, ReadonlySet<string>>> = {
+  prime256v1: new Set(['ES256']),
+  secp384r1: new Set(['ES384']),
+  secp521r1: new Set(['ES512']),
+}
+const none: ReadonlySet<string> = new Set()
+
+/**
+ * The signature algorithms that fit a key (RFC 7518, 3.1): none for a secret, a short one, or a
+ * kind that is not taken.
+ */
+export function algorithmsOf(key: KeyObject): ReadonlySet<string> {
+  if (key.type !== 'public') return none
+  const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
+  if (key.asymmetricKeyType === 'rsa') {
+    return modulusLength >= RSA_BITS_MIN && modulusLength <= RSA_BITS_MAX ? rsaAlgorithms : none
+  }
+  return key.asymmetricKeyType === 'ec' ? (ecAlgorithms[namedCurve] ?? none) : none
+}
+
+/** The key in a certificate, or null where none fits. */
+export function keyOfCertificate(pem: string, kid: string): VerificationKey | null {
+  try {
+    const certificate = new X509Certificate(pem)
+    const key = certificate.publicKey
+    const algorithms = algorithmsOf(key)
+    if (algorithms.size === 0) return null
+    const notBeforeMs = certificate.validFromDate.getTime()
+    return { kid, algorithms, key, notBeforeMs, notAfterMs: certificate.validToDate.getTime() }
+  } catch {
+    return null
+  }
+}
+
+/**
+ * One member of a JWK set (RFC 7517), or null where it is of no use here: without a `kid`, for
+ * encryption, symmetric, or for an algorithm that does not fit it. The certificate that it comes
+ * with is preferred over its parameters.
+ */
+export function keyOfJwk(jwk: Json): VerificationKey | null {
+  if (!isObject(jwk)) return null
+  const { kid, use, key_ops: operations, alg } = jwk
+  if (typeof kid !== 'string' || kid === '') return null
+  if (!isUnset(use) && use !== 'sig') return null
+  if (!isUnset(operations) && !isForSignatures(operations)) return null
+  const key = publicKeyOf(jwk)
+  if (key === null) return null
+  const fitting = algorithmsOf(key)
+  const algorithms = isUnset(alg) ? fitting : new Set([...fitting].filter((one) => one === alg))
+  if (algorithms.size === 0) return null
+  return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }
+}
+
+/** Programs that write all members of a key leave those that say nothing null or empty. */
+function isUnset(value: Json | undefined): boolean {
+  return value === undefined || value === null || value === ''
+}
+
+/** RFC 7517, 4.3; some providers publish the operations of the private half. */
+function isForSignatures(operations: Json | undefined): boolean {
+  if (!Array.isArray(operations)) return false
+  const names = operations as readonly Json[]
+  return names.length === 0 || names.includes('verify') || names.includes('sign')
+}
+
+function publicKeyOf(jwk: JsonObject): KeyObject | null {
+  const { kty, x5c } = jwk
+  const [first] = Array.isArray(x5c) ? (x5c as readonly unknown[]) : []
+  // A certificate says by itself of which kind its key is.
+  const isKnown = kty === 'RSA' || kty === 'EC' || (isUnset(kty) && typeof first === 'string')
+  if (!isKnown) return null
+  try {
+    if (typeof first === 'string')
+      return new X509Certificate(Buffer.from(first, 'base64')).publicKey
+    const { n, e, crv, x, y } = jwk
+    // Named one by one: a private member that a provider publishes by mistake is not taken in.
+    const parameters = kty === 'RSA' ? { kty, n, e } : { kty, crv, x, y }
+    return createPublicKey({ key: parameters as JsonWebKey, format: 'jwk' })
+  } catch {
+    return null
+  }
+}
