@@ -15,8 +15,8 @@ import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
-import { clientLimits, clientTimes } from '../src/cli/session/api-client.ts'
-import { contextLimits } from '../src/cli/session/context-file.ts'
+import { clientLimits, clientTimes } from '../src/cli/client/api-client.ts'
+import { contextLimits } from '../src/cli/client/context-file.ts'
 import { lineLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
@@ -125,8 +125,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineLimits,
-  'src/cli/session/context-file.ts': contextLimits,
-  'src/cli/session/api-client.ts': { ...clientLimits, ...clientTimes },
+  'src/cli/client/context-file.ts': contextLimits,
+  'src/cli/client/api-client.ts': { ...clientLimits, ...clientTimes },
   'src/cli/network/sections.ts': networkLimits,
   'src/cluster/cluster-node-parts.ts': {
     ...clusterNode,

@@ -4,7 +4,7 @@ import { createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { askBounded } from '../../src/cli/enroll/bounded-https.ts'
-import { askJson } from '../../src/cli/terminal/https-json.ts'
+import { askJson } from '../../src/cli/client/https.ts'
 import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'

@@ -11,8 +11,8 @@ import {
   type AdminRequest,
   askController,
   askForStream,
-} from '../../src/cli/cluster/admin-client.ts'
-import { requestOf } from '../../src/cli/cluster/connection.ts'
+} from '../../src/cli/client/admin-socket.ts'
+import { requestOf } from '../../src/cli/client/connection.ts'
 import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterStatus } from '../../src/ports/cluster-status.ts'

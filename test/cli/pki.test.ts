@@ -354,7 +354,7 @@ describe('pki renew-issuing', () => {
 
   test('a controller takes no authority that its cluster would not trust, nor one of another name', async () => {
     await serve()
-    const { askController } = await import('../../src/cli/cluster/admin-client.ts')
+    const { askController } = await import('../../src/cli/client/admin-socket.ts')
     const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
       const path = '/fabric/v1/pki/issuing-authority'
       const body = { certificatePem, privateKeyPem }

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
-import { askController } from '../../src/cli/cluster/admin-client.ts'
+import { askController } from '../../src/cli/client/admin-socket.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ScheduledBackups } from '../../src/ports/backup-control.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'

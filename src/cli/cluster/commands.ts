@@ -1,4 +1,4 @@
-import { type AskCluster, type ConnectionOptions, connectTo } from './connection.ts'
+import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
 import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 
 import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
-import { type AskCluster, type ConnectionOptions, connectTo } from './connection.ts'
+import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
-import { withConnection } from './connection-options.ts'
+import { withConnection } from '../client/connection-options.ts'
 import {
   type ClusterOptions,
   listMembers,

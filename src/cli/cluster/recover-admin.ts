@@ -1,5 +1,5 @@
 import type { RecoveredAdmin } from '../../api/operations/cluster/recover-admin.ts'
-import { connectTo } from './connection.ts'
+import { connectTo } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 

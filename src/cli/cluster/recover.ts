@@ -22,7 +22,7 @@ import { readSecretFile } from '../../pki/key-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
-import { loadConfigOrFail } from './connection.ts'
+import { loadConfigOrFail } from '../client/connection.ts'
 
 export interface RecoverOptions {
   readonly inspect?: boolean

@@ -1,6 +1,6 @@
 import type { TicketView } from '../../ports/membership.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { connectTo } from './connection.ts'
+import { connectTo } from '../client/connection.ts'
 import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 

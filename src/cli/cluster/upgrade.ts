@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { UpgradeStatus } from '../../ports/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
-import { type AskCluster, connectTo } from './connection.ts'
+import { type AskCluster, connectTo } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
 const POLL_MS = 500

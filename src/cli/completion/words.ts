@@ -3,7 +3,7 @@ import type { Command, Option } from 'commander'
 import { completionNames } from '../records/read.ts'
 import { allKinds, type Kind, kindNamed } from '../records/kinds.ts'
 import { connect } from '../session/contexts.ts'
-import { readContexts } from '../session/context-file.ts'
+import { readContexts } from '../client/context-file.ts'
 
 const NAMES_MAX = 100
 const WAIT_MS = 2000

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { IDENTITY_NAME } from '../../store/log/identity.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
 /** Beside a configuration while `cluster init`, or `cluster join`, has not ended. */

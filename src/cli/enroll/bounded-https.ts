@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 
 import { type Certificate, faultOfController, parseCertificate } from '../../pki/certificate.ts'
-import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
+import { HttpsFault, reasonOf } from '../client/https.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 const ANSWER_BYTES_MAX = 2 * 1024 * 1024

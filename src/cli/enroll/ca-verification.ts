@@ -12,7 +12,7 @@ import {
 } from '../../pki/certificate.ts'
 import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/key-file.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { type AskPath, sessionAt } from '../cluster/connection.ts'
+import { type AskPath, sessionAt } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

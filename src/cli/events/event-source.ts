@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 
-import { HttpsFault, reasonOf } from '../terminal/https-json.ts'
-import { type ApiRefusal, refusalIn } from '../session/refusal.ts'
+import { HttpsFault, reasonOf } from '../client/https.ts'
+import { type ApiRefusal, refusalIn } from '../client/refusal.ts'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 
 /** A controller is heard at least each 15 s. */

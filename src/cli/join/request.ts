@@ -5,7 +5,7 @@ import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { refusalOf } from '../cluster/refusal.ts'
 import { sentenceOf } from '../../controller/failure.ts'
-import { askJson, HttpsFault, type JsonAnswer } from '../terminal/https-json.ts'
+import { askJson, HttpsFault, type JsonAnswer } from '../client/https.ts'
 
 const REACH_MS = 5_000
 /**

@@ -1,5 +1,5 @@
-import { loadConfigOrFail, requestOf } from '../cluster/connection.ts'
-import { askController } from '../cluster/admin-client.ts'
+import { loadConfigOrFail, requestOf } from '../client/connection.ts'
+import { askController } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'

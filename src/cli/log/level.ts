@@ -1,5 +1,5 @@
 import type { LogLevelState, SwitchableLogLevel } from '../../ports/log-level.ts'
-import { type ConnectionOptions, connectTo } from '../cluster/connection.ts'
+import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
 export interface LogLevelOptions extends ConnectionOptions {

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander'
 
 import { type SwitchableLogLevel, switchableLogLevels } from '../../ports/log-level.ts'
-import { withConnection } from '../cluster/connection-options.ts'
+import { withConnection } from '../client/connection-options.ts'
 import type { LogLevelOptions } from './level.ts'
 
 /** `flotilla log …`. */

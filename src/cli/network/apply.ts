@@ -1,5 +1,5 @@
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import type { ApiClient } from '../session/api-client.ts'
+import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../session/contexts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'

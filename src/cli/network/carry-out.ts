@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import type { ApiClient } from '../session/api-client.ts'
-import { ApiRefusal } from '../session/refusal.ts'
+import type { ApiClient } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
 import type { Row } from '../records/names.ts'
 import type { FileObject } from './document.ts'

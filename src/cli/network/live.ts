@@ -1,7 +1,7 @@
 import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
-import type { ApiClient } from '../session/api-client.ts'
+import type { ApiClient } from '../client/api-client.ts'
 import { filterText, type Row } from '../records/names.ts'
 import { canonical, portableOf, translated } from './portable.ts'
 import { allSections, keyOf, labelOf, type NetworkObject, type NetworkSection } from './sections.ts'

@@ -28,7 +28,7 @@ import {
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/authority/renewal.ts'
 import type { CertificatesInForce } from '../../ports/pki-control.ts'
-import { askAt, type ConnectionOptions, loadConfigOrFail } from '../cluster/connection.ts'
+import { askAt, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'

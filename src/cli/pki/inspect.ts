@@ -18,8 +18,8 @@ import {
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import type { CertificatesInForce } from '../../ports/pki-control.ts'
-import { AdminError, askController } from '../cluster/admin-client.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { AdminError, askController } from '../client/admin-socket.ts'
+import { loadConfigOrFail } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
-import type { ConnectionOptions } from '../cluster/connection.ts'
-import { withConnection } from '../cluster/connection-options.ts'
+import type { ConnectionOptions } from '../client/connection.ts'
+import { withConnection } from '../client/connection-options.ts'
 import { ISSUED_DAYS_MAX } from '../../ports/pki-control.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'

@@ -10,7 +10,7 @@ import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/key-fil
 import { controllerSpiffeId } from '../../pki/spiffe.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { loadConfigOrFail } from '../client/connection.ts'
 import { advertisedHosts } from '../config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'

@@ -26,7 +26,7 @@ import { certificateLife, hasIssuerName, validityWithin } from '../../pki/author
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { loadConfigOrFail } from '../client/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printJson } from '../terminal/output.ts'
 

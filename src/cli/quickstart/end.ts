@@ -1,5 +1,5 @@
-import { requestOf } from '../cluster/connection.ts'
-import { askController } from '../cluster/admin-client.ts'
+import { requestOf } from '../client/connection.ts'
+import { askController } from '../client/admin-socket.ts'
 import type { ListedMember } from '../../ports/cluster-status.ts'
 import { shellWord } from '../terminal/output.ts'
 import type { ControllerPlan } from './plan.ts'

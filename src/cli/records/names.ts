@@ -1,8 +1,8 @@
 import { nearest } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { ApiClient } from '../session/api-client.ts'
-import { ApiRefusal } from '../session/refusal.ts'
+import type { ApiClient } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, spoken, withArticle } from './kinds.ts'
 

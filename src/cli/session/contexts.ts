@@ -1,6 +1,6 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { ApiClient } from './api-client.ts'
+import { ApiClient } from '../client/api-client.ts'
 import {
   changeContexts,
   type Context,
@@ -8,7 +8,7 @@ import {
   logInCommand,
   readContexts,
   withContext,
-} from './context-file.ts'
+} from '../client/context-file.ts'
 
 export interface ContextOptions {
   readonly context?: string

@@ -7,7 +7,7 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
 import { schemeHint } from '../terminal/scheme-hint.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { type ApiAnswer, ApiClient, type ApiClientOptions } from './api-client.ts'
+import { type ApiAnswer, ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import {
   changeContexts,
   checkContextName,
@@ -17,9 +17,9 @@ import {
   type LogInMethod,
   readContexts,
   withContext,
-} from './context-file.ts'
-import { ApiRefusal } from './refusal.ts'
-import { trustedCa } from './trust.ts'
+} from '../client/context-file.ts'
+import { ApiRefusal } from '../client/refusal.ts'
+import { trustedCa } from '../client/trust.ts'
 
 export interface LogInOptions {
   readonly user?: string

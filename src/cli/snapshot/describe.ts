@@ -1,6 +1,6 @@
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { pluralOf } from '../../entities/registry.ts'
-import type { AdminError } from '../cluster/admin-client.ts'
+import type { AdminError } from '../client/admin-socket.ts'
 
 /** What an operator recognises a network by; the other kinds are in the JSON. */
 const SHOWN_KINDS = ['identity', 'service', 'servicePolicy', 'router'] as const

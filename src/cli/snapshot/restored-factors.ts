@@ -5,7 +5,7 @@ import type { SealedAgain } from '../../ports/restore-control.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'
-import { askController } from '../cluster/admin-client.ts'
+import { askController } from '../client/admin-socket.ts'
 
 /** In one request, which has its limit in bytes. */
 const BATCH = 16

@@ -11,8 +11,8 @@ import {
   sentenceOf,
   usageFailure,
 } from '../../controller/failure.ts'
-import { AdminError, askForStream } from '../cluster/admin-client.ts'
-import { loadConfigOrFail } from '../cluster/connection.ts'
+import { AdminError, askForStream } from '../client/admin-socket.ts'
+import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText, withStaleHint } from './describe.ts'

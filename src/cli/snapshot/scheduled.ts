@@ -1,5 +1,5 @@
 import type { ScheduledBackups } from '../../ports/backup-control.ts'
-import { type ConnectionOptions, connectTo } from '../cluster/connection.ts'
+import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { backupTimeText } from './describe.ts'
 

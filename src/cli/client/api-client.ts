@@ -3,7 +3,7 @@ import { Agent } from 'node:https'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { askJson, HttpsFault, type JsonAnswer } from '../terminal/https-json.ts'
+import { askJson, HttpsFault, type JsonAnswer } from './https.ts'
 import { ApiRefusal, refusalIn } from './refusal.ts'
 
 export const MANAGEMENT = '/edge/management/v1'

@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 
 import { callerHeader } from '../../controller/admin/caller.ts'
 import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
-import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import { askJson, HttpsFault } from './https.ts'
 import { versionOfEarlier } from './earlier-release.ts'
-import { errorCodeIn, refusalOf } from './refusal.ts'
+import { errorCodeIn, refusalOf } from '../cluster/refusal.ts'
 import { errorCode } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { AdminError, type AdminRequest, askController } from './admin-client.ts'
-import { refusalOf } from './refusal.ts'
-import { logInCommand, readContexts } from '../session/context-file.ts'
+import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
+import { refusalOf } from '../cluster/refusal.ts'
+import { logInCommand, readContexts } from './context-file.ts'
 import {
   CommandFailure,
   EXIT_FAILED,
@@ -13,7 +13,7 @@ import {
   sentenceOf,
   usageFailure,
 } from '../../controller/failure.ts'
-import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import { askJson, HttpsFault } from './https.ts'
 import { schemeHint } from '../terminal/scheme-hint.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../pki/certificate.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { askBounded } from '../enroll/bounded-https.ts'
-import { askJson, HttpsFault } from '../terminal/https-json.ts'
+import { askJson, HttpsFault } from './https.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { shellWord } from '../terminal/output.ts'
 import { MANAGEMENT } from './api-client.ts'
