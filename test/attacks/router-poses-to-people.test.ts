@@ -3,8 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { askBounded } from '../../src/cli/enroll/bounded-https.ts'
-import { askJson } from '../../src/cli/client/https.ts'
+import { ask as askServer } from '../../src/cli/client/https.ts'
 import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
@@ -65,7 +64,7 @@ const posing = [
 test('a log-in is sent to a controller, and not to a router in its place', async () => {
   const caPem = (): string => authorities.anchorsPem()
   const ask = (url: string) =>
-    askJson({
+    askServer({
       url,
       method: 'POST',
       caPem: caPem(),
@@ -81,15 +80,14 @@ test('a log-in is sent to a controller, and not to a router in its place', async
   expect((await ask(controller.url)).status).toBe(200)
 })
 
-test('nor is a request for a certificate', async () => {
+test('nor is a token, where its signature alone says who may have it', async () => {
   const ask = (origin: string) =>
-    askBounded({
-      origin,
-      path: '/',
+    askServer({
+      url: origin,
       method: 'POST',
-      body: 'token',
+      text: 'token',
+      verified: 'nothing',
       judge: () => undefined,
-      caPem: authorities.anchorsPem(),
       timeoutMs: 10_000,
     })
   for (const uris of posing) {

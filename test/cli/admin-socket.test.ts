@@ -10,7 +10,7 @@ import {
   AdminError,
   type AdminRequest,
   askController,
-  askForStream,
+  askForBytes,
 } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
 import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
@@ -143,7 +143,7 @@ test('A controller that is not running, or does not answer, is said to be so', a
   const listening = createServer(() => undefined).listen(join(silent, 'admin.sock'))
   try {
     expect(await codeOf(askController(silent, requestOf('status', {}, 50)))).toBe('NO_ANSWER')
-    const stream = askForStream(silent, { path: `${fabric}/cluster/backup` }, 50)
+    const stream = askForBytes(silent, { path: `${fabric}/cluster/backup` }, 50)
     expect(await codeOf(stream.next())).toBe('NO_ANSWER')
   } finally {
     listening.close()
@@ -173,7 +173,7 @@ test('A stream arrives whole, or fails: what was cut off never looks like all of
   const { backups, errors } = server.controller
   const read = async (): Promise<string> => {
     let text = ''
-    for await (const chunk of askForStream(folder, { path: `${fabric}/cluster/backup` })) {
+    for await (const chunk of askForBytes(folder, { path: `${fabric}/cluster/backup` })) {
       text += Buffer.from(chunk).toString()
     }
     return text
@@ -278,7 +278,7 @@ test('A controller of an earlier release is not waited for, and its version is t
     const expected = 'this controller runs version v0.1.0; use its own flotilla'
     const fault = await faultOf(askController(earlier, requestOf('status')))
     expect([fault.code, fault.message]).toEqual(['OTHER_VERSION', expected])
-    const stream = askForStream(earlier, { path: `${fabric}/cluster/backup` })
+    const stream = askForBytes(earlier, { path: `${fabric}/cluster/backup` })
     expect((await faultOf(stream.next())).message).toBe(expected)
   } finally {
     listening.close()

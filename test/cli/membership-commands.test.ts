@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Admission, ChangePlan, MembershipControl } from '../../src/ports/membership.ts'
+import { freePort } from '../support/ports.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
@@ -187,31 +188,34 @@ describe('Asked through the public API with a session', () => {
   let server: Server
   let url = ''
   const seen: { path: string; session: unknown; body: string }[] = []
+  const ownKey = (): { cert: Buffer; key: Buffer } => {
+    const ctrl1 = join(quickstart.dir, 'ctrl1')
+    return {
+      cert: readFileSync(join(ctrl1, 'cert.pem')),
+      key: readFileSync(join(ctrl1, 'controller.key')),
+    }
+  }
 
   beforeAll(async () => {
-    const ctrl1 = join(quickstart.dir, 'ctrl1')
-    server = createServer(
-      {
-        cert: readFileSync(join(ctrl1, 'cert.pem')),
-        key: readFileSync(join(ctrl1, 'controller.key')),
-      },
-      (request, response) => {
-        let body = ''
-        request.on('data', (chunk: Buffer) => (body += chunk.toString()))
-        request.on('end', () => {
-          const session = request.headers['net-session']
-          seen.push({ path: request.url ?? '', session, body })
-          const isKnown = session === 'token-1'
-          response.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' })
-          const error = { code: 'UNAUTHORIZED', message: 'no' }
-          response.end(
-            JSON.stringify(
-              isKnown ? { data: { ...next, certificates: [] }, meta: {} } : { error, meta: {} },
-            ),
-          )
+    server = createServer(ownKey(), (request, response) => {
+      let body = ''
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+      request.on('end', () => {
+        const session = request.headers['net-session']
+        seen.push({ path: request.url ?? '', session, body })
+        const isKnown = session === 'token-1'
+        response.writeHead(isKnown ? 200 : 401, {
+          'content-type': 'application/json',
+          ...(isKnown ? {} : { 'www-authenticate': 'zt-session' }),
         })
-      },
-    )
+        const error = { code: 'UNAUTHORIZED', message: 'no' }
+        response.end(
+          JSON.stringify(
+            isKnown ? { data: { ...next, certificates: [] }, meta: {} } : { error, meta: {} },
+          ),
+        )
+      })
+    })
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
     url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
   })
@@ -290,6 +294,56 @@ describe('Asked through the public API with a session', () => {
       2,
       expect.stringContaining('log in with flotilla login https://127.0.0.1:9, or pass --ca FILE'),
     ])
+  })
+
+  /** A log-in that knows these controllers, and the flags of a verb that names the first one. */
+  function keepLogIn(...controllers: readonly string[]): string[] {
+    const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
+    const logIn = { method: 'password', username: 'admin' }
+    const here = { controllers, caPem, logIn, token: 'token-1' }
+    mkdirSync(join(folder, 'flotilla'), { recursive: true })
+    const file = join(folder, 'flotilla', 'contexts.json')
+    writeFileSync(file, JSON.stringify({ current: null, contexts: { here } }), { mode: 0o600 })
+    return ['--url', String(controllers[0])]
+  }
+  const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
+
+  test('another controller answers in place of one that is away, unless the verb is about that one', async () => {
+    const away = `https://127.0.0.1:${await freePort()}`
+    const at = keepLogIn(away, url)
+    expect(await run(['cluster', 'status', '--json', ...at], env())).toMatchObject({ code: 0 })
+    expect(seen.at(-1)).toMatchObject({ path: '/fabric/v1/cluster/status' })
+    const asked = seen.length
+    for (const words of [
+      ['log', 'level', 'debug'],
+      ['pki', 'renew'],
+      ['pki', 'reload'],
+    ]) {
+      const done = await run([...words, ...keepLogIn(away, url)], env())
+      expect([done.code, done.stderr]).toEqual([
+        1,
+        expect.stringContaining(`${away}: it refused the connection`),
+      ])
+    }
+    expect(seen).toHaveLength(asked)
+  })
+
+  test('a change whose answer was lost is not sent to another controller', async () => {
+    let received = 0
+    const lossy = createServer(ownKey(), (request) => {
+      received += 1
+      request.socket.destroy()
+    })
+    await new Promise<void>((done) => lossy.listen(0, '127.0.0.1', done))
+    const first = `https://127.0.0.1:${(lossy.address() as AddressInfo).port}`
+    const asked = seen.length
+    const done = await run(['cluster', 'tickets', 'revoke', 'id', ...keepLogIn(first, url)], env())
+    lossy.close()
+    expect([done.code, done.stderr]).toEqual([
+      1,
+      expect.stringContaining('outcome unknown, check before repeating'),
+    ])
+    expect([received, seen.length - asked]).toEqual([1, 0])
   })
 
   test('half of what is needed to ask is a wrong usage', async () => {

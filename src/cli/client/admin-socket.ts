@@ -1,13 +1,10 @@
-import { request } from '../../lib/node-http.ts'
-import type { IncomingMessage } from 'node:http'
-
 import { callerHeader } from '../../controller/admin/caller.ts'
 import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
-import { askJson, HttpsFault } from './https.ts'
-import { versionOfEarlier } from './earlier-release.ts'
-import { errorCodeIn, refusalOf } from '../cluster/refusal.ts'
 import { errorCode } from '../../lib/error-code.ts'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { versionOfEarlier } from './earlier-release.ts'
+import { ask, askForStream, HttpsFault, type HttpsRequest, textOf } from './https.ts'
+import { refusalIn } from './refusal.ts'
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024
@@ -33,6 +30,8 @@ export interface AdminRequest {
   readonly path: string
   readonly body?: unknown
   readonly timeoutMs?: number
+  /** Whether each controller of the cluster can answer it in place of the one that is named. */
+  readonly isOfAny?: boolean
 }
 
 /**
@@ -44,27 +43,12 @@ export async function askController(
   dataFolder: string,
   { method, path, body, timeoutMs = TIMEOUT_MS }: AdminRequest,
 ): Promise<unknown> {
-  const address = addressOf(dataFolder)
-  try {
-    const answer = await askJson({
-      socketPath: address.path,
-      url: `http://localhost${path}`,
-      method,
-      timeoutMs,
-      ...(method !== 'GET' && body !== undefined ? { body } : {}),
-      headers: callerHeader(),
-      answerBytesMax: ANSWER_BYTES_MAX,
-    })
-    if (answer.status >= 200 && answer.status < 300) {
-      return (answer.body as { readonly data?: unknown } | null)?.data ?? null
-    }
-    throw new AdminError(errorCodeIn(answer.body), refusalOf(answer.status, answer.body))
-  } catch (error) {
-    if (!(error instanceof HttpsFault)) throw error
-    throw await faultOf(error.cause, dataFolder, address.path, timeoutMs)
-  } finally {
-    address.release()
-  }
+  return await atSocket(dataFolder, timeoutMs, async (socket) => {
+    const sent = method === 'GET' ? {} : { body }
+    const answer = await ask({ ...socket, ...sent, url: url(path), method }, ANSWER_BYTES_MAX)
+    if (answer.status < 200 || answer.status >= 300) throw refused(answer.status, answer.body)
+    return (answer.body as { readonly data?: unknown } | null)?.data ?? null
+  })
 }
 
 /**
@@ -72,54 +56,51 @@ export async function askController(
  * @param silenceMsMax between two pieces of it.
  * @throws {AdminError} also when the controller ends the answer before it is whole.
  */
-export async function* askForStream(
+export async function* askForBytes(
   dataFolder: string,
   { path, body = {} }: Pick<AdminRequest, 'path' | 'body'>,
   silenceMsMax = 60_000,
 ): AsyncGenerator<Uint8Array, void> {
-  const address = addressOf(dataFolder)
-  const payload = JSON.stringify(body)
-  const asked = request({
-    socketPath: address.path,
-    method: 'POST',
-    path,
-    agent: false,
-    headers: {
-      ...callerHeader(),
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(payload)),
-    },
-  })
-  asked.setTimeout(silenceMsMax, () => {
-    asked.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }))
+  const answer = await atSocket(dataFolder, silenceMsMax, async (socket) => {
+    const found = await askForStream({ ...socket, url: url(path), method: 'POST', body })
+    const status = found.statusCode ?? 0
+    if (status === 200) return found
+    throw refused(status, jsonOrNull(await textOf(found, REFUSAL_BYTES_MAX)))
   })
   try {
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      asked.on('response', resolve)
-      asked.on('error', reject)
-      asked.end(payload)
-    })
-    if (answer.statusCode !== 200) throw await refusalIn(answer)
     for await (const chunk of answer) yield chunk as Buffer
     if (!answer.complete) throw cutOff()
   } catch (error) {
-    if (error instanceof AdminError) throw error
-    throw await faultOf(error, dataFolder, address.path, silenceMsMax)
+    throw await adminErrorOf(error, dataFolder, silenceMsMax)
   } finally {
-    asked.destroy()
+    answer.destroy()
+  }
+}
+
+type AtSocket = Pick<HttpsRequest, 'socketPath' | 'headers' | 'timeoutMs'>
+
+async function atSocket<T>(
+  dataFolder: string,
+  timeoutMs: number,
+  step: (socket: AtSocket) => Promise<T>,
+): Promise<T> {
+  const address = addressOf(dataFolder)
+  try {
+    return await step({ socketPath: address.path, headers: callerHeader(), timeoutMs })
+  } catch (error) {
+    throw await adminErrorOf(error, dataFolder, timeoutMs, address.path)
+  } finally {
     address.release()
   }
 }
 
-async function refusalIn(answer: IncomingMessage): Promise<AdminError> {
-  let text = ''
-  for await (const chunk of answer) {
-    text += (chunk as Buffer).toString()
-    if (text.length > REFUSAL_BYTES_MAX) break
-  }
-  const status = answer.statusCode ?? 0
-  const body = jsonOrNull(text)
-  return new AdminError(errorCodeIn(body), refusalOf(status, body))
+function url(path: string): string {
+  return `http://localhost${path}`
+}
+
+function refused(status: number, body: unknown): AdminError {
+  const { code, message } = refusalIn(status, body)
+  return new AdminError(code, message)
 }
 
 function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
@@ -130,29 +111,28 @@ function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
   }
 }
 
-async function faultOf(
+async function adminErrorOf(
   error: unknown,
   dataFolder: string,
-  socketPath: string,
   timeoutMs: number,
+  socketPath?: string,
 ): Promise<AdminError> {
-  const code = errorCode(error)
+  if (error instanceof AdminError) return error
+  const cause = error instanceof HttpsFault ? error.cause : error
+  const code = errorCode(cause)
   // What came is no HTTP.
-  if (code.startsWith('HPE_')) {
+  if (code.startsWith('HPE_') && socketPath !== undefined) {
     const version = await versionOfEarlier(socketPath)
     const which = version === null ? 'another version' : `version ${version}`
-    return new AdminError(
-      'OTHER_VERSION',
-      `this controller runs ${which}; use its own flotilla`,
-      error,
-    )
+    const message = `this controller runs ${which}; use its own flotilla`
+    return new AdminError('OTHER_VERSION', message, cause)
   }
   if (code === 'ETIMEDOUT') {
     const message = `no response from the controller within ${timeoutMs} ms`
-    return new AdminError('NO_ANSWER', message, error)
+    return new AdminError('NO_ANSWER', message, cause)
   }
-  if (code === 'ECONNRESET' || code === 'EPIPE') return cutOff(error)
-  return connectError(error, dataFolder)
+  if (code === 'ECONNRESET' || code === 'EPIPE') return cutOff(cause)
+  return connectError(cause, dataFolder)
 }
 
 function cutOff(cause?: unknown): AdminError {

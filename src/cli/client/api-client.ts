@@ -1,9 +1,8 @@
-import { Agent } from 'node:https'
-
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { askJson, HttpsFault, type JsonAnswer } from './https.ts'
+import { Connections, type Peer } from './connections.ts'
+import { ask, HttpsFault, type HttpsAnswer } from './https.ts'
 import { ApiRefusal, refusalIn } from './refusal.ts'
 
 export const MANAGEMENT = '/edge/management/v1'
@@ -19,23 +18,33 @@ export const clientTimes = {
 export const clientLimits = { answerBytesMax: 64 * 1024 * 1024 } as const
 
 export interface ApiClientOptions {
+  /** Base URLs; the first is asked first. */
   readonly controllers: readonly string[]
   readonly caPem: string | null
   readonly token: string | null
-  readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
+  readonly client?: Peer['client']
   /** Completes "…: " when the session is no more. */
   readonly logInAgain: string
   /**
    * Told when another controller than the first one answered, for the next command to begin there.
    */
   readonly onMoved?: (controller: string) => void
+  /**
+   * Takes controllers as they are: waits neither for a leader, nor for one that has applied less
+   * than another that answered before.
+   */
+  readonly isImpatient?: boolean
 }
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Below the management API. */
+  /** Below `api`, which is the management API by default. */
   readonly path: string
+  readonly api?: string
   readonly body?: unknown
+  /** Sent as text/plain in place of `body`. */
+  readonly text?: string
+  readonly timeoutMs?: number
   readonly headers?: Readonly<Record<string, string>>
   /** A body that the server does not recognise when it is sent again, as one with a password. */
   readonly isOnceOnly?: boolean
@@ -55,7 +64,7 @@ export interface ApiAnswer {
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
-  readonly headers: JsonAnswer['headers']
+  readonly headers: HttpsAnswer['headers']
 }
 
 /** What another controller, or the same one a moment later, may do. */
@@ -74,13 +83,14 @@ const passing = new Set([
  */
 export class ApiClient {
   readonly #options: ApiClientOptions
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 8 })
+  readonly #connections: Connections
   #at = 0
   /** Of the last answer. */
   #index: string | null = null
 
   constructor(options: ApiClientOptions) {
     this.#options = options
+    this.#connections = new Connections(options, clientTimes.requestMs, true)
   }
 
   /** The controller that answered last. */
@@ -94,7 +104,8 @@ export class ApiClient {
    */
   async ask(request: ApiRequest): Promise<ApiAnswer> {
     const requestId = formatUuid(newUuidv7(systemClock.nowMs()))
-    const endMs = performance.now() + clientTimes.patienceMs
+    const endMs =
+      performance.now() + (this.#options.isImpatient === true ? 0 : clientTimes.patienceMs)
     for (;;) {
       const { faults, refusal, answer } = await this.#round(request, requestId)
       if (answer !== null) return answer
@@ -109,8 +120,9 @@ export class ApiClient {
     const { controllers } = this.#options
     const faults: string[] = []
     let refusal: ApiRefusal | null = null
+    const first = this.#at
     for (let count = 0; count < controllers.length; count += 1) {
-      const at = (this.#at + count) % controllers.length
+      const at = (first + count) % controllers.length
       const controller = controllers[at] ?? ''
       try {
         const answer = await this.#askOne(controller, request, requestId)
@@ -120,8 +132,11 @@ export class ApiClient {
         if (error instanceof HttpsFault) {
           mustBeSafe(controller, request, error)
           faults.push(`${controller} ${error.message}`)
-        } else if (error instanceof ApiRefusal && isPassing(error, request)) refusal = error
-        else throw error
+          continue
+        }
+        this.#at = at
+        if (!(error instanceof ApiRefusal) || !isPassing(error, request)) throw error
+        refusal = error
       }
     }
     return { faults, refusal, answer: null }
@@ -134,29 +149,31 @@ export class ApiClient {
   }
 
   async #askOne(controller: string, request: ApiRequest, requestId: string): Promise<ApiAnswer> {
-    const { method, path, body, isOnceOnly = false } = request
-    const { caPem, token, client } = this.#options
+    const { method, path, api = MANAGEMENT, isOnceOnly = false } = request
+    const { caPem, token, client, isImpatient = false } = this.#options
     const isRead = method === 'GET'
-    const answer = await askJson({
-      url: `${controller}${MANAGEMENT}${path}`,
-      method,
-      headers: {
-        ...(token === null ? {} : { 'net-session': token }),
-        ...(this.#index === null ? {} : { 'net-min-index': this.#index }),
-        ...(isRead || isOnceOnly ? {} : { 'net-request-id': requestId }),
-        ...request.headers,
+    const answer = await ask(
+      {
+        url: `${controller}${api}${path}`,
+        method,
+        headers: {
+          ...(token === null ? {} : { 'net-session': token }),
+          ...(this.#index === null || isImpatient ? {} : { 'net-min-index': this.#index }),
+          ...(isRead || isOnceOnly ? {} : { 'net-request-id': requestId }),
+          ...request.headers,
+        },
+        ...(isRead ? {} : { body: request.body, text: request.text }),
+        caPem,
+        client,
+        connections: isOnceOnly ? undefined : this.#connections,
+        timeoutMs: request.timeoutMs ?? clientTimes.requestMs,
       },
-      body,
-      ...(caPem === null ? {} : { caPem }),
-      ...(client === undefined ? {} : { client }),
-      ...(isOnceOnly ? {} : { agent: this.#agent }),
-      answerBytesMax: clientLimits.answerBytesMax,
-      timeoutMs: clientTimes.requestMs,
-    })
+      clientLimits.answerBytesMax,
+    )
     return this.#judged(answer)
   }
 
-  #judged({ status, body, headers }: JsonAnswer): ApiAnswer {
+  #judged({ status, body, headers }: HttpsAnswer): ApiAnswer {
     const index = headers['net-index']
     if (typeof index === 'string') this.#index = index
     if (status >= 200 && status < 300) {
@@ -164,14 +181,9 @@ export class ApiClient {
       return { data, meta: meta ?? {}, headers }
     }
     const refusal = refusalIn(status, body)
-    if (status !== 401 || refusal.code !== 'UNAUTHORIZED') throw refusal
+    const isOfSession = refusal.code === 'UNAUTHORIZED' && status === 401
     // Only where another session would help does the server say which one.
-    if (headers['www-authenticate'] !== undefined) throw this.#noSession()
-    throw new ApiRefusal(
-      status,
-      refusal.code,
-      'permission denied; ask an administrator for the permission',
-    )
+    throw isOfSession && headers['www-authenticate'] !== undefined ? this.#noSession() : refusal
   }
 
   #noSession(): ApiRefusal {
@@ -208,4 +220,19 @@ function unreachable(faults: readonly string[]): CommandFailure {
     return new CommandFailure(EXIT_FAILED, `${only.slice(0, space)}: it${only.slice(space)}`)
   }
   return new CommandFailure(EXIT_FAILED, `no controller is reachable: ${faults.join('; ')}`)
+}
+
+/** The origin of a controller's address. @throws {CommandFailure} exit 2 for anything else. */
+export function baseUrl(text: string, option = ''): string {
+  const url = URL.parse(text)
+  const isPlain = url?.username === '' && url.password === '' && url.search === ''
+  if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
+  // HOST:PORT alone, or with another scheme, is what people type first.
+  const address = text.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '')
+  const isAddress = /^[\w.[\]:-]+:\d{1,5}$/.test(address)
+  const hint = isAddress ? `; did you mean https://${address}?` : ''
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `${option}expected the address of a controller, https://HOST:PORT, found ${JSON.stringify(text)}${hint}`,
+  )
 }

@@ -11,3 +11,10 @@ export function withConnection(command: Command): Command {
       "file (mode 0600) with an administrator's session token, or - for standard input; needs --ca",
     )
 }
+
+/** For every verb that works in a context. */
+export function withContextOption(command: Command): Command {
+  return command
+    .option('--context <name>', 'context to use (default: the current one)')
+    .option('--json')
+}

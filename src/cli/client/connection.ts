@@ -3,9 +3,6 @@ import { readFileSync } from 'node:fs'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
-import { refusalOf } from '../cluster/refusal.ts'
-import { logInCommand, readContexts } from './context-file.ts'
 import {
   CommandFailure,
   EXIT_FAILED,
@@ -13,10 +10,13 @@ import {
   sentenceOf,
   usageFailure,
 } from '../../controller/failure.ts'
-import { askJson, HttpsFault } from './https.ts'
-import { schemeHint } from '../terminal/scheme-hint.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
+import { ApiClient, baseUrl } from './api-client.ts'
+import { checkLoggedIn, clientIn } from './context-client.ts'
+import { type Context, readContexts } from './context-file.ts'
+import { ApiRefusal } from './refusal.ts'
 
 /**
  * Which controller a cluster verb asks: one on this host, or any that is reached with a session.
@@ -58,8 +58,6 @@ export type AskCluster = (
   timeoutMs?: number,
 ) => Promise<unknown>
 
-const TIMEOUT_MS = 15_000
-
 /** The operations of the fabric API that verbs ask for, with their parameters as the body. */
 const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
   status: ['GET', 'status'],
@@ -82,6 +80,14 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
   'set-log-level': ['PUT', '/fabric/v1/log-level'],
 }
 
+/** Another controller would answer for itself, or be changed in place of the named one. */
+const ofOneController: ReadonlySet<ClusterVerb> = new Set([
+  'debug',
+  'backups',
+  'log-level',
+  'set-log-level',
+])
+
 /** What a verb asks a controller for. */
 export function requestOf(
   verb: ClusterVerb,
@@ -91,6 +97,7 @@ export function requestOf(
   const [method, name] = operations[verb]
   return {
     method,
+    isOfAny: !ofOneController.has(verb),
     path: name.startsWith('/') ? name : `/fabric/v1/cluster/${name}`,
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
@@ -115,8 +122,7 @@ export function askAt({ config, url, ca, sessionFile }: ConnectionOptions): AskO
   if (config !== undefined || url === undefined) {
     throw usageFailure('name a controller: --config FILE on its host, or --url URL from elsewhere')
   }
-  const ask = askWith(baseUrl(url), credentialsFor(url, ca, sessionFile))
-  return ({ method, path, body, timeoutMs }) => ask(method, path, body, timeoutMs)
+  return askThrough(baseUrl(url, '--url: '), ca, sessionFile)
 }
 
 /** @throws {CommandFailure} exit 2, every fault on a line. */
@@ -143,100 +149,78 @@ function askAtSocket(path: string): AskOperation {
   }
 }
 
-interface Credentials {
-  /** null: those that this host trusts. */
-  readonly caPem: string | null
-  readonly session: string
-}
-
-/** Files that are named, or else what `flotilla login` has kept for that controller. */
-function credentialsFor(
-  url: string,
+/**
+ * By the files that are named, or else by the session that `flotilla login` has kept for that
+ * controller; what is not about one controller may then be answered by each of its context.
+ */
+function askThrough(
+  base: string,
   ca: string | undefined,
   sessionFile: string | undefined,
-): Credentials {
-  if (ca !== undefined && sessionFile !== undefined) return readCredentials(ca, sessionFile)
-  const found = ca === undefined && sessionFile === undefined ? contextFor(baseUrl(url)) : null
-  if (found !== null) return found
-  throw usageFailure(
-    `--url needs a session: log in with flotilla login ${url}, or pass --ca FILE and --session-file FILE`,
-  )
+): AskOperation {
+  if (ca !== undefined && sessionFile !== undefined) {
+    return askWith(clientWithFiles({ url: base, ca, sessionFile }))
+  }
+  const known = ca === undefined && sessionFile === undefined ? contextFor(base) : null
+  if (known === null) {
+    throw usageFailure(
+      `--url needs a session: log in with flotilla login ${base}, or pass --ca FILE and --session-file FILE`,
+    )
+  }
+  const { name, context } = known
+  const others = context.controllers.filter((one) => one !== base)
+  const isImpatient = true
+  const alone = clientIn(name, { ...context, controllers: [base] }, { isImpatient })
+  const all = clientIn(name, { ...context, controllers: [base, ...others] }, { isImpatient })
+  const [askAlone, askAny] = [askWith(alone), askWith(all)]
+  return (request) => (request.isOfAny === true ? askAny : askAlone)(request)
 }
 
-/**
- * @returns null when no context knows that controller.
- * @throws {CommandFailure} exit 1 when nobody is logged in there.
- */
-function contextFor(base: string): Credentials | null {
+/** @throws {CommandFailure} exit 1 when nobody is logged in there. */
+function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
   const known = Object.entries(readContexts().contexts).filter(([, { controllers }]) =>
     controllers.includes(base),
   )
   const [name, context] = known.find(([, { token }]) => token !== null) ?? known[0] ?? []
   if (name === undefined || context === undefined) return null
-  const { caPem, token } = context
-  if (token !== null) return { caPem, session: token }
-  throw new CommandFailure(
-    EXIT_FAILED,
-    `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
-  )
-}
-
-function readCredentials(ca: string, sessionFile: string): Credentials {
-  return { caPem: readCa(ca), session: readSecretInput(sessionFile, 'the session') }
+  checkLoggedIn(name, context)
+  return { name, context }
 }
 
 /**
- * Asks with a session. A text is sent as it is, anything else as JSON, and neither with a GET.
- * @throws {CommandFailure} exit 1 with the controller's sentence.
- */
-export type AskPath = (
-  method: 'GET' | 'POST' | 'PUT',
-  path: string,
-  body?: unknown,
-  timeoutMs?: number,
-) => Promise<unknown>
-
-/**
+ * Asks one controller with the session of a file.
  * @throws {CommandFailure} exit 2 for an address that is none, exit 1 for a session that cannot be
  * read.
  */
-export function sessionAt(options: {
+export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClient {
+  const controller = baseUrl(url, '--url: ')
+  return new ApiClient({
+    controllers: [controller],
+    caPem: readCa(ca),
+    token: readSecretInput(sessionFile, 'the session'),
+    logInAgain: `flotilla login ${shellWord(controller)}`,
+    isImpatient: true,
+  })
+}
+
+export interface SessionFiles {
   readonly url: string
   readonly ca: string
   readonly sessionFile: string
-}): AskPath {
-  return askWith(baseUrl(options.url), readCredentials(options.ca, options.sessionFile))
 }
 
-function askWith(base: string, { caPem, session }: Credentials): AskPath {
-  return async (method, path, body, timeoutMs) => {
-    const sent = typeof body === 'string' ? { text: body } : { body }
+function askWith(client: ApiClient): AskOperation {
+  return async ({ method, path, body, timeoutMs }) => {
+    // The operations of clusters do not recognise a request that is repeated.
+    const isOnceOnly = method !== 'GET'
+    const limit = timeoutMs === undefined ? {} : { timeoutMs }
     try {
-      const answer = await askJson({
-        url: `${base}${path}`,
-        method,
-        headers: { 'net-session': session },
-        ...(method === 'GET' ? {} : sent),
-        ...(caPem === null ? {} : { caPem }),
-        timeoutMs: timeoutMs ?? TIMEOUT_MS,
-      })
-      if (answer.status >= 200 && answer.status < 300) {
-        return (answer.body as { data?: unknown } | null)?.data ?? null
-      }
-      throw new CommandFailure(EXIT_FAILED, `${base}: ${refusalOf(answer.status, answer.body)}`)
+      return (await client.ask({ api: '', method, path, body, isOnceOnly, ...limit })).data
     } catch (error) {
-      if (!(error instanceof HttpsFault)) throw error
-      throw new CommandFailure(EXIT_FAILED, `${base}: it ${error.message}`, error)
+      if (!(error instanceof ApiRefusal)) throw error
+      throw new CommandFailure(EXIT_FAILED, `${client.controller}: ${error.message}`, error)
     }
   }
-}
-
-function baseUrl(text: string): string {
-  const url = URL.parse(text)
-  if (url?.protocol === 'https:' && url.username === '' && url.search === '') return url.origin
-  throw usageFailure(
-    `--url: expected https://HOST:PORT, found ${JSON.stringify(text)}${schemeHint(text)}`,
-  )
 }
 
 function readCa(path: string): string {

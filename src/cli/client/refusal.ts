@@ -30,26 +30,27 @@ export class ApiRefusal extends CommandFailure {
   }
 }
 
-/** @returns null when the body is not in the API's envelope. */
-export function errorIn(
-  body: unknown,
-): { readonly code: string; readonly error: ErrorBody } | null {
-  const error = (body as { error?: ErrorBody } | null)?.error
-  return typeof error?.code === 'string' ? { code: error.code, error } : null
+/** Where the sentence of the API is for programs, which ask again by an id. */
+const remedies: Readonly<Record<string, string>> = {
+  CLUSTER_NO_LEADER:
+    "the cluster has no leader; nothing was changed; 'flotilla cluster status' names the controllers to start",
+  OUTCOME_UNKNOWN:
+    "the leader was lost before it answered: see 'flotilla cluster status', then run the same command again",
+  UNAUTHORIZED: 'permission denied; ask an administrator for the permission',
 }
 
-/** The refusal of an answer that is no success. */
+/** The refusal of an answer that is no success; its code is '' when no controller wrote it. */
 export function refusalIn(status: number, body: unknown): ApiRefusal {
-  const found = errorIn(body)
-  if (found === null) {
+  const error = (body as { error?: ErrorBody } | null)?.error
+  if (typeof error?.code !== 'string' || typeof error.message !== 'string') {
     return new ApiRefusal(status, '', `unexpected response status ${status}; is it a controller?`)
   }
-  const { code, error } = found
   const { field, reason, message } = error.cause ?? {}
   const isField = typeof field === 'string' && field !== ''
   const detail = isField ? withField(field, String(reason)) : message
-  const sentence = typeof detail === 'string' && detail !== '' ? detail : String(error.message)
-  return new ApiRefusal(status, code, printable(sentence), isField ? field : null)
+  const told = typeof detail === 'string' && detail !== '' ? detail : error.message
+  const sentence = remedies[error.code] ?? printable(told)
+  return new ApiRefusal(status, error.code, sentence, isField ? field : null)
 }
 
 /** Reasons of the API family often begin with the field that they are about. */

@@ -8,8 +8,7 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
-import { askBounded } from '../enroll/bounded-https.ts'
-import { askJson, HttpsFault } from './https.ts'
+import { ask, HttpsFault, isUnknownCa } from './https.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { shellWord } from '../terminal/output.ts'
 import { MANAGEMENT } from './api-client.ts'
@@ -131,13 +130,12 @@ async function verifiedCa(controller: string, root: Certificate): Promise<string
 async function shownAuthorities(controller: string, caPem?: string): Promise<Certificate[]> {
   let found: Certificate[] = []
   try {
-    const answer = await askBounded({
-      origin: controller,
-      path: `/edge/client/v1${CERTIFICATES_PATH}`,
+    const answer = await ask({
+      url: `${controller}/edge/client/v1${CERTIFICATES_PATH}`,
       method: 'GET',
       headers: { accept: 'application/pkcs7-mime' },
-      ...(caPem === undefined ? {} : { caPem }),
-      judge: () => undefined,
+      caPem,
+      verified: caPem === undefined ? 'nothing' : 'chain and name',
       timeoutMs: TIMEOUT_MS,
     })
     if (answer.status === 200) found = readCertsOnly(Buffer.from(answer.text, 'base64'))
@@ -156,26 +154,13 @@ function noAuthorities(controller: string): CommandFailure {
   )
 }
 
-function askVersion(controller: string, caPem?: string): ReturnType<typeof askJson> {
-  return askJson({
+function askVersion(controller: string, caPem?: string): ReturnType<typeof ask> {
+  return ask({
     url: `${controller}${MANAGEMENT}/version`,
     method: 'GET',
-    ...(caPem === undefined ? {} : { caPem }),
+    caPem,
     timeoutMs: TIMEOUT_MS,
   })
-}
-
-const unknownCaCodes = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'CERT_SIGNATURE_FAILURE',
-])
-
-function isUnknownCa({ cause }: HttpsFault): boolean {
-  return unknownCaCodes.has(String((cause as { code?: unknown } | undefined)?.code))
 }
 
 function unreachable(controller: string, error: unknown): unknown {

@@ -12,7 +12,8 @@ import {
 } from '../../pki/certificate.ts'
 import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/key-file.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { type AskPath, sessionAt } from '../client/connection.ts'
+import type { ApiClient } from '../client/api-client.ts'
+import { clientWithFiles } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
@@ -39,20 +40,20 @@ export interface CaVerifyOptions extends CaKeyOptions {
 export async function proveCaPossession(id: string, options: CaVerifyOptions): Promise<void> {
   await explained(async () => {
     const authority = readAuthority(options)
-    const ask = sessionAt(options)
-    const path = `/edge/management/v1/cas/${encodeURIComponent(id)}`
-    const { name, isVerified } = await verified(ask, path, authority)
+    const path = `/cas/${encodeURIComponent(id)}`
+    const { name, isVerified } = await verified(clientWithFiles(options), path, authority)
     if (options.json === true) printJson({ id, name, isVerified: true })
     else printLine(`${name} ${isVerified ? 'is verified already' : 'is verified'}`)
   })
 }
 
 async function verified(
-  ask: AskPath,
+  client: ApiClient,
   path: string,
   authority: Authority,
 ): Promise<{ readonly name: string; readonly isVerified: boolean }> {
-  const record = (await ask('GET', path)) as Readonly<Record<string, unknown>>
+  const { data } = await client.ask({ method: 'GET', path })
+  const record = data as Readonly<Record<string, unknown>>
   const { name, isVerified, verificationToken, certPem } = record
   if (parseCertificate(String(certPem)).sha256 !== authority.certificate.sha256) {
     throw new CertificateError(
@@ -61,7 +62,8 @@ async function verified(
     )
   }
   if (isVerified !== true) {
-    await ask('POST', `${path}/verify`, await proofOf(authority, String(verificationToken)))
+    const text = await proofOf(authority, String(verificationToken))
+    await client.ask({ method: 'POST', path: `${path}/verify`, text })
   }
   return { name: String(name), isVerified: isVerified === true }
 }

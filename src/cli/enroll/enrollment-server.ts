@@ -8,16 +8,14 @@ import {
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { readCertsOnly } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
-import { refusalOf } from '../cluster/refusal.ts'
-import { HttpsFault } from '../client/https.ts'
-import { askBounded, type BoundedAnswer, type BoundedRequest } from './bounded-https.ts'
+import { ask, type HttpsAnswer, HttpsFault, type HttpsRequest } from '../client/https.ts'
+import { refusalIn } from '../client/refusal.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 import { checkSignature, type EnrollmentToken } from './enrollment-token.ts'
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000
-const PRINT_CHARACTERS_MAX = 200
+const ANSWER_BYTES_MAX = 2 * 1024 * 1024
 
 /** Leaf first. */
 export type CertificateChain = readonly [Certificate, ...Certificate[]]
@@ -60,11 +58,12 @@ export class EnrollmentServer {
   static async meet(token: EnrollmentToken): Promise<EnrollmentServer> {
     let known: Certificate | null = null
     const { status, dateMs, text } = await asked(
+      token.origin,
       {
-        origin: token.origin,
-        path: `${CLIENT_API}/.well-known/est/cacerts`,
+        url: `${token.origin}${CLIENT_API}/.well-known/est/cacerts`,
         method: 'GET',
         headers: { accept: 'application/pkcs7-mime' },
+        verified: 'nothing',
         judge: async (leaf) => {
           await checkSignature(token, leaf)
           known = leaf
@@ -92,7 +91,7 @@ export class EnrollmentServer {
   async ott(privateKeyPem: string): Promise<[Certificate, ...Certificate[]]> {
     const body = await createCertificateRequest({ privateKeyPem, id: this.#token.subject })
     const answer = await this.#enroll({
-      body,
+      text: body,
       headers: { 'content-type': 'application/x-pem-file' },
     })
     return this.#certificatesIn(answer, privateKeyPem)
@@ -106,10 +105,7 @@ export class EnrollmentServer {
     requests: { readonly certCsr: string; readonly serverCertCsr: string },
     keys: { readonly privateKeyPem: string; readonly serverKeyPem: string },
   ): Promise<{ readonly client: CertificateChain; readonly server: CertificateChain }> {
-    const answer = await this.#enroll({
-      body: JSON.stringify(requests),
-      headers: { 'content-type': 'application/json' },
-    })
+    const answer = await this.#enroll({ body: requests })
     return {
       client: this.#certificatesIn(answer, keys.privateKeyPem),
       server: this.#certificatesIn({ cert: answer['serverCert'] }, keys.serverKeyPem),
@@ -117,17 +113,15 @@ export class EnrollmentServer {
   }
 
   async ottca(client: ClientKey): Promise<void> {
-    await this.#enroll({ client, headers: { 'content-type': 'text/plain' } })
+    await this.#enroll({ client, text: '' })
   }
 
   async ca(client: ClientKey, name: string | undefined): Promise<void> {
-    const body = JSON.stringify(name === undefined ? {} : { name })
-    await this.#enroll({ client, body, headers: { 'content-type': 'application/json' } })
+    await this.#enroll({ client, body: name === undefined ? {} : { name } })
   }
 
   async updb(password: string): Promise<void> {
-    const body = JSON.stringify({ password })
-    await this.#enroll({ body, headers: { 'content-type': 'application/json' } })
+    await this.#enroll({ body: { password } })
   }
 
   /**
@@ -135,17 +129,16 @@ export class EnrollmentServer {
    * controller still.
    */
   async #enroll(
-    rest: Pick<BoundedRequest, 'body' | 'headers' | 'client'>,
+    rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
   ): Promise<Readonly<Record<string, unknown>>> {
     const { origin, method, secret } = this.#token
     const query = new URLSearchParams({ method, ...(method === 'ca' ? {} : { token: secret }) })
     const answer = await asked(
+      origin,
       {
         ...rest,
-        origin,
-        path: `${CLIENT_API}/enroll?${query.toString()}`,
+        url: `${origin}${CLIENT_API}/enroll?${query.toString()}`,
         method: 'POST',
-        headers: { accept: 'application/json', ...rest.headers },
         caPem: this.caPem,
         judge: ({ publicKeySha256 }) => {
           if (Buffer.compare(publicKeySha256, this.#publicKeySha256) === 0) return
@@ -159,17 +152,15 @@ export class EnrollmentServer {
     return this.#dataOf(answer)
   }
 
-  #dataOf({ status, text }: BoundedAnswer): Readonly<Record<string, unknown>> {
+  #dataOf({ status, body }: HttpsAnswer): Readonly<Record<string, unknown>> {
     const { origin } = this.#token
-    const body = jsonOrNull(text)
     if (status === 200) {
       const data = (body as { data?: unknown } | null)?.data
       if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
       throw new EnrollmentFault(`${origin}: malformed response; is it a controller?`)
     }
-    const code = (body as { error?: { code?: unknown } } | null)?.error?.code
-    const sentence = printable(refusalOf(status, body))
-    if (status >= 400 && status < 500 && status !== 429 && typeof code === 'string') {
+    const { code, message: sentence } = refusalIn(status, body)
+    if (status >= 400 && status < 500 && status !== 429 && code !== '') {
       throw new EnrollmentRefused(code, this.#refusal(code, sentence))
     }
     throw new EnrollmentFault(`${origin}: ${sentence}; ${remedyOf(this.#token)}`)
@@ -217,16 +208,18 @@ function remedyOf({ method }: EnrollmentToken): string {
 
 /** @param remedy for an answer that was lost after the request may have been carried out. */
 async function asked(
-  request: Omit<BoundedRequest, 'timeoutMs'>,
+  origin: string,
+  request: Omit<HttpsRequest, 'timeoutMs'>,
   remedy: string | null,
-): Promise<BoundedAnswer> {
+): Promise<HttpsAnswer> {
   try {
-    return await askBounded({ ...request, timeoutMs: TIMEOUT_MS })
+    return await ask({ ...request, timeoutMs: TIMEOUT_MS }, ANSWER_BYTES_MAX)
   } catch (error) {
     if (!(error instanceof HttpsFault)) throw error
+    if (error.cause instanceof EnrollmentFault) throw error.cause
     const isOpen = error.isSent && remedy !== null
     const unknown = isOpen ? `; outcome unknown: ${remedy}` : ''
-    throw new EnrollmentFault(`${request.origin}: it ${error.message}${unknown}`, { cause: error })
+    throw new EnrollmentFault(`${origin}: it ${error.message}${unknown}`, { cause: error })
   }
 }
 
@@ -240,9 +233,4 @@ function authoritiesIn(origin: string, base64: string): Certificate[] {
   throw new EnrollmentFault(
     `${origin}: no valid CA certificates in its response; ask an administrator whether it is a controller`,
   )
-}
-
-/** Of a server: one bounded line without what moves the cursor of a terminal. */
-function printable(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, PRINT_CHARACTERS_MAX)
 }

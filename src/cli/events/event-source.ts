@@ -1,9 +1,6 @@
-import type { IncomingMessage } from 'node:http'
-import { request } from 'node:https'
-
-import { HttpsFault, reasonOf } from '../client/https.ts'
-import { type ApiRefusal, refusalIn } from '../client/refusal.ts'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { askForStream, faultOf, textOf } from '../client/https.ts'
+import { ApiRefusal, refusalIn } from '../client/refusal.ts'
 
 /** A controller is heard at least each 15 s. */
 const SILENCE_MS = 45_000
@@ -33,60 +30,30 @@ export interface ServerEvent {
  * Server-sent events of one controller, until they end.
  * @throws {HttpsFault} when it cannot be asked or is lost; {@link ApiRefusal} when it refuses.
  */
-export function readEvents(options: SourceOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const { url, token, lastId, caPem, signal } = options
-    const fail = (error: unknown): void => {
-      if (signal.aborted) resolve()
-      else reject(new HttpsFault(reasonOf(error, SILENCE_MS), true, error))
+export async function readEvents(options: SourceOptions): Promise<void> {
+  const { url, token, lastId, caPem, signal, onEvent } = options
+  const headers = {
+    accept: 'text/event-stream, application/json',
+    'net-session': token,
+    ...(lastId === '' ? {} : { 'last-event-id': lastId }),
+  }
+  try {
+    const request = { url, method: 'GET', headers, caPem, timeoutMs: SILENCE_MS } as const
+    const answer = await askForStream(request, signal)
+    const status = answer.statusCode ?? 0
+    if (status !== 200) throw refusalIn(status, jsonOrNull(await textOf(answer, REFUSAL_BYTES_MAX)))
+    let text = ''
+    answer.setEncoding('utf8')
+    for await (const chunk of answer as AsyncIterable<string>) {
+      const blocks = (text + chunk).split('\n\n')
+      text = blocks.pop() ?? ''
+      if (text.length > EVENT_CHARACTERS_MAX) throw new Error('sends an event that is too long')
+      for (const block of blocks) onEvent(eventIn(block))
     }
-    const asked = request(
-      url,
-      {
-        agent: false,
-        minVersion: 'TLSv1.2',
-        signal,
-        ...(caPem === null ? {} : { ca: caPem }),
-        headers: {
-          accept: 'text/event-stream, application/json',
-          'net-session': token,
-          ...(lastId === '' ? {} : { 'last-event-id': lastId }),
-        },
-      },
-      (answer) => {
-        answer.on('error', fail)
-        answer.on('close', resolve)
-        if (answer.statusCode === 200) readStream(answer, options.onEvent)
-        else readRefusal(answer, reject)
-      },
-    )
-    asked.setTimeout(SILENCE_MS, () => {
-      asked.destroy(Object.assign(new Error('is silent'), { code: 'ETIMEDOUT' }))
-    })
-    asked.on('error', fail)
-    asked.end()
-  })
-}
-
-function readRefusal(answer: IncomingMessage, reject: (error: ApiRefusal) => void): void {
-  let text = ''
-  answer.setEncoding('utf8')
-  answer.on('data', (chunk: string) => {
-    if (text.length < REFUSAL_BYTES_MAX) text += chunk
-  })
-  answer.on('end', () => reject(refusalIn(answer.statusCode ?? 0, jsonOrNull(text))))
-}
-
-function readStream(answer: IncomingMessage, onEvent: SourceOptions['onEvent']): void {
-  let text = ''
-  answer.setEncoding('utf8')
-  answer.on('data', (chunk: string) => {
-    const blocks = (text + chunk).split('\n\n')
-    text = blocks.pop() ?? ''
-    if (text.length > EVENT_CHARACTERS_MAX)
-      answer.destroy(new Error('sends an event that is too long'))
-    for (const block of blocks) onEvent(eventIn(block))
-  })
+  } catch (error) {
+    if (signal.aborted) return
+    throw error instanceof ApiRefusal ? error : faultOf(error, true, SILENCE_MS)
+  }
 }
 
 function eventIn(block: string): ServerEvent {

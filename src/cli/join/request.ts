@@ -1,11 +1,9 @@
-import type { PeerCertificate } from 'node:tls'
-
 import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
-import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
+import { type Certificate, leafControllerId } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
-import { refusalOf } from '../cluster/refusal.ts'
+import { refusalIn } from '../client/refusal.ts'
 import { sentenceOf } from '../../controller/failure.ts'
-import { askJson, HttpsFault, type JsonAnswer } from '../client/https.ts'
+import { ask, HttpsFault, type HttpsAnswer } from '../client/https.ts'
 
 const REACH_MS = 5_000
 /**
@@ -37,23 +35,23 @@ class MemberAdmission {
     this.#ticket = ticket
   }
 
-  ask(address: string, body: unknown, timeoutMs: number): Promise<JsonAnswer> {
-    return askJson({
+  ask(address: string, body: unknown, timeoutMs: number): Promise<HttpsAnswer> {
+    return ask({
       url: `${address}/cluster/join`,
       method: body === undefined ? 'GET' : 'POST',
-      ...(body === undefined ? {} : { body }),
+      body,
       caPem: this.#ticket.caPem,
-      checkServer: (_host, certificate) => this.#judge(certificate),
+      verified: 'chain',
+      judge: (leaf) => this.#judge(leaf),
       timeoutMs,
     })
   }
 
-  #judge({ raw }: PeerCertificate): Error | undefined {
+  #judge(leaf: Certificate): void {
     try {
-      this.memberId = leafControllerId(parseCertificate(raw), this.#ticket.trustDomain)
-      return undefined
+      this.memberId = leafControllerId(leaf, this.#ticket.trustDomain)
     } catch (error) {
-      return new Error(`is not a controller of this cluster: ${sentenceOf(error)}`)
+      throw new Error(`is not a controller of this cluster: ${sentenceOf(error)}`, { cause: error })
     }
   }
 }
@@ -117,7 +115,7 @@ export async function requestJoin(
       const { status, body: answer } = await door.ask(address, body, ANSWER_MS)
       isSent = true
       if (status >= 200 && status < 300) return admitted(address, answer)
-      last = refusalOf(status, answer)
+      last = refusalIn(status, answer).message
       if (status < 500 && status !== 429) return { type: 'refused', sentence: last, isOpen }
       isOpen = true
     } catch (error) {

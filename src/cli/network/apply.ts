@@ -1,6 +1,6 @@
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../session/contexts.ts'
+import { connect, type ContextOptions } from '../client/context-client.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { StepRunner } from './carry-out.ts'

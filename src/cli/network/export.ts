@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 
 import { yamlText } from '../../config/engine/yaml-tree.ts'
-import { connect, type ContextOptions } from '../session/contexts.ts'
+import { connect, type ContextOptions } from '../client/context-client.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { allSections, FORM_VERSION, type NetworkSection } from './sections.ts'

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 
-import { withContextOption } from '../session/program.ts'
+import { withContextOption } from '../client/connection-options.ts'
 import type { ApplyOptions } from './apply.ts'
 import type { ExportOptions } from './export.ts'
 import type { ImportOptions } from './import.ts'

@@ -347,6 +347,7 @@ async function ask(
   return await askAt(options)({
     method,
     path: `/fabric/v1/pki/${name}`,
+    isOfAny: operation !== 'renew' && operation !== 'reload',
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })

@@ -6,9 +6,9 @@ import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failur
 import { writeNewFile } from '../../pki/key-file.ts'
 import { composeRouterConfig } from '../../config/router/compose.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
-import { refusalOf } from '../cluster/refusal.ts'
+import { refusalIn } from '../client/refusal.ts'
 import { removePidFile, runningRouterPid, writePidFile } from '../controller/pid-file.ts'
-import { askJson } from '../client/https.ts'
+import { ask } from '../client/https.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printLine, shellWord } from '../terminal/output.ts'
 import { putLogAside } from './log.ts'
@@ -199,7 +199,7 @@ class RouterRecords {
 
   async #ask(method: 'GET' | 'POST', path: string, body?: unknown): Promise<unknown> {
     const [url = ''] = this.#admin.controllers
-    const answer = await askJson({
+    const answer = await ask({
       url: `${url}${MANAGEMENT}${path}`,
       method,
       headers: this.#session === '' ? {} : { 'net-session': this.#session },
@@ -210,7 +210,10 @@ class RouterRecords {
     if (answer.status >= 200 && answer.status < 300) {
       return (answer.body as { data?: unknown } | null)?.data ?? null
     }
-    throw new CommandFailure(EXIT_FAILED, `${url}: ${refusalOf(answer.status, answer.body)}`)
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${url}: ${refusalIn(answer.status, answer.body).message}`,
+    )
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-import { withContextOption } from '../session/program.ts'
+import { withContextOption } from '../client/connection-options.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'
 import type { DeleteOptions, RecordWriteOptions } from './write.ts'
 

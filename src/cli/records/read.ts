@@ -1,5 +1,5 @@
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { connect, type ContextOptions } from '../session/contexts.ts'
+import { connect, type ContextOptions } from '../client/context-client.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, kindNamed, mustOffer } from './kinds.ts'

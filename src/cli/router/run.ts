@@ -17,7 +17,7 @@ import type { CertificateRequests } from '../../router/identity/requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
 import { RouterFailure } from '../../router/logger.ts'
 import { RouterProgram } from '../../router/router.ts'
-import { askBounded } from '../enroll/bounded-https.ts'
+import { ask } from '../client/https.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
 import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
 import { checkedRouterConfig } from './check.ts'
@@ -138,18 +138,15 @@ async function askExtension(
   requests: CertificateRequests,
   { caPem, certificatePem, privateKeyPem }: RouterIdentity,
 ): Promise<{ readonly cert: string; readonly serverCert: string }> {
-  const { status, text } = await askBounded({
-    origin: api,
-    path: '/edge/client/v1/enroll/extend/router',
+  const { status, body } = await ask({
+    url: `${api}/edge/client/v1/enroll/extend/router`,
     method: 'POST',
-    headers: { accept: 'application/json', 'content-type': 'application/json' },
-    body: JSON.stringify(requests),
+    body: requests,
     caPem,
     client: { certificatePem, privateKeyPem },
-    judge: () => undefined,
     timeoutMs: routerProgramLimits.extendTimeoutMs,
   })
-  const data = status === 200 ? (JSON.parse(text) as { data?: Record<string, unknown> }).data : null
+  const data = status === 200 ? (body as { data?: Record<string, unknown> } | null)?.data : null
   const { cert, serverCert } = data ?? {}
   if (typeof cert === 'string' && typeof serverCert === 'string') return { cert, serverCert }
   throw new Error(`response status ${status} instead of certificates`)

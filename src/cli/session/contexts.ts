@@ -1,52 +1,13 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { ApiClient } from '../client/api-client.ts'
+import { clientIn, type ContextOptions } from '../client/context-client.ts'
 import {
   changeContexts,
   type Context,
   contextNamed,
-  logInCommand,
   readContexts,
   withContext,
 } from '../client/context-file.ts'
-
-export interface ContextOptions {
-  readonly context?: string
-  readonly json?: boolean
-}
-
-/**
- * A client with the session of a context.
- * @throws {CommandFailure} exit 1 when nobody is logged in there.
- */
-export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
-  const { name, context } = contextNamed(readContexts(), options.context)
-  if (context.token === null) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
-    )
-  }
-  return clientIn(name, context)
-}
-
-function clientIn(name: string, context: Context): ApiClient {
-  return new ApiClient({
-    ...context,
-    logInAgain: logInCommand(name, context),
-    onMoved: (controller) => askFirst(name, controller),
-  })
-}
-
-/** The controller that is away is not waited for by the next command. */
-function askFirst(name: string, controller: string): void {
-  changeContexts((file) => {
-    const context = file.contexts[name]
-    if (context?.controllers.includes(controller) !== true) return file
-    const others = context.controllers.filter((one) => one !== controller)
-    return withContext(file, name, { ...context, controllers: [controller, ...others] })
-  })
-}
 
 /** Ends the session of a context; the context stays. */
 export async function logOut(options: ContextOptions): Promise<void> {

@@ -5,9 +5,8 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../contr
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
-import { schemeHint } from '../terminal/scheme-hint.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { type ApiAnswer, ApiClient, type ApiClientOptions } from '../client/api-client.ts'
+import { type ApiAnswer, ApiClient, type ApiClientOptions, baseUrl } from '../client/api-client.ts'
 import {
   changeContexts,
   checkContextName,
@@ -35,7 +34,7 @@ export interface LogInOptions {
 
 /** Opens a session and makes its context the one in use. */
 export async function logIn(urls: readonly string[], options: LogInOptions): Promise<void> {
-  const given = [...new Set(urls.map(baseUrl))]
+  const given = [...new Set(urls.map((url) => baseUrl(url)))]
   const [first = ''] = given
   const file = readContexts()
   const name = checkContextName(options.context ?? nameFor(file, first))
@@ -54,17 +53,6 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
   if (options.json === true) {
     printJson({ context: name, controllers: context.controllers, identity: opened.identity })
   } else printLine(`logged in to ${first} as ${opened.identity}; current context: ${name}`)
-}
-
-/** @throws {CommandFailure} exit 2 for what is no address of a controller. */
-export function baseUrl(text: string): string {
-  const url = URL.parse(text)
-  const isPlain = url?.username === '' && url.password === '' && url.search === ''
-  if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
-  throw new CommandFailure(
-    EXIT_USAGE,
-    `expected the address of a controller, https://HOST:PORT, found ${JSON.stringify(text)}${schemeHint(text)}`,
-  )
 }
 
 /** The context that has this controller already, or one that is called by its address. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 
-import type { ContextOptions } from './contexts.ts'
+import type { ContextOptions } from '../client/context-client.ts'
+import { withContextOption } from '../client/connection-options.ts'
 import type { LogInOptions } from './login.ts'
 
 /** The verbs `login`, `logout` and `context`. What they do is loaded when needed. */
@@ -80,11 +81,4 @@ function addContexts(context: Command): void {
       const { removeContext } = await import('./contexts.ts')
       await removeContext(name, options)
     })
-}
-
-/** For every verb that works in a context. */
-export function withContextOption(command: Command): Command {
-  return command
-    .option('--context <name>', 'context to use (default: the current one)')
-    .option('--json')
 }

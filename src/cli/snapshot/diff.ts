@@ -5,7 +5,7 @@ import { bytesOfFile } from '../../backup/files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
-import { AdminError, askForStream } from '../client/admin-socket.ts'
+import { AdminError, askForBytes } from '../client/admin-socket.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { atFile } from './backup-file.ts'
 import { originText, withStaleHint } from './describe.ts'
@@ -43,7 +43,7 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
 export async function loadLive(data: string, isStale: boolean): Promise<LoadedBackup> {
   const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
   try {
-    const bytes = askForStream(resolve(data), request)
+    const bytes = askForBytes(resolve(data), request)
     return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
   } catch (error) {
     if (!(error instanceof AdminError)) throw error

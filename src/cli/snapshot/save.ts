@@ -11,7 +11,7 @@ import {
   sentenceOf,
   usageFailure,
 } from '../../controller/failure.ts'
-import { AdminError, askForStream } from '../client/admin-socket.ts'
+import { AdminError, askForBytes } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
@@ -43,7 +43,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   const file = resolve(path)
   try {
     await refuseExisting(file)
-    await writeNewBackup(file, untilInterrupted(askForStream(data, request)))
+    await writeNewBackup(file, untilInterrupted(askForBytes(data, request)))
     // What lies on the disk is what counts, so it is read back.
     const { manifest, summary, sha256 } = await checkBackup(bytesOfFile(file))
     if (options.json === true) printJson({ file, sha256, manifest: shown(manifest), summary })

@@ -1,0 +1,98 @@
+import { once } from 'node:events'
+import type { ClientRequestArgs } from 'node:http'
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect, type TLSSocket } from 'node:tls'
+
+import { Agent } from '../../lib/node-http.ts'
+import { type Certificate, faultOfController, parseCertificate } from '../../pki/certificate.ts'
+
+/** The server that a connection is opened to, and what it must prove. */
+export interface Peer {
+  /** A unix socket, without TLS, whatever host the URL names. */
+  readonly socketPath?: string
+  /** PEM: the only CA certificates to verify the server with; null: those that this host trusts. */
+  readonly caPem?: string | null | undefined
+  /**
+   * `chain`: the name in the certificate is left to `judge`. `nothing`: so is the chain. By default
+   * both are verified.
+   */
+  readonly verified?: 'chain and name' | 'chain' | 'nothing'
+  /** Throws to refuse the server, before a byte of a request is sent. */
+  readonly judge?: ((leaf: Certificate) => void | Promise<void>) | undefined
+  /** Presented in the handshake; both PEM. */
+  readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
+}
+
+/** Opens connections to controllers alone: each is judged before a request is sent. */
+export class Connections extends Agent {
+  readonly #peer: Peer
+  readonly #timeoutMs: number
+
+  /** @param isKept whether a connection serves several requests. */
+  constructor(peer: Peer, timeoutMs: number, isKept = false) {
+    super({ keepAlive: isKept, maxSockets: 8 })
+    this.#peer = peer
+    this.#timeoutMs = timeoutMs
+  }
+
+  override createConnection(
+    to: ClientRequestArgs,
+    done?: (error: Error | null, socket: Socket) => void,
+  ): undefined {
+    const fail = done as ((error: Error) => void) | undefined
+    this.#open(to).then(
+      (socket) => done?.(null, socket),
+      (error: unknown) => fail?.(error instanceof Error ? error : new Error(String(error))),
+    )
+  }
+
+  async #open({ host, port }: ClientRequestArgs): Promise<Socket> {
+    const { socketPath } = this.#peer
+    const isPlain = socketPath !== undefined
+    const socket = isPlain
+      ? connectPlain(socketPath)
+      : connectTls(host ?? '', Number(port), this.#peer)
+    // An error may also come while the server is judged: the socket is destroyed then.
+    socket.on('error', () => undefined)
+    const timer = setTimeout(() => socket.destroy(timedOut()), this.#timeoutMs)
+    try {
+      await once(socket, isPlain ? 'connect' : 'secureConnect')
+      if (!isPlain) await this.#judge(socket as TLSSocket)
+      if (socket.destroyed) throw Object.assign(new Error('closed'), { code: 'ECONNRESET' })
+      return socket
+    } catch (error) {
+      const reason = socket.errored ?? error
+      socket.destroy()
+      throw reason
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #judge(socket: TLSSocket): Promise<void> {
+    const shown = socket.getPeerX509Certificate()
+    if (shown === undefined) throw new Error('presented no certificate')
+    const leaf = parseCertificate(Uint8Array.from(shown.raw))
+    const fault = faultOfController(leaf)
+    if (fault !== null) throw new Error(fault)
+    await this.#peer.judge?.(leaf)
+  }
+}
+
+function connectTls(host: string, port: number, { caPem, verified, client }: Peer): TLSSocket {
+  return connect({
+    host,
+    port,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ALPNProtocols: ['http/1.1'],
+    minVersion: 'TLSv1.2',
+    rejectUnauthorized: verified !== 'nothing',
+    ...(typeof caPem === 'string' ? { ca: caPem } : {}),
+    ...(verified === 'chain' ? { checkServerIdentity: () => undefined } : {}),
+    ...(client === undefined ? {} : { cert: client.certificatePem, key: client.privateKeyPem }),
+  })
+}
+
+export function timedOut(): Error {
+  return Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })
+}

@@ -1,0 +1,58 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { ApiClient, type ApiClientOptions } from './api-client.ts'
+import {
+  changeContexts,
+  type Context,
+  contextNamed,
+  logInCommand,
+  readContexts,
+  withContext,
+} from './context-file.ts'
+
+export interface ContextOptions {
+  readonly context?: string
+  readonly json?: boolean
+}
+
+/**
+ * A client with the session of a context.
+ * @throws {CommandFailure} exit 1 when nobody is logged in there.
+ */
+export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
+  const { name, context } = contextNamed(readContexts(), options.context)
+  checkLoggedIn(name, context)
+  return clientIn(name, context)
+}
+
+/** Asks the controllers of a context, with its session if it has one. */
+export function clientIn(
+  name: string,
+  context: Context,
+  options: Pick<ApiClientOptions, 'isImpatient'> = {},
+): ApiClient {
+  return new ApiClient({
+    ...context,
+    ...options,
+    logInAgain: logInCommand(name, context),
+    onMoved: (controller) => askFirst(name, controller),
+  })
+}
+
+/** The controller that is away is not waited for by the next command. */
+function askFirst(name: string, controller: string): void {
+  changeContexts((file) => {
+    const context = file.contexts[name]
+    if (context?.controllers.includes(controller) !== true) return file
+    const others = context.controllers.filter((one) => one !== controller)
+    return withContext(file, name, { ...context, controllers: [controller, ...others] })
+  })
+}
+
+/** @throws {CommandFailure} exit 1. */
+export function checkLoggedIn(name: string, context: Context): void {
+  if (context.token !== null) return
+  throw new CommandFailure(
+    EXIT_FAILED,
+    `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
+  )
+}
