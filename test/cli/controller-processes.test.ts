@@ -14,9 +14,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { ControllerProcesses, type ProcessEvent } from '../../src/cli/quickstart/processes.ts'
+import { LOG_BYTES_MAX, Processes, type ProcessEvent } from '../../src/cli/quickstart/processes.ts'
 import { runningPid, writePidFile } from '../../src/cli/controller/pid-file.ts'
-import { LOG_BYTES_MAX } from '../../src/cli/quickstart/log.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -47,7 +46,7 @@ let folder = ''
 let program = ''
 let plans: readonly ControllerPlan[] = []
 let events: ProcessEvent[] = []
-let made: ControllerProcesses[] = []
+let made: Processes[] = []
 const never = new Promise<void>(() => undefined)
 
 beforeEach(() => {
@@ -72,8 +71,8 @@ function install(script: string): void {
   chmodSync(program, 0o755)
 }
 
-function processesOf(): ControllerProcesses {
-  const processes = new ControllerProcesses(plans, program, (event) => events.push(event))
+function processesOf(): Processes {
+  const processes = new Processes(plans, program, (event) => events.push(event))
   made.push(processes)
   return processes
 }

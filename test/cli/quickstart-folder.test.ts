@@ -1,4 +1,5 @@
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,9 +15,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CommandFailure } from '../../src/controller/failure.ts'
-import { beginForming, formFirst, isPrepared } from '../../src/cli/quickstart/form.ts'
+import { finishForming, formFirst } from '../../src/cli/quickstart/form.ts'
 import {
   inspectFolder,
+  isPrepared,
   planQuickstart,
   type QuickstartPlan,
 } from '../../src/cli/quickstart/plan.ts'
@@ -138,18 +140,39 @@ test('A forming that was cut off goes on with what it had', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming.4711.partial'), 'cut off')
   expect(inspectFolder(plan)).toBe('empty')
-  const forming = beginForming(plan)
+  const [first, second] = plan.controllers.map((one) => present(one, 'a controller'))
+  if (first === undefined || second === undefined) throw new Error('no controllers')
+  // As a kill leaves it before the first controller is whole.
+  mkdirSync(first.folder)
+  writeFileSync(join(first.folder, '.forming'), '')
   expect(inspectFolder(plan)).toBe('half-made')
-  const [first, second] = plan.controllers
-  await formFirst(present(first, 'a first'), forming)
+  await formFirst(first)
   expect(inspectFolder(plan)).toBe('half-made')
   expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
-  mkdirSync(present(second, 'a second').folder)
-  writeFileSync(join(present(second, 'a second').folder, '.joining'), '')
+  mkdirSync(second.folder)
+  writeFileSync(join(second.folder, '.joining'), '')
   expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
-  expect(beginForming(plan)).toEqual(forming)
-  const failure = failureOf(planQuickstart(plan.dir, 5, 1280))
-  expect(failure.message).toContain('that is incomplete; run it with --nodes 3 --port 1280')
+  for (const [nodes, port] of [
+    [1, 1280],
+    [3, 2280],
+  ] as const) {
+    const failure = failureOf(planQuickstart(plan.dir, nodes, port))
+    expect(failure.exitCode).toBe(2)
+    expect(failure.message).toContain('that is incomplete; run it with --nodes')
+    expect(failure.message).toContain('--port 1280')
+  }
+  finishForming(plan, 'the password')
+  expect(existsSync(join(first.folder, 'admin.json'))).toBe(false)
+})
+
+test('What an earlier release left incomplete is never made anew', async () => {
+  mkdirSync(plan.dir)
+  writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
+  expect(inspectFolder(plan)).toBe('empty')
+  const first = present(plan.controllers[0], 'a first')
+  await formFirst(first)
+  rmSync(join(first.folder, 'admin.json'))
+  expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
 test('A folder with anything else in it is left alone', () => {

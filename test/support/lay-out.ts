@@ -10,15 +10,15 @@ import { freePortBlock } from './ports.ts'
 export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
   const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
   mkdirSync(plan.dir, { mode: 0o700 })
-  const forming = { nodes, port: plan.port, trustDomain: 'laid.out.internal', password: 'laid out' }
-  const [first, ...rest] = plan.controllers.map((one) => plannedConfigOf(one, forming))
+  const password = 'laid out'
+  const [first, ...rest] = plan.controllers.map((one) => plannedConfigOf(one, 'laid.out.internal'))
   if (first === undefined) throw new Error('no controllers')
   await formCluster({
     controllers: [first, ...rest],
     adminName: 'admin',
-    password: forming.password,
+    password,
     nowMs: Date.now(),
   })
-  finishForming(plan, forming)
+  finishForming(plan, password)
   return plan
 }

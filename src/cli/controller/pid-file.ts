@@ -34,22 +34,17 @@ export function removePidFile(configPath: string, pid = process.pid): void {
 }
 
 /**
- * The process that runs this controller now: the one that the pid file names, or the one that holds
- * its data folder, as a controller holds it before it writes its pid file. Both outlive a kill -9,
- * and the number may by then belong to anybody, so the command line of the process must say that it
- * runs this very configuration (`controller run CONFIG`, or `cluster join CONFIG`, which goes on as
- * one).
+ * The process that runs this controller or router now: the one in its pid file, or the one that
+ * holds the data folder, as a controller holds it before it writes its pid file. Both outlive a
+ * kill -9, and the number may by then belong to anybody, so the command line of the process must
+ * show that it runs this very configuration (`controller run CONFIG`, `router run CONFIG`, or
+ * `cluster join CONFIG`, which goes on as a controller).
+ * @param dataFolder null for a router, which has none.
  * @returns null when none does.
  */
-export function runningPid(configPath: string, dataFolder: string): number | null {
-  const pids = [readPid(configPath), lockHolderOf(dataFolder)]
+export function runningPid(configPath: string, dataFolder: string | null): number | null {
+  const pids = [readPid(configPath), dataFolder === null ? null : lockHolderOf(dataFolder)]
   return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
-}
-
-/** The same for a router, which has no folder of data. */
-export function runningRouterPid(configPath: string): number | null {
-  const pid = readPid(configPath)
-  return pid !== null && runsConfiguration(pid, configPath) ? pid : null
 }
 
 function readPid(configPath: string): number | null {

@@ -12,7 +12,8 @@ import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { AdminError, askController } from '../client/admin-socket.ts'
 import { type ClusterVerb, loadConfigOrFail, requestOf } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { hostFacts, listingOf, tailOf } from './host-facts.ts'
+import { hostFacts, listingOf, LOG_TAIL_BYTES } from './host-facts.ts'
+import { tailOf } from '../terminal/tail.ts'
 import { type TarFile, tarOf } from './tar.ts'
 
 export interface BundleOptions {
@@ -119,7 +120,7 @@ function askOnce(ask: () => Promise<unknown>): Facts {
 }
 
 function logOf({ logFile }: ControllerConfig): Buffer {
-  if (logFile.path !== null) return tailOf(logFile.path)
+  if (logFile.path !== null) return tailOf(logFile.path, LOG_TAIL_BYTES)
   throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 

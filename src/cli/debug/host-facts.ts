@@ -1,12 +1,4 @@
-import {
-  closeSync,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readSync,
-  statfsSync,
-} from 'node:fs'
+import { lstatSync, readdirSync, statfsSync } from 'node:fs'
 import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
 import { join } from 'node:path'
 
@@ -52,18 +44,4 @@ export function listingOf(folder: string): string {
   }
   visit(folder, '')
   return `${lines.join('\n')}\n`
-}
-
-/** Whole lines from the end of a file. */
-export function tailOf(path: string, bytesMax = LOG_TAIL_BYTES): Buffer {
-  const file = openSync(path, 'r')
-  try {
-    const { size } = fstatSync(file)
-    const bytes = Buffer.alloc(Math.min(size, bytesMax))
-    const read = readSync(file, bytes, 0, bytes.length, size - bytes.length)
-    const found = bytes.subarray(0, read)
-    return size > bytesMax ? found.subarray(found.indexOf(10) + 1) : found
-  } finally {
-    closeSync(file)
-  }
 }

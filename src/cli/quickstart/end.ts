@@ -2,26 +2,26 @@ import { requestOf } from '../client/connection.ts'
 import { askController } from '../client/admin-socket.ts'
 import type { ListedMember } from '../../ports/cluster-status.ts'
 import { shellWord } from '../terminal/output.ts'
-import type { ControllerPlan } from './plan.ts'
+import type { ControllerPlan, ProcessPlan } from './plan.ts'
 
 const ANSWER_MS_MAX = 5000
 
 /**
- * What to tell of a controller that has ended. A start brings one back that was stopped or has
- * failed; one that was removed ends as often as it is started.
+ * The notice of a controller or router that has ended. A start brings one back that was stopped or
+ * has failed; one that was removed ends as often as it is started.
  */
 export async function linesOfEnd(
-  { id, dataFolder, logPath, configPath }: ControllerPlan,
+  { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
   how: string,
   others: readonly ControllerPlan[],
   program: string,
 ): Promise<readonly string[]> {
-  if (await wasRemoved(id, others)) {
+  if (kind === 'controller' && (await wasRemoved(id, others))) {
     return [
       `${id} was removed from the cluster and exited; its log is ${logPath}, and ${dataFolder} can be deleted`,
     ]
   }
-  const command = `${shellWord(program)} controller run ${shellWord(configPath)}`
+  const command = `${shellWord(program)} ${kind} run ${shellWord(configPath)}`
   return [`${id} ${how}; its log is ${logPath}. To start it again:`, `  ${command}`]
 }
 

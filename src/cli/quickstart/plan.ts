@@ -1,28 +1,29 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
+import { loadControllerConfig } from '../../config/load.ts'
 import { IDENTITY_NAME } from '../../store/log/identity.ts'
+import { JOINING_NAME } from '../join/state.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 
 export const LOOPBACK = '127.0.0.1'
 const ROUTER_PORT_OFFSET = 100
 const MESH_PORT_OFFSET = 200
-/** In DIR while its cluster is being formed, 0600. */
-export const FORMING_NAME = '.forming'
 
-export interface FormingState {
-  readonly nodes: number
-  readonly port: number
-  readonly trustDomain: string
-  readonly password: string
-}
-
-export interface ControllerPlan {
+/** A controller or router of DIR. */
+export interface ProcessPlan {
+  readonly program: 'controller' | 'router'
   readonly id: string
   readonly folder: string
   readonly configPath: string
   readonly logPath: string
+  /** Null: a router has none. */
+  readonly dataFolder: string | null
+}
+
+export interface ControllerPlan extends ProcessPlan {
+  readonly program: 'controller'
   readonly dataFolder: string
   readonly webPort: number
   readonly routerPort: number
@@ -35,41 +36,50 @@ export interface QuickstartPlan {
   readonly dir: string
   readonly port: number
   readonly controllers: readonly ControllerPlan[]
+  readonly routers: readonly ProcessPlan[]
 }
 
-/**
- * Where everything goes, for N controllers.
- * @throws {CommandFailure} exit 2 when the ports do not fit.
- */
-export function planQuickstart(dir: string, nodes: number, port: number): QuickstartPlan {
+/** Where everything goes. @throws {CommandFailure} exit 2 when the ports do not fit. */
+export function planQuickstart(
+  dir: string,
+  nodes: number,
+  port: number,
+  routerCount = 0,
+): QuickstartPlan {
   if (port + MESH_PORT_OFFSET + nodes - 1 > 65_535) {
     const max = 65_535 - MESH_PORT_OFFSET - nodes + 1
     throw new CommandFailure(EXIT_USAGE, `--port ${port} leaves no room; choose ${max} or lower`)
   }
   const root = resolve(dir)
-  const controllers = Array.from({ length: nodes }, (_, at) => {
+  const controllers = Array.from({ length: nodes }, (_, at): ControllerPlan => {
     const id = `ctrl${at + 1}`
-    const folder = join(root, id)
     const webPort = port + at
     return {
-      id,
-      folder,
-      configPath: join(folder, 'config.yml'),
-      logPath: join(folder, 'controller.log'),
-      dataFolder: join(folder, 'data'),
+      ...filesOf(root, 'controller', id),
+      program: 'controller',
+      dataFolder: join(root, id, 'data'),
       webPort,
       routerPort: webPort + ROUTER_PORT_OFFSET,
       meshPort: webPort + MESH_PORT_OFFSET,
       url: `https://${LOOPBACK}:${webPort}`,
     }
   })
-  return { dir: root, port, controllers }
+  const routers = Array.from({ length: routerCount }, (_, at): ProcessPlan => {
+    return { ...filesOf(root, 'router', `router${at + 1}`), program: 'router', dataFolder: null }
+  })
+  return { dir: root, port, controllers, routers }
+}
+
+function filesOf(root: string, program: string, id: string) {
+  const folder = join(root, id)
+  const [configPath, logPath] = [join(folder, 'config.yml'), join(folder, `${program}.log`)]
+  return { id, folder, configPath, logPath }
 }
 
 export type FolderState = 'empty' | 'half-made' | 'complete'
 
-/** What a write that was cut off may have left before anything else was there. */
-const PARTIAL_NAME = /\.partial$/
+/** A write that was cut off may have left the first; earlier releases, the second. */
+const LEFTOVER = /\.partial$|^\.forming$/
 
 /**
  * Looks at an existing DIR.
@@ -77,29 +87,45 @@ const PARTIAL_NAME = /\.partial$/
  * has lost a part.
  */
 export function inspectFolder(plan: QuickstartPlan): FolderState {
-  const names = readdirSync(plan.dir).filter((name) => !PARTIAL_NAME.test(name))
+  const names = readdirSync(plan.dir).filter((name) => !LEFTOVER.test(name))
   if (names.length === 0) return 'empty'
   if (names.includes(ADMIN_FILE_NAME)) {
     checkSameCluster(plan)
     checkComplete(plan)
     return 'complete'
   }
-  if (names.includes(FORMING_NAME)) {
-    checkSameForming(plan)
-    return 'half-made'
+  const [first] = plan.controllers
+  if (!names.includes('ctrl1') || first === undefined) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${plan.dir} holds ${names[0] ?? ''}, which quickstart did not create; choose an empty folder with --dir`,
+    )
   }
-  const isCluster = names.includes('ctrl1')
-  throw new CommandFailure(
-    EXIT_FAILED,
-    isCluster
-      ? `${plan.dir} holds a cluster but no ${ADMIN_FILE_NAME}; restore that file, or remove the folder to start over`
-      : `${plan.dir} holds ${names[0] ?? ''}, which quickstart did not create; choose an empty folder with --dir`,
-  )
+  if (isPrepared(first) && !existsSync(join(first.folder, ADMIN_FILE_NAME))) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `${plan.dir} holds a cluster but no ${ADMIN_FILE_NAME}; restore that file, or remove the folder to start over`,
+    )
+  }
+  checkSameForming(plan, first, names)
+  return 'half-made'
 }
 
-function checkSameForming(plan: QuickstartPlan): void {
-  const path = join(plan.dir, FORMING_NAME)
-  const { nodes, port } = readJson(path) as FormingState
+/** Whether a controller has all that it needs to run. */
+export function isPrepared({ folder, dataFolder }: ControllerPlan): boolean {
+  return existsSync(join(dataFolder, IDENTITY_NAME)) && !existsSync(join(folder, JOINING_NAME))
+}
+
+function checkSameForming(
+  plan: QuickstartPlan,
+  { configPath }: ControllerPlan,
+  names: readonly string[],
+): void {
+  const loaded = loadControllerConfig(configPath, {})
+  const bind = loaded.ok ? loaded.config.web[0]?.bind : undefined
+  const port = bind === undefined ? plan.port : Number(bind.slice(bind.lastIndexOf(':') + 1))
+  const numbers = names.flatMap((name) => Number(/^ctrl(\d)$/.exec(name)?.[1] ?? 0))
+  const nodes = Math.max(plan.controllers.length, ...numbers)
   if (nodes === plan.controllers.length && port === plan.port) return
   throw new CommandFailure(
     EXIT_USAGE,
@@ -124,8 +150,8 @@ function checkSameCluster(plan: QuickstartPlan): void {
  * is one of them.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
-  const missing = controllers.find(({ configPath }) => !canRead(configPath))
-  const hasData = controllers.some(({ dataFolder }) => canRead(join(dataFolder, IDENTITY_NAME)))
+  const missing = controllers.find(({ configPath }) => !existsSync(configPath))
+  const hasData = controllers.some(({ dataFolder }) => existsSync(join(dataFolder, IDENTITY_NAME)))
   if (missing === undefined && hasData) return
   const what = missing === undefined ? 'every data folder' : missing.configPath
   throw new CommandFailure(
@@ -134,36 +160,16 @@ function checkComplete({ controllers, dir }: QuickstartPlan): void {
   )
 }
 
-function canRead(path: string): boolean {
-  try {
-    readFileSync(path)
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** @throws {CommandFailure} exit 1. */
-function readAdminFile(path: string): AdminFile {
-  const admin = readJson(path) as AdminFile
-  if (Array.isArray(admin.controllers)) return admin
-  throw unreadable(path)
-}
-
-function readJson(path: string): unknown {
+export function readAdminFile(path: string): AdminFile {
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    if (typeof value === 'object' && value !== null) return value
-  } catch (error) {
-    throw unreadable(path, error)
+    const admin = JSON.parse(readFileSync(path, 'utf8')) as Partial<AdminFile> | null
+    if (Array.isArray(admin?.controllers)) return admin as AdminFile
+  } catch {
+    // The parser's message could repeat the password.
   }
-  throw unreadable(path)
-}
-
-function unreadable(path: string, cause?: unknown): CommandFailure {
-  return new CommandFailure(
+  throw new CommandFailure(
     EXIT_FAILED,
     `${path} is damaged; restore it, or remove the folder to start over`,
-    cause,
   )
 }

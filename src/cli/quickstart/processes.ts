@@ -1,30 +1,31 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync } from 'node:fs'
 
 import { removePidFile, runningPid, writePidFile } from '../controller/pid-file.ts'
-import { copyLogAside, putLogAside } from './log.ts'
-import type { ControllerPlan } from './plan.ts'
+import type { ProcessPlan } from './plan.ts'
 
+/** A log larger than this is put aside, in the place of the older one that was. */
+export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const POLL_MS = 250
 const STOP_MS_MAX = 10_000
 
 interface Watched {
-  readonly plan: ControllerPlan
+  readonly plan: ProcessPlan
   child: ChildProcess | null
   /** Running at the last look. */
   pid: number | null
 }
 
 export type ProcessEvent =
-  | { readonly type: 'ended'; readonly plan: ControllerPlan; readonly how: string }
-  | { readonly type: 'running'; readonly plan: ControllerPlan; readonly pid: number }
+  | { readonly type: 'ended'; readonly plan: ProcessPlan; readonly how: string }
+  | { readonly type: 'running'; readonly plan: ProcessPlan; readonly pid: number }
 
 /**
- * The controllers of one DIR as processes: those started here, those found running, and those that
- * somebody starts by hand later. What counts is the pid file, which a controller itself writes, and
- * the process behind it.
+ * The controllers and routers of one DIR as processes: those started here, those found running, and
+ * those that somebody starts by hand later. What counts is the pid file, which a controller itself
+ * writes, and the process behind it.
  */
-export class ControllerProcesses {
+export class Processes {
   readonly #watched: readonly Watched[]
   readonly #program: string
   readonly #onEvent: (event: ProcessEvent) => void
@@ -32,17 +33,17 @@ export class ControllerProcesses {
 
   /** @param program path of bin/flotilla. @param onEvent told of each end and each new start. */
   constructor(
-    plans: readonly ControllerPlan[],
+    plans: readonly ProcessPlan[],
     program: string,
     onEvent: (event: ProcessEvent) => void,
   ) {
-    this.#watched = plans.map((plan) => ({ plan, child: null, pid: pidOfController(plan) }))
+    this.#watched = plans.map((plan) => ({ plan, child: null, pid: pidOf(plan) }))
     this.#program = program
     this.#onEvent = onEvent
   }
 
   /** Those that ran already when this was made, or run by now. */
-  pidOf(plan: ControllerPlan): number | null {
+  pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
@@ -50,7 +51,7 @@ export class ControllerProcesses {
    * Starts those of them (or of all) that do not run, and watches all. May be called again for
    * others.
    */
-  start(plans?: readonly ControllerPlan[]): void {
+  start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
       if (one.pid === null && plans?.includes(one.plan) !== false) this.#spawn(one)
     }
@@ -86,7 +87,7 @@ export class ControllerProcesses {
     // sessions first (autogroup), and one controller's password hashes would slow the others
     // whatever their priority. The terminal's ^C therefore reaches the controllers as well; it
     // stops them in order, as the signal from here does.
-    const child = spawn(this.#program, ['controller', 'run', one.plan.configPath], {
+    const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
     closeSync(log)
@@ -146,10 +147,10 @@ function livePid({ child, plan }: Watched): number | null {
   if (child !== null && child.exitCode === null && child.signalCode === null) {
     return child.pid ?? null
   }
-  return pidOfController(plan)
+  return pidOf(plan)
 }
 
-function pidOfController({ configPath, dataFolder }: ControllerPlan): number | null {
+function pidOf({ configPath, dataFolder }: ProcessPlan): number | null {
   return runningPid(configPath, dataFolder)
 }
 
@@ -163,13 +164,28 @@ function howEnded({ child }: Watched): string {
   return 'has ended'
 }
 
-/** A disk that is full is told by the controllers, which stop writing long before. */
+/** @param path of a log that no process writes. */
+function putLogAside(path: string): void {
+  if (isTooLarge(path)) renameSync(path, `${path}.1`)
+}
+
+/**
+ * A running process goes on appending to its log, so the log is copied and emptied. A line that is
+ * written in between is lost: operators that need each line keep the output of controllers
+ * themselves. A full disk is reported by the controllers, which stop writing long before.
+ */
 function keepLogShort(path: string): void {
   try {
-    copyLogAside(path)
+    if (!isTooLarge(path)) return
+    copyFileSync(path, `${path}.1`)
+    truncateSync(path)
   } catch {
     // The next look tries again.
   }
+}
+
+function isTooLarge(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX
 }
 
 function pause(ms: number): Promise<void> {

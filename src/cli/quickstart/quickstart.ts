@@ -1,7 +1,6 @@
 import { PACKAGE_ROOT } from '../../lib/package-root.ts'
 import { createHash } from 'node:crypto'
-import { closeSync, fstatSync, openSync, readFileSync, readSync, realpathSync } from 'node:fs'
-import { request } from 'node:https'
+import { readFileSync, realpathSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join, relative } from 'node:path'
 
@@ -10,19 +9,25 @@ import { requestOf } from '../client/connection.ts'
 import { askController } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
-import { ControllerProcesses, type ProcessEvent } from './processes.ts'
+import { Processes, type ProcessEvent } from './processes.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
 import { linesOfEnd } from './end.ts'
-import { beginForming, finishForming, formFirst, isPrepared, joinNext, nameSeeds } from './form.ts'
+import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
+import { ask } from '../client/https.ts'
+import { tailOf } from '../terminal/tail.ts'
+import { finishForming, formFirst, joinNext, nameSeeds, removeFirstAdminFile } from './form.ts'
 import {
   type ControllerPlan,
   inspectFolder,
+  isPrepared,
   LOOPBACK,
   planQuickstart,
+  type ProcessPlan,
   type QuickstartPlan,
+  readAdminFile,
 } from './plan.ts'
-import { QuickstartRouters } from './routers.ts'
+import { prepareRouter } from './routers.ts'
 
 const READY_MS_MAX = 120_000
 const POLL_MS = 100
@@ -43,59 +48,68 @@ export async function quickstart(options: {
   readonly port: number
   readonly routers: number
 }): Promise<void> {
-  const plan = planQuickstart(options.dir, options.nodes, options.port)
+  const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
   // Everything made here is for its owner alone, the logs of the controllers included.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
   const lock = await lockFolder(plan)
   try {
-    const routers = new QuickstartRouters(plan, options.routers, PROGRAM)
-    await runControllers(plan, inspectFolder(plan) === 'complete', signals, routers)
+    await runAll(plan, inspectFolder(plan) === 'complete', signals)
   } finally {
     lock.close()
     signals.release()
   }
 }
 
-async function runControllers(
-  plan: QuickstartPlan,
-  isWhole: boolean,
-  signals: StopSignals,
-  routers: QuickstartRouters,
-): Promise<void> {
-  const watch = new StartWatch(plan.controllers)
-  const processes = new ControllerProcesses(plan.controllers, PROGRAM, (event) => {
-    watch.onEvent(event)
-  })
+async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSignals): Promise<void> {
+  const { controllers, routers } = plan
+  const watch = new StartWatch(controllers)
+  const all = [...controllers, ...routers]
+  const processes = new Processes(all, PROGRAM, (event) => watch.onEvent(event))
   await checkPorts(plan, (controller) => processes.pidOf(controller) !== null)
-  for (const controller of plan.controllers) {
-    const pid = processes.pidOf(controller)
-    if (pid !== null) printLine(`${controller.id} is running already (pid ${pid})`)
+  for (const one of all) {
+    const pid = processes.pidOf(one)
+    if (pid !== null) printLine(`${one.id} is running already (pid ${pid})`)
   }
   if (signals.count > 0) return
   const start: Start = { plan, watch, processes, signals, deadlineMs: READY_MS_MAX + now() }
   try {
-    if (isWhole) processes.start()
+    if (isWhole) {
+      removeFirstAdminFile(plan)
+      processes.start(controllers)
+    }
     if ((isWhole || (await form(start))) && (await waitFor(start, notReadyBecause))) {
-      await routers.start()
+      watch.isReady = true
+      for (const router of routers) await startRouter(router, start)
       printTable(plan, processes)
       printLine('ready')
-      watch.isReady = true
     }
     await signals.first
     printLine('stopping')
   } finally {
-    await routers.stop(signals.second)
     await processes.stop(signals.second)
   }
   printLine('stopped')
 }
 
+/** One that cannot be started is told, and costs the cluster nothing. */
+async function startRouter(router: ProcessPlan, { plan, processes }: Start): Promise<void> {
+  if (processes.pidOf(router) !== null) return
+  try {
+    await prepareRouter(router, plan, PROGRAM)
+    processes.start([router])
+    const pid = processes.pidOf(router)
+    if (pid !== null) printLine(`${router.id} runs (pid ${pid}); its log is ${router.logPath}`)
+  } catch (error) {
+    printLine(`${router.id} was not started: ${sentenceOf(error)}`)
+  }
+}
+
 interface Start {
   readonly plan: QuickstartPlan
   readonly watch: StartWatch
-  readonly processes: ControllerProcesses
+  readonly processes: Processes
   readonly signals: StopSignals
   readonly deadlineMs: number
 }
@@ -110,23 +124,22 @@ async function form(start: Start): Promise<boolean> {
   const [first, ...others] = plan.controllers
   if (first === undefined) return false
   printLine(`creating a cluster of ${plan.controllers.length} in ${plan.dir}`)
-  const forming = beginForming(plan)
-  if (!isPrepared(first)) await formFirst(first, forming)
+  if (!isPrepared(first)) await formFirst(first)
   processes.start([first])
   if (!(await waitFor(start, () => noLeaderBecause(first)))) return false
   for (const controller of others) {
-    if (!isPrepared(controller)) await joinNext(controller, first, forming)
+    if (!isPrepared(controller)) await joinNext(controller, first)
     processes.start([controller])
   }
   if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
-  if (others.length > 0) nameSeeds(plan)
-  finishForming(plan, forming)
+  nameSeeds(plan)
+  finishForming(plan, readAdminFile(join(first.folder, ADMIN_FILE_NAME)).password)
   return true
 }
 
-async function noLeaderBecause({ dataFolder, id }: ControllerPlan): Promise<string | null> {
-  const leader = await leaderSeenBy({ dataFolder })
-  return leader === null ? `${id} is not the leader yet` : null
+async function noLeaderBecause(controller: ControllerPlan): Promise<string | null> {
+  const leader = await leaderSeenBy(controller)
+  return leader === null ? `${controller.id} is not the leader yet` : null
 }
 
 async function notVotersBecause(
@@ -151,7 +164,7 @@ async function notVotersBecause(
  */
 class StartWatch {
   isReady = false
-  readonly ended: { readonly plan: ControllerPlan; readonly how: string }[] = []
+  readonly ended: { readonly plan: ProcessPlan; readonly how: string }[] = []
   readonly #plans: readonly ControllerPlan[]
 
   constructor(plans: readonly ControllerPlan[]) {
@@ -161,7 +174,7 @@ class StartWatch {
   onEvent(event: ProcessEvent): void {
     const { plan } = event
     if (!this.isReady) {
-      if (event.type === 'ended') this.ended.push(event)
+      if (event.type === 'ended' && plan.program === 'controller') this.ended.push(event)
       return
     }
     if (event.type === 'running') {
@@ -189,7 +202,7 @@ async function waitFor(
     if (ended !== undefined) {
       throw new CommandFailure(
         EXIT_FAILED,
-        `${ended.plan.id} ${ended.how}; the end of ${ended.plan.logPath}:\n${tailOf(ended.plan.logPath)}`,
+        `${ended.plan.id} ${ended.how}; the end of ${ended.plan.logPath}:\n${logTailOf(ended.plan.logPath)}`,
       )
     }
     const found = await missing(plan)
@@ -197,7 +210,7 @@ async function waitFor(
     last = found
     await Promise.race([signals.first, new Promise((done) => setTimeout(done, POLL_MS))])
   }
-  const logs = plan.controllers.map(({ id, logPath }) => `--- ${id}\n${tailOf(logPath)}`)
+  const logs = plan.controllers.map(({ id, logPath }) => `--- ${id}\n${logTailOf(logPath)}`)
   throw new CommandFailure(
     EXIT_FAILED,
     `not ready after ${READY_MS_MAX / 1000} s: ${last}\n${logs.join('\n')}`,
@@ -218,31 +231,16 @@ function now(): number {
   return performance.now()
 }
 
-function controllerAnswers({ webPort }: ControllerPlan, ca: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const asked = request(
-      {
-        host: LOOPBACK,
-        port: webPort,
-        path: '/edge/client/v1/version',
-        ca,
-        agent: false,
-        timeout: ANSWER_MS_MAX,
-      },
-      (answer) => {
-        answer.resume()
-        resolve(answer.statusCode === 200)
-      },
-    )
-    asked.on('timeout', () => asked.destroy())
-    asked.on('error', () => resolve(false))
-    asked.end()
-  })
+async function controllerAnswers({ url }: ControllerPlan, caPem: string): Promise<boolean> {
+  const path = '/edge/client/v1/version'
+  const asked = ask({ url: url + path, method: 'GET', caPem, timeoutMs: ANSWER_MS_MAX })
+  return await asked.then(
+    ({ status }) => status === 200,
+    () => false,
+  )
 }
 
-async function leaderSeenBy({
-  dataFolder,
-}: Pick<ControllerPlan, 'dataFolder'>): Promise<string | null> {
+async function leaderSeenBy({ dataFolder }: ControllerPlan): Promise<string | null> {
   try {
     const status = await askController(dataFolder, requestOf('status', {}, ANSWER_MS_MAX))
     return (status as ClusterStatus).leaderId
@@ -251,7 +249,7 @@ async function leaderSeenBy({
   }
 }
 
-function printTable(plan: QuickstartPlan, processes: ControllerProcesses): void {
+function printTable(plan: QuickstartPlan, processes: Processes): void {
   const here = (path: string): string => {
     const short = relative(process.cwd(), path)
     return short.startsWith('..') ? path : short
@@ -342,17 +340,9 @@ class StopSignals {
   }
 }
 
-function tailOf(path: string): string {
+function logTailOf(path: string): string {
   try {
-    const file = openSync(path, 'r')
-    try {
-      const { size } = fstatSync(file)
-      const bytes = Buffer.alloc(Math.min(size, LOG_TAIL_BYTES))
-      const length = readSync(file, bytes, 0, bytes.length, size - bytes.length)
-      return bytes.toString('utf8', 0, length).trimEnd()
-    } finally {
-      closeSync(file)
-    }
+    return tailOf(path, LOG_TAIL_BYTES).toString('utf8').trimEnd()
   } catch {
     return '(no log)'
   }
