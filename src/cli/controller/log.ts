@@ -6,7 +6,7 @@ import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
 import { forStdout, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
-import { LogFile, type LogFileOptions } from './log-file.ts'
+import { RotatingFile, type RotatingFileOptions } from '../../lib/rotating-file.ts'
 
 /** The log of a controller and its audit lines, all to one output and in their order. */
 export interface ControllerLog {
@@ -37,9 +37,9 @@ export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>)
   return { ...logOver(writer, config, sink), lines }
 }
 
-function openLogFile(options: LogFileOptions): LogFile {
+function openLogFile(options: RotatingFileOptions): RotatingFile {
   try {
-    return new LogFile(options)
+    return new RotatingFile(options)
   } catch (error) {
     const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder that this user can write`
     throw new CommandFailure(EXIT_FAILED, message, error)

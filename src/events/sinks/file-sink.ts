@@ -58,7 +58,7 @@ export class FileSink {
     await this.#working
     if (!this.#hasFault) await this.#writeEnd().catch(() => undefined)
     this.#reader?.close()
-    await this.#file?.close().catch(() => undefined)
+    this.#file?.close()
   }
 
   /** So that the next process knows that nothing is missing in between. */
@@ -80,7 +80,7 @@ export class FileSink {
   }
 
   async #writeAll(): Promise<void> {
-    const file = this.#file ?? (await this.#open())
+    const file = (this.#file ??= new EventFile(this.#parts.options))
     const reader = this.#reader ?? (await this.#begin(file))
     for (;;) {
       if (this.#left.length === 0) {
@@ -93,11 +93,6 @@ export class FileSink {
         this.#left = this.#left.subarray(await file.write(this.#left))
       }
     }
-  }
-
-  async #open(): Promise<EventFile> {
-    this.#file = await EventFile.open(this.#parts.options)
-    return this.#file
   }
 
   /**

@@ -9,12 +9,10 @@ import {
   statSync,
 } from 'node:fs'
 
-import type { LineOutput } from '../terminal/line-writer.ts'
-
 const OWNER_ONLY = 0o600
 const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
 
-export interface LogFileOptions {
+export interface RotatingFileOptions {
   readonly path: string
   /** A file is not made larger than this, but for a single chunk that is larger by itself. */
   readonly bytesMax: number
@@ -23,21 +21,22 @@ export interface LogFileOptions {
 }
 
 /**
- * The file that a controller writes its log to, rotated between two writes, so that no line is cut
- * or lost. Where a rotation fails, as it may on a full disk, lines go on into the file that is open
+ * A file of lines that is rotated between two writes, so that no line is cut or lost. Where a
+ * rotation fails, as it may on a full disk, lines go on into the file that is open
  * and the next write tries again. A file that somebody else has moved away is made anew at the next
  * write.
  */
-export class LogFile implements LineOutput {
-  readonly #options: LogFileOptions
+export class RotatingFile {
+  readonly #options: RotatingFileOptions
   #fd: number
 
   /** @throws {Error} when it cannot be opened, or is not a plain file. */
-  constructor(options: LogFileOptions) {
+  constructor(options: RotatingFileOptions) {
     this.#options = options
-    this.#fd = openLogFile(options.path)
+    this.#fd = openLines(options.path)
   }
 
+  /** The file to write so many bytes to, asked before each write while none is under way. */
   fdFor(bytes: number): number {
     try {
       const { size } = fstatSync(this.#fd)
@@ -49,6 +48,7 @@ export class LogFile implements LineOutput {
     return this.#fd
   }
 
+  /** The same as for the last write. */
   get current(): number {
     return this.#fd
   }
@@ -80,14 +80,14 @@ export class LogFile implements LineOutput {
   }
 
   #reopen(): void {
-    const next = openLogFile(this.#options.path)
+    const next = openLines(this.#options.path)
     closeSync(this.#fd)
     this.#fd = next
   }
 }
 
 /** Never through a link, and never a pipe or device, which could hold up the thread. */
-function openLogFile(path: string): number {
+function openLines(path: string): number {
   const fd = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, OWNER_ONLY)
   try {
     if (!fstatSync(fd).isFile()) throw new Error('not a regular file')

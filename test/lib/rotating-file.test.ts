@@ -18,12 +18,12 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { createLog, logOver } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
-import { LogFile } from '../../src/cli/controller/log-file.ts'
+import { RotatingFile } from '../../src/lib/rotating-file.ts'
 import { eventually } from '../support/eventually.ts'
 
 let folder = ''
 let path = ''
-let opened: LogFile[] = []
+let opened: RotatingFile[] = []
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-log-file-'))
@@ -35,8 +35,8 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-function openFile(bytesMax = 1000, keep = 2): LogFile {
-  const file = new LogFile({ path, bytesMax, keep })
+function openFile(bytesMax = 1000, keep = 2): RotatingFile {
+  const file = new RotatingFile({ path, bytesMax, keep })
   opened.push(file)
   return file
 }
