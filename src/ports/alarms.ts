@@ -128,14 +128,6 @@ export const alarmTable = {
     remedy:
       'put files in place that do; they are read again by themselves, and at once by `pki reload`',
   }),
-  CERTIFICATE_RENEWAL_FAILED: row<{ readonly cert: string; readonly fault: string }>({
-    severity: 'warning',
-    text: ({ cert, fault }) =>
-      `${cert} was not renewed: ${fault}; it is tried again, and the log has what the command wrote to stderr`,
-    about: ({ cert }) => cert,
-    meaning: 'a `renewCommand` failed, took too long, or left files that are not accepted',
-    remedy: 'run the command by hand with the two files as its last arguments, then `pki reload`',
-  }),
   BACKUP_FAILED: row<{ readonly fault: string }>({
     severity: 'warning',
     text: ({ fault }) => `backup failed: ${fault}; will retry, older backups are kept`,

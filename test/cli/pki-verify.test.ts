@@ -276,17 +276,6 @@ describe('pki verify', () => {
       /^server \.+ warning: .*would refuse it \(unable to verify the first certificate\)/m,
     )
   })
-
-  test('warns of a renewal command that cannot be run', async () => {
-    configure('serverCertificates: []\nrenewal: { timeoutMs: 1000 }\n')
-    const text = readFileSync(configPath, 'utf8')
-    const command = '  ca: ca.pem\n  renewCommand: [/nowhere/renew]'
-    writeFileSync(configPath, text.replace('  ca: ca.pem', command))
-    const { code, stdout } = await verify()
-    expect(code).toBe(0)
-    expect(stdout).toMatch(/warning: identity\.renewCommand: .*\/nowhere\/renew/)
-    expect(stdout).toMatch(/^renewal \.+ ok: by \/nowhere\/renew, from/m)
-  })
 })
 
 describe('pki csr', () => {

@@ -84,12 +84,8 @@ function layOut({ certificatePem, privateKeyPem }: CertifiedKey): void {
   writeFileSync(paths.ca, root.certificatePem)
 }
 
-function renewerOf(
-  hosts: readonly string[] = ['localhost'],
-  isRenewedElsewhere = false,
-): CertificateRenewer {
+function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer {
   return new CertificateRenewer({
-    isRenewedElsewhere,
     selfId: 'ctrl1',
     trustDomain: 'test.example',
     paths,
@@ -344,17 +340,6 @@ describe('A leaf from elsewhere', () => {
       await expect(renewer.reload()).rejects.toThrow(`extended key usage lacks ${missing}`)
     }
     expect(taken).toEqual([])
-  })
-
-  test('is left to its issuer though the cluster could renew it, when the configuration says so', async () => {
-    leaf = await leafBy(issuing, days(0, 300))
-    layOut(leaf)
-    const renewer = renewerOf(['localhost'], true)
-    nowMs = at(299)
-    await lookTwice(renewer)
-    await expect(renewer.renew()).rejects.toThrow('renewCommand')
-    expect(taken).toEqual([])
-    expect(renewer.view().isRenewedHere).toBe(false)
   })
 
   test('becomes one that the cluster renews when its files are exchanged for such', async () => {

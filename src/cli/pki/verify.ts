@@ -2,11 +2,7 @@ import { existsSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
-import {
-  checkRenewCommands,
-  type Credentials,
-  readCredentials,
-} from '../../controller/start/check-certificates.ts'
+import { type Credentials, readCredentials } from '../../controller/start/check-certificates.ts'
 import { Report } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
@@ -64,7 +60,6 @@ class Verification {
   async run(): Promise<void> {
     const report = new Report()
     const credentials = readCredentials(this.#config, this.#nowMs, report)
-    checkRenewCommands(this.#config, report)
     for (const fault of report.faults) this.#checks.failed('identity', fault)
     for (const warning of report.warnings) this.#checks.warn('identity', warning)
     if (credentials !== null) await this.#verifyIdentity(credentials)
@@ -110,8 +105,6 @@ class Verification {
   #renewal(leaf: Certificate): string {
     const { identity } = this.#config
     const from = isoTime(certificateLife(leaf, this.#nowMs).renewAtMs)
-    const [program] = identity.renewCommand
-    if (program !== undefined) return `by ${program}, from ${from} on`
     const { cert } = identity.signer
     const isOfSigner =
       cert !== null && existsSync(cert) && hasIssuerName(leaf, readCertificates(cert)[0].pem)

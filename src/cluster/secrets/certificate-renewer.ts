@@ -46,8 +46,6 @@ export interface CertificateRenewerParts {
   readonly hosts: readonly string[]
   /** What the controller was started with: read from `paths` and checked. */
   readonly identity: MeshIdentity
-  /** Renewal is for somebody else, whoever has issued the leaf. */
-  readonly isRenewedElsewhere?: boolean
   /** The issuing authority of the cluster in force, null as long as it is not known here. */
   readonly issuing: () => CertifiedKey | null
   /** Puts another leaf to use: for new connections, without harm to standing ones. */
@@ -145,12 +143,6 @@ export class CertificateRenewer {
           'the issuing authority of the cluster is not known here yet; retry once this controller has caught up',
         )
       }
-      if (this.#parts.isRenewedElsewhere === true) {
-        throw new CertificateError(
-          'untrusted',
-          'the certificate is renewed by identity.renewCommand; run that command, or remove the option',
-        )
-      }
       if (!hasIssuerName(this.#set.chain[0], issuing.certificatePem)) {
         throw new CertificateError(
           'untrusted',
@@ -206,11 +198,6 @@ export class CertificateRenewer {
     return this.#set.chain[0]
   }
 
-  /** From when on the leaf should be renewed, by whomever; UTC ms. */
-  get renewAtMs(): number {
-    return certificateLife(this.leaf, this.#parts.clock.nowMs()).renewAtMs
-  }
-
   async #inTurn(step: () => Promise<void>): Promise<void> {
     const turn = this.#last.then(step)
     this.#last = turn.catch(() => undefined)
@@ -218,7 +205,6 @@ export class CertificateRenewer {
   }
 
   #isRenewedHere(issuing: CertifiedKey | null): boolean {
-    if (this.#parts.isRenewedElsewhere === true) return false
     return issuing !== null && hasIssuerName(this.#set.chain[0], issuing.certificatePem)
   }
 

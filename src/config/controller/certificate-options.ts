@@ -1,7 +1,6 @@
 import { list, option, required, section } from '../engine/schema.ts'
-import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
-import { integer, path } from '../engine/values.ts'
-import { command, nullable } from './values.ts'
+import { path } from '../engine/values.ts'
+import { nullable } from './values.ts'
 
 /** Each is one more TLS context, and one more set of files that are looked at. */
 export const SERVER_CERTIFICATES_MAX = 8
@@ -20,11 +19,6 @@ export const identityOptions = section(
     ca: option(path(), {
       default: required,
       why: 'PEM: the CA certificates that peers are verified against.',
-    }),
-    renewCommand: option(command(32), {
-      default: [],
-      isSecret: true,
-      why: 'Program with arguments that renews the certificate, with cert and key as its last arguments, when a third of its time is left. The key must stay the same. Run without a shell.',
     }),
     signer: section(
       'An authority of your own that signs leaves for this cluster, in place of one made by `cluster init`. Read when the cluster is formed, and not needed afterwards.',
@@ -54,17 +48,5 @@ export const serverCertificates = list(
       default: required,
       why: 'PEM private key of it, mode 0600. It may be another one at each renewal.',
     }),
-    renewCommand: option(command(32), {
-      default: [],
-      isSecret: true,
-      why: 'The same as `identity.renewCommand` for this one.',
-    }),
   },
 )
-
-export const renewal = section('Programs of yours that renew certificates.', {
-  timeoutMs: option(integer(1000, HOUR_MS), {
-    default: 5 * MINUTE_MS,
-    why: 'Timeout of a `renewCommand`; it is killed with its child processes.',
-  }),
-})

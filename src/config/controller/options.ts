@@ -12,7 +12,7 @@ import {
   nullable,
   trustDomain,
 } from './values.ts'
-import { identityOptions, renewal, serverCertificates } from './certificate-options.ts'
+import { identityOptions, serverCertificates } from './certificate-options.ts'
 import { eventOptions } from './event-options.ts'
 
 export const API_NAMES = ['edge-client', 'edge-management', 'fabric', 'health-checks'] as const
@@ -84,7 +84,6 @@ export const controllerOptions = {
     }),
   }),
   serverCertificates,
-  renewal,
   raft: section('Raft timing; must be equal on every controller.', {
     tickMs: option(integer(5, 1000), {
       default: 50,

@@ -7,8 +7,7 @@ import { Problem } from '../../lib/problems.ts'
 import { operatorFailure, sentenceOf } from '../failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
-import { runHook } from './hook.ts'
-import type { Hook } from '../run-program.ts'
+import { type Hook, runHook } from './hook.ts'
 import { type BackupParts, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
 
 /** How often it is looked at whether a backup is due. */

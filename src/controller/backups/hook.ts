@@ -1,12 +1,60 @@
-import { type Hook, runProgram } from '../run-program.ts'
+import { type ChildProcess, spawn } from 'node:child_process'
+
+/** A program of the operator, with its first arguments. */
+export interface Hook {
+  readonly command: readonly string[]
+  readonly timeoutMs: number
+}
 
 /**
- * Runs the program with the path as its last argument, without a shell. What it prints is thrown
- * away: it may hold secrets.
+ * Runs the program with the path as its last argument, without a shell, as the same user, and with
+ * all that it starts in a group that ends with its time. What it prints is thrown away, as it may
+ * hold secrets.
  * @param stop aborted: the program is killed.
  * @returns null, or what went wrong, to follow "the hook".
  */
-export async function runHook(hook: Hook, path: string, stop: AbortSignal): Promise<string | null> {
-  const { fault } = await runProgram(hook, { words: [path], stop })
-  return fault
+export async function runHook(
+  { command, timeoutMs }: Hook,
+  path: string,
+  stop: AbortSignal,
+): Promise<string | null> {
+  if (stop.aborted) return 'was not run: the controller stops'
+  const [program = '', ...first] = command
+  const child = spawn(program, [...first, path], {
+    stdio: 'ignore',
+    detached: true,
+  })
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    killGroup(child)
+  }, timeoutMs)
+  const onStop = (): void => killGroup(child)
+  stop.addEventListener('abort', onStop)
+  try {
+    const fault = await ending(child)
+    return isLate ? `took longer than ${timeoutMs} ms and was killed` : fault
+  } finally {
+    clearTimeout(timer)
+    stop.removeEventListener('abort', onStop)
+  }
+}
+
+function ending(child: ChildProcess): Promise<string | null> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(`could not be run (${error.message})`))
+    child.once('exit', (code, signal) => {
+      if (code === 0) resolve(null)
+      else resolve(code === null ? `was ended by ${String(signal)}` : `ended with code ${code}`)
+    })
+  })
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
 }

@@ -13,7 +13,6 @@ import type { PkiControl } from '../../ports/pki-control.ts'
 import { pkiControl } from '../admin/pki-control.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Credentials } from '../start/check-certificates.ts'
-import { RenewalCommands, type RenewedByCommand } from './renewal-commands.ts'
 import { ServerCertificates } from './server-certificates.ts'
 
 /** The issuing authority that the members share. */
@@ -40,7 +39,6 @@ export class Certificates {
   readonly control: PkiControl
   readonly servers: ServerCertificates
   readonly #renewer: CertificateRenewer
-  readonly #commands: RenewalCommands
 
   /**
    * Server certificates are read at once, before a listener shows another one; the rest is not
@@ -49,7 +47,6 @@ export class Certificates {
   constructor(parts: CertificatesParts) {
     this.#renewer = renewerOf(parts)
     this.servers = serversOf(parts, this.#renewer)
-    this.#commands = commandsOf(parts, this.#renewer, this.servers)
     this.control = controlOf(parts, this)
     this.servers.reload()
   }
@@ -61,11 +58,9 @@ export class Certificates {
   start(): void {
     this.#renewer.start()
     this.servers.start()
-    this.#commands.start()
   }
 
   async stop(): Promise<void> {
-    await this.#commands.close()
     this.servers.stop()
     await this.#renewer.stop()
   }
@@ -100,7 +95,6 @@ function renewerOf(parts: CertificatesParts): CertificateRenewer {
     paths: config.identity,
     hosts: advertisedHosts(config),
     identity: { certificatePem, privateKeyPem, caPem },
-    isRenewedElsewhere: config.identity.renewCommand.length > 0,
     issuing: () => authority.issuing(),
     onRenewed,
     alarms,
@@ -116,37 +110,6 @@ function serversOf(
   return new ServerCertificates({
     files: config.serverCertificates,
     ownLeaf: () => renewer.leaf,
-    alarms,
-    log,
-    clock: systemClock,
-  })
-}
-
-function commandsOf(
-  { config, alarms, log }: CertificatesParts,
-  renewer: CertificateRenewer,
-  servers: ServerCertificates,
-): RenewalCommands {
-  const { cert, key, renewCommand } = config.identity
-  const own: RenewedByCommand = {
-    cert,
-    key,
-    command: renewCommand,
-    renewAtMs: () => renewer.renewAtMs,
-    inForce: () => renewer.leaf.sha256,
-    reload: () => renewer.reload(),
-  }
-  const others = servers.all.map((one, at): RenewedByCommand => ({
-    ...one.paths,
-    command: config.serverCertificates[at]?.renewCommand ?? [],
-    renewAtMs: () => one.renewAtMs,
-    inForce: () => one.leaf?.sha256 ?? null,
-    reload: () => Promise.resolve().then(() => one.reload()),
-  }))
-  return new RenewalCommands({
-    certificates: [own, ...others],
-    timeoutMs: config.renewal.timeoutMs,
-    environment: process.env,
     alarms,
     log,
     clock: systemClock,

@@ -67,12 +67,6 @@ export class ServerCertificate {
     return this.#inForce?.context ?? null
   }
 
-  /** UTC ms; one that is not there yet is due. */
-  get renewAtMs(): number {
-    if (this.leaf === null) return Number.NEGATIVE_INFINITY
-    return certificateLife(this.leaf, this.#parts.clock.nowMs()).renewAtMs
-  }
-
   /** Takes changed files once they have settled, and tells what ends soon. Never throws. */
   look(): void {
     const stamp = fileStamp(this.paths)

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
@@ -100,28 +100,6 @@ export function checkServerCertificates(
         `${name}: ${sentenceOf(error)}; until it is corrected, its names get the certificate of the controller`,
       )
     }
-  }
-}
-
-/** A program that cannot be run is told before it is needed. */
-export function checkRenewCommands(
-  { serverCertificates, identity }: ControllerConfig,
-  report: Report,
-): void {
-  checkCommand('identity.renewCommand', identity.renewCommand, report)
-  for (const [at, { renewCommand }] of serverCertificates.entries()) {
-    checkCommand(`serverCertificates[${at}].renewCommand`, renewCommand, report)
-  }
-}
-
-function checkCommand(key: string, [program]: readonly string[], report: Report): void {
-  if (program === undefined) return
-  try {
-    accessSync(program, constants.X_OK)
-  } catch (error) {
-    report.warnings.push(
-      `${key}: ${sentenceOf(error)}; the certificate is not renewed until it is corrected`,
-    )
   }
 }
 

@@ -4,7 +4,6 @@ import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import {
-  checkRenewCommands,
   checkServerCertificates,
   checkSignerKey,
   type Credentials,
@@ -33,7 +32,6 @@ export async function preflight(config: ControllerConfig, nowMs: number): Promis
   const credentials = readCredentials(config, nowMs, report)
   checkSignerKey(config, report)
   checkServerCertificates(config, nowMs, report)
-  checkRenewCommands(config, report)
   checkLogFile(config, report)
   await checkDataFolder(config, report)
   await checkListeners(config, report)

@@ -61,7 +61,7 @@ colour: blue
       `${FILE}:14: web[0].apis: expected a list of one or more of edge-client, edge-management, fabric, health-checks, metrics, each once, found ["edge-client","edge-klient"]`,
       `${FILE}:15: raft.tickMs: expected an integer from 5 to 1000, found "fast"`,
       `${FILE}:16: threads: expected true or false, found "yes"`,
-      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, renewal, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
+      `${FILE}:17: colour: unknown key; known keys: id, data, trustDomain, identity, cluster, routers, web, serverCertificates, raft, log, audit, api, enrollment, limits, logLevel, logFile, backup, events, threads`,
     ])
   })
 

@@ -1,0 +1,28 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { runHook } from '../../src/controller/backups/hook.ts'
+
+// The attack: the name of a backup file, or a word of the command, holds what a shell would carry out.
+
+let dir = ''
+const path = (name: string): string => join(dir, name)
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'flotilla-hook-'))
+})
+afterEach(() => {
+  rmSync(dir, { recursive: true, force: true })
+})
+
+test('the name of a file reaches no shell', async () => {
+  writeFileSync(path('hook'), `#!/bin/sh\nprintf '%s' "$*" > '${path('noted')}'\n`)
+  chmodSync(path('hook'), 0o755)
+  const name = `; touch ${path('pwned')}`
+  const command = [path('hook'), `$(touch ${path('pwned')})`]
+  const stop = new AbortController().signal
+  expect(await runHook({ command, timeoutMs: 20_000 }, name, stop)).toBeNull()
+  expect(readFileSync(path('noted'), 'utf8')).toBe(`$(touch ${path('pwned')}) ${name}`)
+  expect(existsSync(path('pwned'))).toBe(false)
+})
