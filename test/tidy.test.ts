@@ -160,6 +160,7 @@ const packageOwners: Readonly<Record<string, string>> = {
   '@grpc/grpc-js': 'cluster',
   commander: 'cli',
   yaml: 'config',
+  ws: 'events',
 }
 
 /**

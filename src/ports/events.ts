@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 
 import type { EventNamespace } from '../lib/event-namespaces.ts'
@@ -80,9 +81,12 @@ export interface EventStreams {
    * @param permits which of the namespaces asked for its caller may see.
    */
   upgrade(
-    socket: Duplex,
-    head: Buffer,
-    key: string,
+    upgrade: {
+      readonly request: IncomingMessage
+      readonly socket: Duplex
+      /** What its client has sent already. */
+      readonly head: Buffer
+    },
     reader: Omit<EventReader, 'after' | 'filter'>,
     permits: (namespace: EventNamespace) => boolean,
   ): void

@@ -66,16 +66,28 @@ test.each([
   ['1.0.0-x', '1.0.0-x', true],
   ['1.0.0+build', '1.0.0', true],
   ['5.15.0-91-generic', '>=5.4.0', true],
+  ['5.15.0-091', '>5.15.0-9', true],
+  [`1.0.0-${'9'.repeat(60)}`, '<1.0.0', true],
+  ['999999999999999.0.0', '>1.x', true],
 ])('%s in %s is %s', (version, range, isIn) => {
   expect(isInVersionRange(version, range)).toBe(isIn)
 })
 
-test.each(['', '10', '10.0', '10.0.19045.3930', 'v10.0.0', '01.0.0', '10.0.0 '])(
-  'the version %j is not whole and in no range',
-  (version) => {
-    expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
-  },
-)
+test.each([
+  '',
+  '10',
+  '10.0',
+  '10.0.19045.3930',
+  'v10.0.0',
+  '01.0.0',
+  '10.0.0 ',
+  '1.0.0-a..b',
+  '1.0.0-.',
+  '1.0.0+.',
+  `1.0.0-${'a'.repeat(65)}`,
+])('the version %j is not whole and in no range', (version) => {
+  expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
+})
 
 test('what is no range holds no version', () => {
   expect(isInVersionRange('1.0.0', '1')).toBe(false)

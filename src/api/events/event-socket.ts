@@ -71,7 +71,7 @@ async function admit(
   if (refusal !== null) throw new Problem(refusal)
   const credentials = credentialsOf(request, socketCaller)
   const caller = await callerOf(credentials, services)
-  const key = keyOf(request)
+  checkUpgrade(request)
   let isOfRecords = false
   const reader = readerOf(caller, wanted, parts, services, () => isOfRecords)
   const permits = (namespace: EventNamespace): boolean => {
@@ -79,7 +79,7 @@ async function admit(
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
-  if (!socket.destroyed) parts.events.upgrade(socket, head, key, reader, permits)
+  if (!socket.destroyed) parts.events.upgrade({ request, socket, head }, reader, permits)
 }
 
 /** @throws {Problem} UNAUTHORIZED. */
@@ -97,7 +97,7 @@ async function callerOf(
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE when the request asks for no web socket as this one is. */
-function keyOf({ headers, method }: IncomingMessage): string {
+function checkUpgrade({ headers, method }: IncomingMessage): void {
   const key = headers['sec-websocket-key'] ?? ''
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {
     throw fieldProblem('Upgrade', 'must be websocket, in a GET')
@@ -105,7 +105,7 @@ function keyOf({ headers, method }: IncomingMessage): string {
   if (headers['sec-websocket-version'] !== WEB_SOCKET_VERSION) {
     throw fieldProblem('Sec-WebSocket-Version', `must be ${WEB_SOCKET_VERSION}`)
   }
-  if (KEY.test(key)) return key
+  if (KEY.test(key)) return
   throw fieldProblem('Sec-WebSocket-Key', 'must be 16 bytes as base64')
 }
 

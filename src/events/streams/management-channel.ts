@@ -1,5 +1,3 @@
-import type { Duplex } from 'node:stream'
-
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ValidationStartSchema } from '../../../proto/gen/management_pb.ts'
@@ -13,7 +11,7 @@ import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'
 import { filterOfSubscriptions, SubscriptionFault } from './subscriptions.ts'
-import { closeCode, WebSocket } from './web-socket.ts'
+import { closeCode, EventSocket, type Upgrade } from './web-socket.ts'
 
 /** Of the management protocol of the API family. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
@@ -58,18 +56,18 @@ export interface ManagementChannelParts {
  */
 export class ManagementChannel implements StreamOutput {
   readonly #parts: ManagementChannelParts
-  readonly #socket: WebSocket
+  readonly #socket: EventSocket
   readonly #deadline: NodeJS.Timeout
   #sequence = 0
   #hasAsked = false
 
-  constructor(socket: Duplex, head: Buffer, parts: ManagementChannelParts) {
+  constructor(upgrade: Upgrade, parts: ManagementChannelParts) {
     this.#parts = parts
     this.#deadline = setTimeout(
       () => this.close('no request was received in time'),
       REQUEST_WAIT_MS,
     )
-    this.#socket = new WebSocket(socket, head, {
+    this.#socket = new EventSocket(upgrade, {
       onMessage: (data) => this.#onMessage(data),
       onDrain: parts.onDrain,
       onClose: () => {

@@ -1,5 +1,3 @@
-import type { Duplex } from 'node:stream'
-
 import type { Clock } from '../../lib/clock.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import type { ByteStream } from '../../ports/byte-stream.ts'
@@ -10,7 +8,7 @@ import { entityTypeNames } from '../published-records.ts'
 import { closeReasons, EventStream } from './event-stream.ts'
 import { ManagementChannel } from './management-channel.ts'
 import { ServerSentEvents } from './server-sent.ts'
-import { upgradeAnswer } from './web-socket.ts'
+import type { Upgrade } from './web-socket.ts'
 
 export interface StreamRoomParts {
   readonly bus: EventBus
@@ -79,17 +77,14 @@ export class StreamRoom implements EventStreams {
   }
 
   upgrade(
-    socket: Duplex,
-    head: Buffer,
-    key: string,
+    upgrade: Upgrade,
     reader: Omit<EventReader, 'after' | 'filter'>,
     permits: (namespace: EventNamespace) => boolean,
   ): void {
     const { bus, clock } = this.#parts
-    socket.write(upgradeAnswer(key))
     // It takes its place before it has asked: whoever never asks could have any number of them.
     let stream: EventStream | null = null
-    const channel: ManagementChannel = new ManagementChannel(socket, head, {
+    const channel: ManagementChannel = new ManagementChannel(upgrade, {
       permits,
       onRequest: (filter) => {
         if (stream !== null) this.#gone(stream)

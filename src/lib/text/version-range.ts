@@ -1,11 +1,14 @@
+import compare from 'semver/functions/compare.js'
+
 const NUMBER = '(?:0|[1-9][0-9]{0,14})'
-const PRERELEASE = '(?:-[0-9A-Za-z.-]{1,64})?'
-const SUFFIX = `${PRERELEASE}(?:\\+[0-9A-Za-z.-]{1,64})?`
+const IDENTIFIERS = '(?=[0-9A-Za-z.-]{1,64}(?:\\+|$))[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*'
+const SUFFIX = `(?:-${IDENTIFIERS})?(?:\\+${IDENTIFIERS})?`
 const FULL = `${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}`
 /** `1.x`, `1.x.x`, `1.2.x`. */
 const WILD = `${NUMBER}\\.(?:x(?:\\.x)?|${NUMBER}\\.x)`
 const COMPARATOR = new RegExp(`^(>=|<=|==|!=|>|<|=|!)?(${FULL}|${WILD})$`)
-const VERSION = new RegExp(`^(${NUMBER})\\.(${NUMBER})\\.(${NUMBER})(${PRERELEASE})(?:\\+.*)?$`)
+/** Devices report versions as `5.15.0-091`, whose number begins with a zero. */
+const LOOSE = true
 const WHOLE = new RegExp(`^${FULL}$`)
 
 /**
@@ -49,10 +52,10 @@ export function isInVersionRange(version: string, range: string): boolean {
 function holds(version: string, comparator: string): boolean {
   const [, operator = '', bound = ''] = COMPARATOR.exec(comparator) ?? []
   const [first, beyond] = boundsOf(bound)
-  const isBelow = compareVersions(version, first) < 0
+  const isBelow = compare(version, first, LOOSE) < 0
   // A wild version is all from its first on, up to the one that is beyond it.
   const isAbove =
-    beyond === null ? compareVersions(version, first) > 0 : compareVersions(version, beyond) >= 0
+    beyond === null ? compare(version, first, LOOSE) > 0 : compare(version, beyond, LOOSE) >= 0
   switch (operator) {
     case '>':
       return isAbove
@@ -76,40 +79,4 @@ function boundsOf(bound: string): readonly [first: string, beyond: string | null
   const [major = '0', minor = 'x'] = bound.split('.')
   if (minor === 'x') return [`${major}.0.0`, `${Number(major) + 1}.0.0`]
   return [`${major}.${minor}.0`, `${major}.${Number(minor) + 1}.0`]
-}
-
-/**
- * Precedence of two whole versions; build metadata does not count (Semantic Versioning 2.0.0, 11).
- */
-function compareVersions(a: string, b: string): number {
-  const [, ...ofA] = VERSION.exec(a) ?? []
-  const [, ...ofB] = VERSION.exec(b) ?? []
-  for (const at of [0, 1, 2]) {
-    const difference = Number(ofA[at]) - Number(ofB[at])
-    if (difference !== 0) return difference
-  }
-  return comparePrereleases((ofA[3] ?? '').slice(1), (ofB[3] ?? '').slice(1))
-}
-
-/** A release comes after all that led to it. */
-function comparePrereleases(a: string, b: string): number {
-  if (a === '' || b === '') return Number(a === '') - Number(b === '')
-  const ofA = a.split('.')
-  const ofB = b.split('.')
-  for (let at = 0; at < Math.min(ofA.length, ofB.length); at += 1) {
-    const difference = compareIdentifiers(ofA[at] ?? '', ofB[at] ?? '')
-    if (difference !== 0) return difference
-  }
-  return ofA.length - ofB.length
-}
-
-/** Numbers by their value and before texts, which go by their bytes. */
-function compareIdentifiers(a: string, b: string): number {
-  const isNumber = [a, b].map((text) => /^[0-9]+$/.test(text))
-  if (isNumber[0] === true && isNumber[1] === true) {
-    const [left, right] = [BigInt(a), BigInt(b)]
-    return left === right ? 0 : left < right ? -1 : 1
-  }
-  if (isNumber[0] !== isNumber[1]) return isNumber[0] === true ? -1 : 1
-  return a === b ? 0 : a < b ? -1 : 1
 }

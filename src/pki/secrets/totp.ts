@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
+import { HOTP, Secret } from 'otpauth'
 
 /**
  * RFC 6238 as authenticator apps take it without being told anything: SHA-1, 6 digits, 30 s, from
@@ -20,12 +21,8 @@ export function stepAt(ms: number): number {
 
 /** The code of a time step. */
 export function totpCode(secret: Uint8Array, step: number): string {
-  const counter = Buffer.alloc(8)
-  counter.writeBigUInt64BE(BigInt(step))
-  const mac = createHmac('sha1', secret).update(counter).digest()
-  // RFC 4226, 5.3: the last four bits say where the 31 bits of the code begin.
-  const value = mac.readUInt32BE((mac.at(-1) ?? 0) & 0x0f) & 0x7fffffff
-  return String(value % 10 ** DIGITS).padStart(DIGITS, '0')
+  const parts = { secret: secretOf(secret), algorithm: 'SHA1', digits: DIGITS, counter: step }
+  return HOTP.generate(parts)
 }
 
 /**
@@ -56,19 +53,11 @@ export function isSameCode(expected: string, given: string): boolean {
 
 /** RFC 4648 without padding, as provisioning URLs have it. */
 export function base32(bytes: Uint8Array): string {
-  let text = ''
-  let bits = 0
-  let held = 0
-  for (const byte of bytes) {
-    held = (held << 8) | byte
-    bits += 8
-    while (bits >= 5) {
-      bits -= 5
-      text += BASE32.charAt((held >> bits) & 31)
-    }
-    held &= (1 << bits) - 1
-  }
-  return bits === 0 ? text : text + BASE32.charAt((held << (5 - bits)) & 31)
+  return secretOf(bytes).base32
+}
+
+function secretOf(bytes: Uint8Array): Secret {
+  return new Secret({ buffer: Uint8Array.from(bytes).buffer })
 }
 
 const RECOVERY_CHARACTERS = 6
