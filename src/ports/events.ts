@@ -84,7 +84,7 @@ export interface EventStreams {
     upgrade: {
       readonly request: IncomingMessage
       readonly socket: Duplex
-      /** What its client has sent already. */
+      /** Bytes that its client has sent already. */
       readonly head: Buffer
     },
     reader: Omit<EventReader, 'after' | 'filter'>,

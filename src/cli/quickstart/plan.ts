@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-import { loadControllerConfig } from '../../config/load.ts'
+import { loadControllerConfig } from '../../config/controller/load.ts'
 import { IDENTITY_NAME } from '../../store/log/identity.ts'
 import { JOINING_NAME } from '../join/state.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
