@@ -6,7 +6,7 @@ import { type Actor, actorName, systemActor } from '../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { Logger } from './logger.ts'
-import { rotationProblem } from './secrets/secret-rotation.ts'
+import { refusalProblem } from '../lib/refusal-problem.ts'
 
 /** Puts what is done to the cluster beside its records into the log, with its actor. */
 export class ActionLog implements ActionRecorder {
@@ -23,7 +23,7 @@ export class ActionLog implements ActionRecorder {
     const payload = toBinary(ClusterActionSchema, message)
     const kind = CommandKind.CLUSTER_ACTION
     const applied = await this.#proposer.propose({ kind, payload, actor: by })
-    if (!applied.outcome.ok) throw rotationProblem(applied.outcome)
+    if (!applied.outcome.ok) throw refusalProblem(applied.outcome)
   }
 
   async note(action: ClusterAction, by: Actor): Promise<void> {

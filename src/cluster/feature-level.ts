@@ -5,7 +5,7 @@ import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { NodeId } from '../raft/types.ts'
 import type { PeerReport } from './link.ts'
-import { rotationProblem } from './secrets/secret-rotation.ts'
+import { refusalProblem } from '../lib/refusal-problem.ts'
 
 /** What this controller knows of the feature levels of itself and the others. */
 export interface KnownLevels {
@@ -34,5 +34,5 @@ export async function proposeFeatureLevel(proposer: Proposer, level: number): Pr
   const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
   const kind = CommandKind.FEATURE_LEVEL_RAISE
   const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
-  if (!outcome.ok) throw rotationProblem(outcome)
+  if (!outcome.ok) throw refusalProblem(outcome)
 }

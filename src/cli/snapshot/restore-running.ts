@@ -8,6 +8,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, askController } from '../client/admin-socket.ts'
+import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
 import { atFile } from './backup-file.ts'
@@ -40,7 +41,6 @@ export interface RestoreRunningResult extends Partial<RestoredIndex> {
 /** A step waits for a new leader, and the last one for every voter. */
 const STEP_TIMEOUT_MS = 120_000
 const PROGRESS_PERCENT = 10
-const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
  * `cluster snapshot restore FILE --config CONFIG`: replaces the records of the running cluster by
@@ -135,10 +135,11 @@ interface Restoring {
 /** Stages the content and has it swapped in; what was staged is dropped when that fails. */
 async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
   const id = newShortId()
-  const isInterrupted = watchSignals()
+  // Before the last step an interrupt drops what is staged; during that step it is too late.
+  const interrupts = watchInterrupts('nothing was changed')
   let isSwapping = false
   try {
-    await stage(restoring, id, isInterrupted.check)
+    await stage(restoring, id, interrupts)
     isSwapping = true
     return (await ask(restoring.data, 'end', endParams(restoring, id))) as RestoredIndex
   } catch (error) {
@@ -146,14 +147,14 @@ async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
     if (isKnown) await abandon(restoring, id)
     throw isKnown ? failureOf(error) : outcomeUnknown(error)
   } finally {
-    isInterrupted.end()
+    interrupts.end()
   }
 }
 
 async function stage(
   { data, content, backup, options }: Restoring,
   id: string,
-  check: () => void,
+  interrupts: Interrupts,
 ): Promise<void> {
   const { chunks, bytes, sha256 } = content
   const { clusterId, featureLevel } = backup.manifest
@@ -169,13 +170,13 @@ async function stage(
   })
   const progress = new Progress(chunks.length)
   for (const [number, chunk] of chunks.entries()) {
-    check()
+    interrupts.check()
     const { endsBlock } = chunk
     const text = Buffer.from(chunk.bytes).toString('base64')
     await ask(data, 'chunk', { id, number, endsBlock, bytes: text })
     progress.tell(number + 1)
   }
-  check()
+  interrupts.check()
 }
 
 function endParams({ content, backup, options }: Restoring, id: string): object {
@@ -220,23 +221,6 @@ function outcomeUnknown(error: unknown): CommandFailure {
     `the connection was lost while the records were being replaced (${why}); outcome unknown, check it with 'flotilla cluster snapshot diff'`,
     error,
   )
-}
-
-/** ^C before the last step drops what is staged; during that step it is too late. */
-function watchSignals(): { readonly check: () => void; readonly end: () => void } {
-  let isInterrupted = false
-  const interrupt = (): void => {
-    isInterrupted = true
-  }
-  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt)
-  return {
-    check: () => {
-      if (isInterrupted) throw new CommandFailure(EXIT_FAILED, 'interrupted; nothing was changed')
-    },
-    end: () => {
-      for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
-    },
-  }
 }
 
 /** On stderr: one line that is written over on a terminal, a line each tenth elsewhere. */

@@ -13,11 +13,10 @@ import {
 } from '../../controller/failure.ts'
 import { AdminError, askForBytes } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
+import { watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText, withStaleHint } from './describe.ts'
-
-const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Where a controller hands out a backup of its state. */
 export const BACKUP_PATH = '/fabric/v1/cluster/backup'
@@ -60,20 +59,16 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
-  let isInterrupted = false
-  const interrupt = (): void => {
-    isInterrupted = true
-  }
-  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt)
+  const interrupts = watchInterrupts('nothing was kept')
   try {
     for (;;) {
       const { done, value } = await parts.next()
-      if (isInterrupted) throw new CommandFailure(EXIT_FAILED, 'interrupted; nothing was kept')
+      interrupts.check()
       if (done === true) return value
       yield value
     }
   } finally {
-    for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
+    interrupts.end()
     // Closes the connection: the controller ends its part as well. Nothing more is wanted of its
     // answer.
     await parts.return(undefined as T)

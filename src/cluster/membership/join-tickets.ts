@@ -47,7 +47,7 @@ import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ConfigurationInForce } from '../cluster-node-parts.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'
-import { rotationProblem } from '../secrets/secret-rotation.ts'
+import { refusalProblem } from '../../lib/refusal-problem.ts'
 import { wrapAll } from '../secrets/wrap-secrets.ts'
 
 export interface AdmissionParts {
@@ -129,7 +129,7 @@ export class JoinTickets implements Admission {
     })
     const payload = toBinary(TicketCreateSchema, message)
     const { outcome } = await this.#propose(CommandKind.TICKET_CREATE, payload, by)
-    if (!outcome.ok) throw rotationProblem(outcome)
+    if (!outcome.ok) throw refusalProblem(outcome)
     return { ticket, id, expiresAtMs }
   }
 
@@ -147,7 +147,7 @@ export class JoinTickets implements Admission {
   async revoke(id: string, by: Actor): Promise<void> {
     const payload = toBinary(TicketRevokeSchema, create(TicketRevokeSchema, { id }))
     const { outcome } = await this.#propose(CommandKind.TICKET_REVOKE, payload, by)
-    if (!outcome.ok) throw rotationProblem(outcome)
+    if (!outcome.ok) throw refusalProblem(outcome)
     this.#parts.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
@@ -187,7 +187,7 @@ export class JoinTickets implements Admission {
       const { outcome } = await this.#propose(CommandKind.TICKET_REDEEM, payload, SYSTEM_ACTOR)
       if (outcome.ok) break
       if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX)
-        throw rotationProblem(outcome)
+        throw refusalProblem(outcome)
     }
     log.info(
       { controller: request.id, ticketId: ticket.id },

@@ -14,7 +14,7 @@ import {
   sharedSecretNames,
   type SharedSecretRecord,
 } from '../../lib/cluster-records.ts'
-import { Problem } from '../../lib/problems.ts'
+import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
@@ -161,8 +161,7 @@ async function putInForce(
       await parts.keyring.refresh()
       return version
     }
-    if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX)
-      throw rotationProblem(outcome)
+    if (outcome.code !== 'REVISION_MOVED' || attempt === ATTEMPTS_MAX) throw refusalProblem(outcome)
   }
 }
 
@@ -187,7 +186,7 @@ export async function shareMissing(parts: RotationParts): Promise<boolean> {
     const payload = toBinary(SecretShareSchema, message)
     const outcome = await propose(parts, CommandKind.SECRET_SHARE, payload)
     // Whoever was given it by another one meanwhile needs nothing more.
-    if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw rotationProblem(outcome)
+    if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw refusalProblem(outcome)
   }
   return wrapped.length > 0
 }
@@ -255,7 +254,7 @@ async function deleteAdmission(
   const message = create(AdmissionDeleteSchema, { nodeId, publicKeySpki, compromised })
   const payload = toBinary(AdmissionDeleteSchema, message)
   const outcome = await propose(parts, CommandKind.ADMISSION_DELETE, payload)
-  if (!outcome.ok) throw rotationProblem(outcome)
+  if (!outcome.ok) throw refusalProblem(outcome)
 }
 
 function recipientOf({ id, publicKeySpki }: AdmissionRecord): Recipient {
@@ -269,11 +268,4 @@ async function propose(
 ): Promise<Outcome> {
   const { outcome } = await proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
   return outcome
-}
-
-export function rotationProblem({ code, fault, detail }: Extract<Outcome, { ok: false }>): Problem {
-  return new Problem(code, {
-    ...(fault === null ? {} : { fault }),
-    ...(detail === null ? {} : { detail }),
-  })
 }

@@ -7,6 +7,7 @@ import {
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
+import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { levelOfKind } from '../../ports/feature-level.ts'
@@ -98,13 +99,8 @@ async function propose(
   for (let left = RETRIES_MAX; ; left -= 1) {
     try {
       const applied = await proposer.propose({ kind, payload, actor })
-      const { outcome } = applied
-      if (outcome.ok) return applied
-      const { code, fault, detail } = outcome
-      throw new Problem(code, {
-        ...(fault === null ? {} : { fault }),
-        ...(detail === null ? {} : { detail }),
-      })
+      if (applied.outcome.ok) return applied
+      throw refusalProblem(applied.outcome)
     } catch (error) {
       if (!(error instanceof Problem) || !passing.has(error.code) || left === 0) throw error
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

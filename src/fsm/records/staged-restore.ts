@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 
 import { type Lanes, lanesOf, type SetDigest } from './digest.ts'
-import { decodeBlock, type Shape, type ShapedRecord } from './record-blocks.ts'
+import {
+  type DecodedBlock,
+  decodeBlock,
+  type Shape,
+  type ShapedRecord,
+  type Values,
+} from './record-blocks.ts'
 import { restoreLimits } from './restore-limits.ts'
 
 /** What a restore announced when it began. */
@@ -39,6 +45,21 @@ function chunkKey(number: number): string {
   return CHUNK_PREFIX + String(number).padStart(NUMBER_CHARACTERS, '0')
 }
 
+/** One or more chunks that are compressed together. */
+interface StagedBlock {
+  readonly chunks: readonly Uint8Array[]
+  /** null: not decoded since it was loaded from the store. */
+  readonly decoded: readonly ShapedRecord[] | null
+  /** Feature level that it was decoded by. */
+  readonly level: number
+}
+
+/** How records are brought into the form of their tables: by the feature level in force. */
+export interface Shaping {
+  readonly featureLevel: number
+  shaped(kind: string, values: Values): ShapedRecord
+}
+
 /**
  * The records of a backup on their way into the state: part of the replicated state, of its digests
  * and of snapshots, until one entry puts them in the place of the records that are there. Blocks
@@ -47,22 +68,26 @@ function chunkKey(number: number): string {
  */
 export class StagedRestore {
   readonly #digest: SetDigest
+  readonly #shaping: Shaping
   readonly #note: (key: string, value: string | null) => void
   readonly #stored = new Map<string, Lanes>()
   #head: StagedHead | null = null
   #lastId = ''
-  #chunks: Uint8Array[] = []
-  /** Numbers of the chunks that end a block. */
-  #ends: number[] = []
+  #blocks: StagedBlock[] = []
+  /** Chunks of a block that none of them ends. */
+  #open: Uint8Array[] = []
+  #received = 0
   #bytes = 0
   #textBytes = 0
-  /** By the number of the block. */
-  #decoded = new Map<number, readonly ShapedRecord[]>()
-  #decodedLevel = 0
 
   /** @param note told of each record that the store is to hold. */
-  constructor(digest: SetDigest, note: (key: string, value: string | null) => void) {
+  constructor(
+    digest: SetDigest,
+    shaping: Shaping,
+    note: (key: string, value: string | null) => void,
+  ) {
     this.#digest = digest
+    this.#shaping = shaping
     this.#note = note
   }
 
@@ -78,7 +103,7 @@ export class StagedRestore {
 
   /** Chunks so far. */
   get received(): number {
-    return this.#chunks.length
+    return this.#received
   }
 
   /** Of the chunks so far. */
@@ -86,21 +111,16 @@ export class StagedRestore {
     return this.#bytes
   }
 
-  /** All that was announced is there, and its last block is complete. */
+  /** All that was announced is there, its last block is complete, and the digest is right. */
   get isWhole(): boolean {
     const head = this.#head
-    return (
-      head !== null &&
-      head.chunks === this.#chunks.length &&
-      head.bytes === this.#bytes &&
-      this.#ends.at(-1) === this.#chunks.length - 1
-    )
+    if (head === null || head.chunks !== this.#received || head.bytes !== this.#bytes) return false
+    return this.#open.length === 0 && head.sha256 === this.#sha256()
   }
 
-  /** Hex; over the bytes of all chunks. */
-  sha256(): string {
+  #sha256(): string {
     const sum = createHash('sha256')
-    for (const chunk of this.#chunks) sum.update(chunk)
+    for (const { chunks } of this.#blocks) for (const chunk of chunks) sum.update(chunk)
     return sum.digest('hex')
   }
 
@@ -112,23 +132,21 @@ export class StagedRestore {
 
   /**
    * Takes the next chunk.
-   * @param level the feature level that records are shaped by.
-   * @returns false, with nothing changed, when the block that it ends cannot be read.
+   * @param kinds that may be in the block which it ends.
+   * @returns false, with nothing changed, when the block that it ends cannot be read, or has more
+   * text than there is room for.
    */
-  add(
-    bytes: Uint8Array,
-    endsBlock: boolean,
-    kinds: ReadonlySet<string>,
-    shaping: { readonly level: number; readonly shape: Shape },
-  ): boolean {
+  add(bytes: Uint8Array, endsBlock: boolean, kinds: ReadonlySet<string>): boolean {
     // The entry may be a view into a large buffer, which must not be kept alive.
     const chunk = Uint8Array.from(bytes)
-    const textBytes = endsBlock ? this.#takeBlock(chunk, kinds, shaping) : 0
-    if (textBytes === null) return false
-    const number = this.#chunks.length
-    this.#append(number, chunk, endsBlock ? textBytes : null)
-    const mark = endsBlock ? `${textBytes}${ENDS}` : GOES_ON
-    this.#put(chunkKey(number), mark + Buffer.from(chunk).toString('base64'))
+    const block = endsBlock ? this.#decode([...this.#open, chunk], kinds) : null
+    if (endsBlock) {
+      if (block === null) return false
+      if (this.#textBytes + block.bytes > restoreLimits.textBytesMax) return false
+    }
+    const mark = block === null ? GOES_ON : `${block.bytes}${ENDS}`
+    this.#put(chunkKey(this.#received), mark + Buffer.from(chunk).toString('base64'))
+    this.#append(chunk, block)
     return true
   }
 
@@ -136,29 +154,27 @@ export class StagedRestore {
    * What is staged, decoded. Blocks that came before a restart or a change of the level are decoded
    * now.
    */
-  records(
-    kinds: ReadonlySet<string>,
-    { level, shape }: { readonly level: number; readonly shape: Shape },
-  ): readonly ShapedRecord[] {
-    if (this.#decodedLevel !== level) this.#decoded.clear()
-    return this.#ends.flatMap((end, block) => {
-      const known = this.#decoded.get(block)
-      if (known !== undefined) return known
-      const from = (this.#ends[block - 1] ?? -1) + 1
-      const bytes = Buffer.concat(this.#chunks.slice(from, end + 1))
-      return decodeBlock(bytes, kinds, shape)?.records ?? []
+  records(kinds: ReadonlySet<string>): readonly ShapedRecord[] {
+    return this.#blocks.flatMap(({ chunks, decoded, level }) => {
+      if (decoded !== null && level === this.#shaping.featureLevel) return decoded
+      return this.#decode(chunks, kinds)?.records ?? []
     })
+  }
+
+  #decode(chunks: readonly Uint8Array[], kinds: ReadonlySet<string>): DecodedBlock | null {
+    const shape: Shape = (kind, values) => this.#shaping.shaped(kind, values)
+    return decodeBlock(Buffer.concat(chunks), kinds, shape)
   }
 
   /** Drops what is staged. @param completedId of the restore that has replaced the records. */
   clear(completedId: string | null = null): void {
     for (const key of Array.from(this.#stored.keys())) if (key !== LAST_KEY) this.#drop(key)
     this.#head = null
-    this.#chunks = []
-    this.#ends = []
+    this.#blocks = []
+    this.#open = []
+    this.#received = 0
     this.#bytes = 0
     this.#textBytes = 0
-    this.#decoded.clear()
     if (completedId === null) return
     this.#lastId = completedId
     this.#put(LAST_KEY, JSON.stringify(completedId))
@@ -175,10 +191,10 @@ export class StagedRestore {
     if (key === HEAD_KEY) this.#head = JSON.parse(value) as StagedHead
     else if (key === LAST_KEY) this.#lastId = JSON.parse(value) as string
     else {
-      const number = Number(key.slice(CHUNK_PREFIX.length))
       const [mark = '', textBytes] = STORED_CHUNK.exec(value) ?? []
-      const bytes = Uint8Array.from(Buffer.from(value.slice(mark.length), 'base64'))
-      this.#append(number, bytes, textBytes === undefined ? null : Number(textBytes))
+      const chunk = Uint8Array.from(Buffer.from(value.slice(mark.length), 'base64'))
+      const block = textBytes === undefined ? null : { records: null, bytes: Number(textBytes) }
+      this.#append(chunk, block)
     }
   }
 
@@ -187,32 +203,19 @@ export class StagedRestore {
     yield* this.#stored.values()
   }
 
-  /** @param textBytes of the block that it ends; null: it ends none. */
-  #append(number: number, chunk: Uint8Array, textBytes: number | null): void {
-    this.#chunks.push(chunk)
+  /** @param block that the chunk ends; null: it ends none. */
+  #append(
+    chunk: Uint8Array,
+    block: { readonly records: readonly ShapedRecord[] | null; readonly bytes: number } | null,
+  ): void {
+    this.#open.push(chunk)
+    this.#received += 1
     this.#bytes += chunk.length
-    if (textBytes === null) return
-    this.#ends.push(number)
-    this.#textBytes += textBytes
-  }
-
-  /**
-   * @returns the bytes of its text; null where it cannot be read, or is more than there is room
-   * for.
-   */
-  #takeBlock(
-    last: Uint8Array,
-    kinds: ReadonlySet<string>,
-    { level, shape }: { readonly level: number; readonly shape: Shape },
-  ): number | null {
-    const open = this.#chunks.slice((this.#ends.at(-1) ?? -1) + 1)
-    const decoded = decodeBlock(Buffer.concat([...open, last]), kinds, shape)
-    if (decoded === null) return null
-    if (this.#textBytes + decoded.bytes > restoreLimits.textBytesMax) return null
-    if (this.#decodedLevel !== level) this.#decoded.clear()
-    this.#decodedLevel = level
-    this.#decoded.set(this.#ends.length, decoded.records)
-    return decoded.bytes
+    if (block === null) return
+    const level = this.#shaping.featureLevel
+    this.#blocks.push({ chunks: this.#open, decoded: block.records, level })
+    this.#open = []
+    this.#textBytes += block.bytes
   }
 
   #put(key: string, value: string): void {

@@ -84,7 +84,7 @@ export class State {
     this.requests = new RequestTable(this.#otherDigest)
     this.access = new AccessIndex(this)
     this.audit = new AuditLog(this.#otherDigest)
-    this.staged = new StagedRestore(this.#otherDigest, (key, value) => this.#note(key, value))
+    this.staged = new StagedRestore(this.#otherDigest, this, (key, value) => this.#note(key, value))
   }
 
   get clusterId(): string {

@@ -10,7 +10,6 @@ import {
 import { entitiesByName } from '../../entities/registry.ts'
 import { hexOf } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { Shape } from '../records/record-blocks.ts'
 import { replace, replacementOf, restoredKinds, unreadableFactor } from './replacement.ts'
 import { restoreLimits } from '../records/restore-limits.ts'
 import type { StagedHead } from '../records/staged-restore.ts'
@@ -20,10 +19,6 @@ import { done, faulty, refused } from '../apply/outcome.ts'
 
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
-
-function shapingOf(state: State): { readonly level: number; readonly shape: Shape } {
-  return { level: state.featureLevel, shape: (kind, values) => state.shaped(kind, values) }
-}
 
 /** Opens the staging area for one restore. The same begin again, as of a retry, changes nothing. */
 export function beginRestore(
@@ -92,7 +87,7 @@ export function stageRestore(state: State, payload: Uint8Array): Outcome {
   if (isTooLarge || number >= head.chunks || staged.bytes + bytes.length > head.bytes) {
     return refused('RESTORE_REFUSED', 'the chunk is not what was announced')
   }
-  if (staged.add(bytes, endsBlock, restoredKinds, shapingOf(state))) return done(id)
+  if (staged.add(bytes, endsBlock, restoredKinds)) return done(id)
   return refused('RESTORE_REFUSED', 'the chunk holds no records that can be restored')
 }
 
@@ -115,9 +110,7 @@ export function endRestore(state: State, payload: Uint8Array, context: CommandCo
 }
 
 function swapFault(state: State, head: StagedHead, message: RestoreEnd): Outcome | null {
-  const { staged } = state
-  const wanted = hexOf(message.sha256)
-  if (!staged.isWhole || wanted !== head.sha256 || staged.sha256() !== wanted) {
+  if (!state.staged.isWhole || hexOf(message.sha256) !== head.sha256) {
     return refused('RESTORE_REFUSED', 'what is staged is not whole; begin again')
   }
   const index = Number(message.ifIndex)
@@ -144,11 +137,7 @@ function isOfRecords({ entity, action }: Readonly<Record<string, unknown>>): boo
 
 function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandContext): Outcome {
   const revision = clusterId === state.clusterId ? null : context.index
-  const replacement = replacementOf(
-    state,
-    state.staged.records(restoredKinds, shapingOf(state)),
-    revision,
-  )
+  const replacement = replacementOf(state, state.staged.records(restoredKinds), revision)
   const unreadable = unreadableFactor(state, replacement)
   if (unreadable !== null) {
     const { identityId, keyVersion } = unreadable

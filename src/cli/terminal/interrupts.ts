@@ -1,0 +1,28 @@
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+
+const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** ^C and its like end a command where it can still undo what it has begun. */
+export interface Interrupts {
+  /** @throws {CommandFailure} once one has come. */
+  check(): void
+  /** From here on a signal ends the program at once. */
+  end(): void
+}
+
+/** @param kept says what is left of the command, as `nothing was changed`. */
+export function watchInterrupts(kept: string): Interrupts {
+  let isInterrupted = false
+  const interrupt = (): void => {
+    isInterrupted = true
+  }
+  for (const signal of ENDING_SIGNALS) process.on(signal, interrupt)
+  return {
+    check: () => {
+      if (isInterrupted) throw new CommandFailure(EXIT_FAILED, `interrupted; ${kept}`)
+    },
+    end: () => {
+      for (const signal of ENDING_SIGNALS) process.off(signal, interrupt)
+    },
+  }
+}

@@ -1,0 +1,14 @@
+import { type FieldFault, Problem, type ProblemCode } from './problems.ts'
+
+/** What a caller is answered for a write that apply refused. */
+export function refusalProblem(refusal: {
+  readonly code: ProblemCode
+  readonly fault: FieldFault | null
+  readonly detail: string | null
+}): Problem {
+  const { code, fault, detail } = refusal
+  return new Problem(code, {
+    ...(fault === null ? {} : { fault }),
+    ...(detail === null ? {} : { detail }),
+  })
+}
