@@ -71,7 +71,7 @@ type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
 
 /** Reads of the state in force: records, lists, sub-lists, what policies grant, details. */
 export class Reader implements Reads {
-  /** In force: a restored snapshot is another one. */
+  /** The state in force: a restored snapshot is another one. */
   protected state: State
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses

@@ -34,7 +34,7 @@ export interface CertificateWorkerParts {
   readonly clock: Clock
 }
 
-/** Of the thread's heap. */
+/** The heap of the thread. */
 const HEAP_MEGABYTES_MAX = 64
 /** The thread has the next order when it is done with one, and callers still take turns. */
 const IN_THREAD_MAX = 8

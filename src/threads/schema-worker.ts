@@ -18,7 +18,7 @@ export interface SchemaWorkerLimits {
   readonly schemasWaitingMax: number
 }
 
-/** Of the thread's heap; a schema that needs more ends the thread, not the process. */
+/** The heap of the thread; a schema that needs more ends the thread, not the process. */
 const HEAP_MEGABYTES_MAX = 128
 
 /** Judges one schema or value at a time. */

@@ -39,7 +39,7 @@ export class TaskOverrun extends Error {
   }
 }
 
-/** From the start of a thread until it can work; a machine under load takes its time. */
+/** A thread works so long after its start, as a machine under load takes its time. */
 const START_MS_MAX = 8_000
 /** Between two looks at a task that is late. */
 const LOOK_MS_MIN = 20
@@ -51,7 +51,7 @@ interface Job<Message, Result> {
   readonly reject: (error: Error) => void
 }
 
-/** When the first task in the thread began. */
+/** The begin of the first task in the thread. */
 interface Begin {
   /** Monotonic ms. */
   readonly atMs: number

@@ -6,7 +6,7 @@ const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 export interface Interrupts {
   /** @throws {CommandFailure} once one has come. */
   check(): void
-  /** From here on a signal ends the program at once. */
+  /** Signals end the program at once again. */
   end(): void
 }
 

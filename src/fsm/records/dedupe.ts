@@ -16,7 +16,7 @@ export const requestAheadMsMax = 5 * 60_000
  * could repeat a write.
  */
 export const requestsBytesMax = 96 * 1024 * 1024
-/** Of one caller: the rest is for others, however much that one writes. */
+/** The part of one caller: the rest is for others, however much that one writes. */
 export const requestsBytesPerCallerMax = (requestsBytesMax / 4) * 3
 /**
  * Memory of one beside the characters of its key and outcome: objects, headers and its place in the
@@ -185,11 +185,11 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** What remembered requests count towards the bounds. */
+/** The sums that the bounds of remembered requests are judged by. */
 interface Weight {
   count: number
   bytes: number
-  /** By the bounds of 0.1.0. */
+  /** Weighed as 0.1.0 does. */
   formerBytes: number
 }
 
