@@ -1,20 +1,18 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../lib/bounds/fair-share.ts'
-import { Problem, fieldProblem } from '../lib/problems.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../lib/problems.ts'
 import { sharerAt } from '../lib/bounds/source.ts'
 import type { ReplyWriter } from './answers/reply-writer.ts'
-import type { RequestAdmission } from '../auth/sessions/session-guard.ts'
+import type { RequestAdmission, SessionGuard } from '../auth/sessions/session-guard.ts'
 import { hostUserOf, isSocketOnly, requireNotSocketOnly } from '../auth/principal/host-user.ts'
 import { RequestContext, type RequestQuery } from './call.ts'
-import { parseMinIndex, parseNetRequestId } from './consistency.ts'
+import { type ConfirmedReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
 import { corsPreflight } from './answers/cors.ts'
 import type { Reply } from './answers/envelope.ts'
 import type { Operation } from './operation.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
-import type { ApiParts } from './parts.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
-import type { ApiServices } from './records/services.ts'
 import { Validator } from './schemas/validation.ts'
 import { outcomeUnknown } from './records/writes.ts'
 import {
@@ -23,6 +21,22 @@ import {
   isAccepted,
   type SocketCaller,
 } from './transport/request-head.ts'
+import type { ClusterView } from '../ports/cluster-view.ts'
+import type { StateView } from '../ports/state-view.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { ApiLimits } from './limits.ts'
+import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly processor: ProcessorShare
+  readonly refusal: () => ProblemCode | null
+  readonly gate: SessionGuard
+}
 
 const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
@@ -32,8 +46,7 @@ type Check = (value: unknown) => void
  * schema, the point of the log it must reflect; then runs its operation, bounded in time and count.
  */
 export class Pipeline {
-  readonly #parts: ApiParts
-  readonly #services: ApiServices
+  readonly #needs: Needs
   readonly #answerer: ReplyWriter
   readonly #validator = new Validator()
   readonly #waiting: FairShare
@@ -41,17 +54,11 @@ export class Pipeline {
   /** Of the listener, never of a request: null on every listener but that of the admin socket. */
   readonly #socketCaller: SocketCaller | null
 
-  constructor(
-    parts: ApiParts,
-    services: ApiServices,
-    answerer: ReplyWriter,
-    socketCaller: SocketCaller | null = null,
-  ) {
+  constructor(needs: Needs, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
     this.#socketCaller = socketCaller
-    this.#parts = parts
-    this.#services = services
+    this.#needs = needs
     this.#answerer = answerer
-    this.#waiting = new FairShare(parts.limits.waitingRequestsMax)
+    this.#waiting = new FairShare(needs.limits.waitingRequestsMax)
   }
 
   /** The first hook: all that needs no body. An unknown path goes on to its own handler. */
@@ -105,7 +112,7 @@ export class Pipeline {
         call.caller === null ? sharerAt(call.credentials.address) : call.caller.identity.id
       let hasWaited = false
       try {
-        hasWaited = this.#services.processor.run(call.sharer, () => {
+        hasWaited = this.#needs.processor.run(call.sharer, () => {
           if (!hasWaited || this.#mayGoOn(request, reply, call, operation)) {
             this.#work(request, reply, call, operation, check)
           }
@@ -129,7 +136,7 @@ export class Pipeline {
   ): boolean {
     try {
       if (!request.raw.socket.destroyed) {
-        const waitedMs = this.#parts.clock.monotonicMs() - call.startedAtMs
+        const waitedMs = this.#needs.clock.monotonicMs() - call.startedAtMs
         if (waitedMs > this.#answerMsMax(call)) throw new Problem('TIMEOUT')
         this.#admitAgain(call, operation)
         return true
@@ -152,7 +159,7 @@ export class Pipeline {
       this.#takeInput(request, call, operation, check)
       // Before a write is handed over: from then on its caller is owed the outcome.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      if (call.metadata.minIndex > this.#parts.state.appliedIndex || call.metadata.isLinearizable) {
+      if (call.metadata.minIndex > this.#needs.state.appliedIndex || call.metadata.isLinearizable) {
         this.#wait(reply, call, this.#handleLater(call, operation))
         return
       }
@@ -185,7 +192,7 @@ export class Pipeline {
       method: raw.method ?? '',
       path: end === -1 ? url : url.slice(0, end),
       credentials: credentialsOf(raw, this.#socketCaller),
-      startedAtMs: this.#parts.clock.monotonicMs(),
+      startedAtMs: this.#needs.clock.monotonicMs(),
       accept: request.headers.accept ?? '',
       traceparent: request.headers['traceparent'],
     })
@@ -206,7 +213,7 @@ export class Pipeline {
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return
-    const { bodyBytesMax } = this.#parts.limits
+    const { bodyBytesMax } = this.#needs.limits
     if (Number(declared) > Math.min(bodyBytesMax, operation?.bodyBytesMax ?? bodyBytesMax)) {
       throw new Problem('REQUEST_ENTITY_TOO_LARGE')
     }
@@ -223,10 +230,10 @@ export class Pipeline {
     this.#checkState(call)
     if (asked === undefined || call.caller !== null) return null
     // A caller that may be shown more would be told by a state that is wrong.
-    if (this.#parts.refusal() === 'NODE_QUARANTINED') return null
+    if (this.#needs.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors }
-    const admission = this.#services.gate.admit(credentials, wanted)
+    const admission = this.#needs.gate.admit(credentials, wanted)
     if (admission instanceof Promise)
       return admission.then((found) => this.#take(call, found, operation))
     this.#take(call, admission, operation)
@@ -249,7 +256,7 @@ export class Pipeline {
   #admitAgain(call: RequestContext, operation: Operation): void {
     const { caller, credentials } = call
     if (caller?.kind !== 'session') return
-    const { gate } = this.#services
+    const { gate } = this.#needs
     this.#take(call, gate.admitAgain(credentials, caller, call, operation.permission), operation)
   }
 
@@ -262,7 +269,7 @@ export class Pipeline {
       if (admission.isAdmitted && principal?.kind === 'session') call.caller = principal
     }
     try {
-      const admission = this.#services.gate.admit(credentials, { api, method, permission })
+      const admission = this.#needs.gate.admit(credentials, { api, method, permission })
       if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
       enter(admission)
     } catch {
@@ -281,7 +288,7 @@ export class Pipeline {
     }
     const minIndex = headers['net-min-index']
     if (typeof minIndex === 'string') {
-      call.metadata.minIndex = parseMinIndex(minIndex, this.#parts.cluster.generation)
+      call.metadata.minIndex = parseMinIndex(minIndex, this.#needs.cluster.generation)
     }
     const requestId = headers['net-request-id']
     if (typeof requestId === 'string') {
@@ -313,7 +320,7 @@ export class Pipeline {
   ): void {
     call.params = request.params as Readonly<Record<string, string>>
     call.query = request.query as RequestQuery
-    checkQuery(call, operation.query ?? [], this.#parts.limits)
+    checkQuery(call, operation.query ?? [], this.#needs.limits)
     const consistency = call.first('consistency')
     if (consistency === 'linearizable') call.metadata.isLinearizable = true
     else if (consistency !== undefined && consistency !== 'local') {
@@ -337,7 +344,7 @@ export class Pipeline {
     if (operation?.isAlwaysServed === true) return
     // Nothing of the state has told who that is.
     if (operation?.needsNoState === true && caller?.kind === 'hostUser') return
-    const refusal = this.#parts.refusal()
+    const refusal = this.#needs.refusal()
     if (refusal !== null) throw new Problem(refusal)
   }
 
@@ -371,12 +378,12 @@ export class Pipeline {
   #handle(call: RequestContext, operation: Operation): Reply | Promise<Reply> {
     this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
-    call.index = this.#parts.state.appliedIndex
+    call.index = this.#needs.state.appliedIndex
     return operation.handle(call)
   }
 
   async #handleLater(call: RequestContext, operation: Operation): Promise<Reply> {
-    const { reads } = this.#parts
+    const { reads } = this.#needs
     this.#checkCrowd(call)
     await reads.reachIndex(call.metadata.minIndex)
     if (call.metadata.isLinearizable) await reads.reachLatest()
@@ -385,7 +392,7 @@ export class Pipeline {
   }
 
   #answerMsMax({ operation }: RequestContext): number {
-    return operation?.answerMsMax ?? this.#parts.limits.handlerTimeoutMs
+    return operation?.answerMsMax ?? this.#needs.limits.handlerTimeoutMs
   }
 
   /** Bounds how long and how many; the answer that comes first is the answer. */

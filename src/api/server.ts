@@ -20,7 +20,6 @@ import { type ApiServices, createServices } from './records/services.ts'
 import type { Operation } from './operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations/all.ts'
-import type { LargeBodies } from './answers/large-bodies.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import { ApiRouterClients, type ClientRecords } from './duties/router-clients.ts'
 import type { ApiParts } from './parts.ts'
@@ -81,10 +80,12 @@ export interface Api {
 
 export function createApi(parts: ApiParts): Api {
   const services = createServices(parts)
-  const operations = allOperations(parts, services)
+  // The one place that has all of it: each subject takes the few parts that it declares.
+  const all = { ...parts, ...services }
+  const operations = allOperations(all)
   return {
-    routerClients: (records) => new ApiRouterClients(parts, services, records),
-    listener: (options) => buildListener(parts, services, operations, options),
+    routerClients: (records) => new ApiRouterClients(all, records),
+    listener: (options) => buildListener(all, operations, options),
     start: () => {
       services.sessions.start()
       services.integrity.start()
@@ -102,14 +103,13 @@ export function createApi(parts: ApiParts): Api {
 }
 
 function buildListener(
-  parts: ApiParts,
-  services: ApiServices,
+  all: ApiParts & ApiServices,
   operations: readonly Operation[],
   options: ListenerOptions,
 ): FastifyInstance {
-  const answerer = new ReplyWriter(parts, services)
-  const pipeline = new Pipeline(parts, services, answerer, options.socketCaller)
-  const app = newApp(parts, services, options, answerer, pipeline)
+  const answerer = new ReplyWriter(all)
+  const pipeline = new Pipeline(all, answerer, options.socketCaller)
+  const app = newApp(all, options, answerer, pipeline)
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
     const operation = route.config?.operation
@@ -119,7 +119,7 @@ function buildListener(
     )
   })
   app.addHook('onRequest', pipeline.judge)
-  addBodyParser(app, parts, pipeline, services.largeBodies)
+  addBodyParser(app, all, pipeline)
   app.setErrorHandler((error, request, reply) => {
     answerer.fail(reply, pipeline.callOf(request), error)
   })
@@ -140,13 +140,12 @@ function unmatched(url: string, served: ServedPaths): Problem {
 }
 
 function newApp(
-  parts: ApiParts,
-  services: ApiServices,
+  all: ApiParts & ApiServices,
   options: ListenerOptions,
   answerer: ReplyWriter,
   pipeline: Pipeline,
 ): FastifyInstance {
-  const { limits } = parts
+  const { limits } = all
   const serverOptions = {
     maxHeaderSize: limits.headerBytesMax,
     headersTimeout: limits.headersTimeoutMs,
@@ -158,7 +157,7 @@ function newApp(
     // A request without a Host header is refused where all refusals get their envelope.
     requireHostHeader: false,
   }
-  const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax, services.unsent)
+  const pipelined = new PipelinedRequests(limits.pipelinedRequestsMax, all.unsent)
   const { https } = options
   const app = fastify<Server>({
     logger: false,
@@ -194,7 +193,7 @@ function newApp(
       })
       deferContinue(server, listener)
       if (options.apis.includes('fabric')) {
-        takeEventSockets(server, parts, services, options.socketCaller ?? null)
+        takeEventSockets(server, all, options.socketCaller ?? null)
       }
       return server
     },
@@ -223,9 +222,8 @@ function newServer(
  */
 function addBodyParser(
   app: FastifyInstance,
-  { limits }: ApiParts,
+  { limits, largeBodies }: ApiParts & ApiServices,
   pipeline: Pipeline,
-  bodies: LargeBodies,
 ): void {
   // The contract has a GET that takes a code in its body.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
@@ -241,7 +239,7 @@ function addBodyParser(
       askForBody(request.raw)
       return readBody(call, type, payload, limits)
     }
-    const room = roomFor(call, declared, payload, bodies, limits)
+    const room = roomFor(call, declared, payload, largeBodies, limits)
     const reading = room === null ? read() : room.then(read)
     reading.then(
       (body) => {

@@ -16,7 +16,7 @@ import { bases } from '../support/served-answers.ts'
 const { controller, root } = await controllerForFile()
 const operator = new CallerOf(controller)
 operator.isAtSocket = true
-const operations = allOperations(controller.parts, createServices(controller.parts))
+const operations = allOperations({ ...controller.parts, ...createServices(controller.parts) })
 
 beforeEach(() => {
   root.token = controller.openSession('admin-id')

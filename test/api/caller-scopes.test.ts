@@ -15,7 +15,7 @@ import { made, newIdentity } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts } = controller
-const services = createServices(parts)
+const needs = { ...parts, ...createServices(parts) }
 const read = { client: { list: 'session', detail: 'session' } } as const
 
 /** CallerCredentials as a second kind on the client API: each caller is shown its own. */
@@ -27,7 +27,7 @@ const own: Entity = {
 
 function served(kind: Entity, shape: 'list' | 'detail'): Operation {
   const isWanted = ({ path }: Operation) => path.endsWith('{id}') === (shape === 'detail')
-  return present(resourceOperations(parts, services, [kind]).find(isWanted), `its ${shape}`)
+  return present(resourceOperations(needs, [kind]).find(isWanted), `its ${shape}`)
 }
 
 const credentials: CallerCredentials = {
@@ -112,7 +112,7 @@ describe('a kind on the client API', () => {
       /names an identity/,
     ],
   ] as const)('does not start with %s', (_what, kind: Entity, reason) => {
-    expect(() => resourceOperations(parts, services, [kind])).toThrow(reason)
+    expect(() => resourceOperations(needs, [kind])).toThrow(reason)
   })
 
   test('does not compile without a scope', () => {

@@ -302,11 +302,13 @@ describe('a config whose type moves while it is judged', () => {
 })
 
 test('a write whose judgement takes longer than its caller was kept waiting does not take effect afterwards', async () => {
-  const slow = await startController({ handlerTimeoutMs: 30 })
+  const judgement = Promise.withResolvers<null>()
+  const judgeData = (): Promise<null> => judgement.promise
+  const { schemas } = controller.parts
+  const slow = await startController({ handlerTimeoutMs: 30 }, undefined, {
+    schemas: { ...schemas, judgeData },
+  })
   try {
-    const judgement = Promise.withResolvers<null>()
-    const judgeData = (): Promise<null> => judgement.promise
-    Object.assign(slow.parts, { schemas: { ...slow.parts.schemas, judgeData } })
     const caller = new CallerOf(slow)
     caller.token = slow.openSession('admin-id')
     const proposals = slow.cluster.proposals.length

@@ -161,7 +161,7 @@ test('a code that was given in the session counts where its client dials at a ro
   const shown = await person.caller.get(`${certificates}/${id}`)
   const { fingerprint } = shown.body.data as { fingerprint: string }
   const { parts, machine } = controller
-  const clients = new ApiRouterClients(parts, createServices(parts), machine)
+  const clients = new ApiRouterClients({ ...parts, ...createServices(parts) }, machine)
   const claim: ClientClaim = {
     routerId: person.routerId,
     type: 'Dial',

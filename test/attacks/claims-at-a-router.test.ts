@@ -15,7 +15,7 @@ import { made, newIdentity, newService } from '../api/support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller
-const clients = new ApiRouterClients(parts, createServices(parts), machine)
+const clients = new ApiRouterClients({ ...parts, ...createServices(parts) }, machine)
 const alice = sessionOf('alice-id')
 
 let routerId: string

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
-import { management } from '../api/support/caller.ts'
+import { CallerOf, management } from '../api/support/caller.ts'
+import { startController } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
 // Whoever may write JWT signers would have the controller ask its own host, or the metadata service that hands the
 // credentials of the machine to whoever asks from there; and would send clients that log in to such an address.
-const { controller, root } = await controllerForFile()
+const { root } = await controllerForFile()
 const signers = `${management}/external-jwt-signers`
 let serial = 0
 
@@ -75,7 +76,14 @@ test.each(spellings)('%s is refused at create, replace and patch', async (addres
 })
 
 test('the configuration may allow it', async () => {
-  Object.assign(controller.parts, { allowsReservedSignerHosts: true })
-  const reply = await root.call('POST', signers, signer({ jwksEndpoint: 'http://127.0.0.1/keys' }))
-  expect(reply.status, reply.text).toBe(201)
+  const allowing = await startController({}, undefined, { allowsReservedSignerHosts: true })
+  try {
+    const caller = new CallerOf(allowing)
+    caller.token = allowing.openSession('admin-id')
+    const body = signer({ jwksEndpoint: 'http://127.0.0.1/keys' })
+    const reply = await caller.call('POST', signers, body)
+    expect(reply.status, reply.text).toBe(201)
+  } finally {
+    await allowing.close()
+  }
 })

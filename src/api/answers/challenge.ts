@@ -3,7 +3,11 @@ import type { TokenChallenge } from '../../auth/tokens/challenge.ts'
 import { factorChallenge } from '../../auth/principal/token-factor.ts'
 import type { SessionHolder } from '../../auth/principal/principal.ts'
 import type { Challenge } from '../../auth/sessions/session-guard.ts'
-import type { ApiParts } from '../parts.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+interface Needs {
+  readonly state: StateView
+}
 
 /** More would not fit the headers that clients read; the list of signers has them all. */
 const SIGNERS_MAX = 10
@@ -37,10 +41,10 @@ export function challengeText(challenge: Challenge | TokenChallenge): string {
  * API family learn by it all the same what is missing.
  */
 export function factorHeaders(
-  parts: Pick<ApiParts, 'state'>,
+  needs: Needs,
   shown: Pick<CallerCredentials, 'bearers'>,
   caller: Pick<SessionHolder, 'pendingFactors'>,
 ): Record<string, string> {
-  const challenge = factorChallenge(parts, shown, caller)
+  const challenge = factorChallenge(needs, shown, caller)
   return challenge === null ? {} : { 'www-authenticate': challengeText(challenge) }
 }

@@ -18,30 +18,54 @@ import {
   type UnsentAnswers,
 } from '../transport/unsent-answers.ts'
 import type { ApiMetrics, OperationMetrics } from '../metrics/metrics.ts'
-import type { ApiParts } from '../parts.ts'
 import type { ByteStream } from '../../ports/byte-stream.ts'
 import { answerOf } from './problem.ts'
-import type { ApiServices } from '../records/services.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { VersionInfo } from '../parts.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { AuditTrail } from '../../ports/audit.ts'
+import type { TellFact } from '../../ports/live-facts.ts'
+import type { Quota } from '../../lib/bounds/quota.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  readonly instanceId: string
+  readonly logger: ServiceLogger
+  readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
+  readonly tell: TellFact
+  readonly sessions: SessionTracker
+  readonly metrics: ApiMetrics
+  readonly refusals: Quota
+  readonly unsent: UnsentAnswers
+}
 
 type Headers = Record<string, string | number>
 
 /** The only place that writes an answer: one head, one body, the headers that every answer has. */
 export class ReplyWriter {
-  readonly #parts: ApiParts
+  readonly #needs: Needs
   readonly #sessions: SessionTracker
   readonly #metrics: ApiMetrics
-  readonly #refusals: ApiServices['refusals']
+  readonly #refusals: Needs['refusals']
   readonly #unmatched: OperationMetrics
   readonly #server: string
   readonly #unsent: UnsentAnswers
 
-  constructor(parts: ApiParts, { sessions, metrics, refusals, unsent }: ApiServices) {
+  constructor(needs: Needs) {
+    const { sessions, metrics, refusals, unsent } = needs
     this.#refusals = refusals
-    this.#parts = parts
+    this.#needs = needs
     this.#sessions = sessions
     this.#metrics = metrics
     this.#unmatched = metrics.of('unmatched')
-    this.#server = `ziti-controller/${parts.version.version}`
+    this.#server = `ziti-controller/${needs.version.version}`
     this.#unsent = unsent
   }
 
@@ -106,14 +130,14 @@ export class ReplyWriter {
     )
     socket.destroySoon()
     // What stands unread before this answer would keep the connection open for ever.
-    const timer = setTimeout(() => socket.destroy(), this.#parts.limits.lingerMs)
+    const timer = setTimeout(() => socket.destroy(), this.#needs.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
     })
   }
 
   #headers(reply: FastifyReply, call: RequestContext, contentType: string): Headers {
-    const { cluster, state, instanceId, limits } = this.#parts
+    const { cluster, state, instanceId, limits } = this.#needs
     const index = call.index === 0 ? state.appliedIndex : call.index
     const headers: Headers = {
       'content-type': contentType,
@@ -163,7 +187,7 @@ export class ReplyWriter {
     const end = (piece: string | Buffer, encoding: BufferEncoding): void => {
       if (isEarly) {
         raw.write(piece, encoding)
-        endAfterRequest(reply.request.raw, raw, this.#parts.limits)
+        endAfterRequest(reply.request.raw, raw, this.#needs.limits)
       } else {
         raw.end(piece, encoding)
       }
@@ -174,11 +198,11 @@ export class ReplyWriter {
   #record(call: RequestContext, status: number): void {
     const { method, operation, startedAtMs, caller } = call
     const metrics = operation === null ? this.#unmatched : this.#metrics.of(operation.operationId)
-    const tookMs = this.#parts.clock.monotonicMs() - startedAtMs
+    const tookMs = this.#needs.clock.monotonicMs() - startedAtMs
     metrics.record(status, tookMs)
     const { address } = call.credentials
     const { trace } = call.metadata
-    this.#parts.audit?.answered({
+    this.#needs.audit?.answered({
       method,
       operation: operation?.operationId ?? 'none',
       status,
@@ -199,9 +223,9 @@ export class ReplyWriter {
     this.#record(call, 200)
     reply.hijack()
     raw.writeHead(200, headers)
-    sendStream(raw, stream, this.#parts.limits.answerStallMs).catch((error: unknown) => {
+    sendStream(raw, stream, this.#needs.limits.answerStallMs).catch((error: unknown) => {
       const operation = call.operation?.operationId ?? 'none'
-      this.#parts.logger.error({ err: error, operation }, 'a response was cut off before its end')
+      this.#needs.logger.error({ err: error, operation }, 'a response was cut off before its end')
     })
   }
 
@@ -212,10 +236,10 @@ export class ReplyWriter {
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
     if (operation?.operationId === 'authenticate') {
       const method = call.first('method') ?? ''
-      this.#parts.tell({ kind: 'logInFailed', method, address, reason: code })
+      this.#needs.tell({ kind: 'logInFailed', method, address, reason: code })
     }
     const name = caller?.identity['name']
-    this.#parts.audit?.refused({
+    this.#needs.audit?.refused({
       actor: caller?.identity.id ?? '',
       actorName: typeof name === 'string' ? name : '',
       session: caller?.session.id ?? '',
@@ -231,7 +255,7 @@ export class ReplyWriter {
     const known = problemOfFramework(error)
     if (known !== null) return known
     const operation = call.operation?.operationId ?? 'none'
-    this.#parts.logger.error(
+    this.#needs.logger.error(
       { err: error, operation, path: call.path, traceId: call.metadata.trace.traceId },
       'unhandled error while serving a request',
     )

@@ -4,30 +4,41 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { FactorVault } from '../../auth/factors/factor-vault.ts'
-import type { ApiParts } from '../parts.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
 
-type ResealerParts = Pick<
-  ApiParts,
-  'state' | 'cluster' | 'keys' | 'proposer' | 'scheduler' | 'limits' | 'logger'
->
+interface Needs {
+  readonly proposer: Proposer
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly keys: TokenKeys
+  readonly scheduler: PeriodicScheduler
+  readonly limits: ApiLimits
+  readonly logger: ServiceLogger
+}
 
 /**
  * After the factor key was rotated, whoever leads encrypts by the new version what is still
  * encrypted by others: those are kept until nothing is, and there is room for a few only.
  */
 export class FactorResealer {
-  readonly #parts: ResealerParts
+  readonly #needs: Needs
   readonly #vault: FactorVault
   #stop: () => void = () => undefined
   #isAtWork = false
 
-  constructor(parts: ResealerParts, vault: FactorVault) {
-    this.#parts = parts
+  constructor(needs: Needs, vault: FactorVault) {
+    this.#needs = needs
     this.#vault = vault
   }
 
   start(): void {
-    const { scheduler, limits } = this.#parts
+    const { scheduler, limits } = this.#needs
     this.#stop = scheduler.every(limits.sweepMs, () => void this.sweep())
   }
 
@@ -37,7 +48,7 @@ export class FactorResealer {
 
   /** At most `sweepBatchMax` of them; the next round goes on. Never rejects. */
   async sweep(): Promise<void> {
-    const { cluster, logger } = this.#parts
+    const { cluster, logger } = this.#needs
     if (this.#isAtWork || cluster.leaderId() !== cluster.selfId) return
     this.#isAtWork = true
     try {
@@ -52,7 +63,7 @@ export class FactorResealer {
   }
 
   #outdated(): readonly Mfa[] {
-    const { state, keys, limits } = this.#parts
+    const { state, keys, limits } = this.#needs
     const earlier = keys.factorKeys().filter(({ overlapEndsAtMs }) => overlapEndsAtMs !== null)
     return earlier
       .flatMap(({ version }) => state.findAll<Mfa>('mfa', 'keyVersion', String(version)))
@@ -64,7 +75,7 @@ export class FactorResealer {
     if (factor === null) return
     const { identityId, secretId } = mfa
     const message = create(MfaResealSchema, { identityId, secretId, factor })
-    await this.#parts.proposer.propose({
+    await this.#needs.proposer.propose({
       kind: CommandKind.MFA_RESEAL,
       payload: toBinary(MfaResealSchema, message),
       actor: SYSTEM_ACTOR,

@@ -9,14 +9,25 @@ import {
 import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Finding, IntegrityScan, Repair } from '../../ports/integrity.ts'
-import type { Outcome } from '../../ports/proposer.ts'
+import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { ApiParts } from '../parts.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
 
-type KeeperParts = Pick<
-  ApiParts,
-  'state' | 'cluster' | 'proposer' | 'clock' | 'scheduler' | 'limits' | 'logger' | 'instanceId'
->
+interface Needs {
+  readonly proposer: Proposer
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly clock: Clock
+  readonly scheduler: PeriodicScheduler
+  readonly limits: ApiLimits
+  readonly instanceId: string
+  readonly logger: ServiceLogger
+}
 
 interface Judged {
   readonly description: string
@@ -29,16 +40,16 @@ interface Judged {
  * ends it: nobody works on it any more.
  */
 export class IntegrityRunner {
-  readonly #parts: KeeperParts
+  readonly #needs: Needs
   #stop: () => void = () => undefined
   #isAtWork = false
 
-  constructor(parts: KeeperParts) {
-    this.#parts = parts
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   start(): void {
-    const { scheduler, limits } = this.#parts
+    const { scheduler, limits } = this.#needs
     this.#stop = scheduler.every(limits.integrityLookMs, () => {
       this.nudge()
     })
@@ -64,7 +75,7 @@ export class IntegrityRunner {
     } catch (error) {
       // No leader or no answer is part of life: the next look ends what is left.
       if (!(error instanceof Problem)) {
-        this.#parts.logger.error({ err: error }, 'an integrity run failed')
+        this.#needs.logger.error({ err: error }, 'an integrity run failed')
       }
     } finally {
       this.#isAtWork = false
@@ -73,12 +84,12 @@ export class IntegrityRunner {
 
   /** A process that starts anew is another runner. */
   get #self(): string {
-    return `${this.#parts.cluster.selfId} ${this.#parts.instanceId}`
+    return `${this.#needs.cluster.selfId} ${this.#needs.instanceId}`
   }
 
   /** The run under way while this controller leads; else null. */
   #ownRun(): IntegrityRun | null {
-    const { state, cluster } = this.#parts
+    const { state, cluster } = this.#needs
     const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
     return run?.isInProgress === true && cluster.leaderId() === cluster.selfId ? run : null
   }
@@ -90,7 +101,7 @@ export class IntegrityRunner {
   }
 
   async #carryOut(run: IntegrityRun): Promise<void> {
-    const scan = this.#parts.state.scanIntegrity()
+    const scan = this.#needs.state.scanIntegrity()
     while (this.#slice(scan)) {
       await new Promise((resolve) => setImmediate(resolve))
       const current = this.#ownRun()
@@ -102,7 +113,7 @@ export class IntegrityRunner {
 
   /** @returns false when all is looked at. */
   #slice(scan: IntegrityScan): boolean {
-    const { clock, limits } = this.#parts
+    const { clock, limits } = this.#needs
     const endMs = clock.monotonicMs() + limits.integritySliceMs
     while (clock.monotonicMs() < endMs) if (!scan.step()) return false
     return true
@@ -151,7 +162,7 @@ export class IntegrityRunner {
   }
 
   async #propose(kind: CommandKind, payload: Uint8Array): Promise<Outcome> {
-    const { outcome } = await this.#parts.proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
+    const { outcome } = await this.#needs.proposer.propose({ kind, payload, actor: SYSTEM_ACTOR })
     return outcome
   }
 }

@@ -19,10 +19,24 @@ import type {
   RouterClients,
   SessionAudience,
 } from '../../ports/router-clients.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
 import { namedSessionId, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
-import { judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly posture: PostureService
+  readonly keys: TokenKeys
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+}
 
 /** Kinds whose records say which sessions there are and by which certificates. */
 const followed = [
@@ -73,13 +87,11 @@ const decisive = [
  * through one.
  */
 export class ApiRouterClients implements RouterClients {
-  readonly #parts: ApiParts
-  readonly #services: ApiServices
+  readonly #needs: Needs
   readonly #records: ClientRecords
 
-  constructor(parts: ApiParts, services: ApiServices, records: ClientRecords) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs, records: ClientRecords) {
+    this.#needs = needs
     this.#records = records
   }
 
@@ -88,11 +100,11 @@ export class ApiRouterClients implements RouterClients {
   }
 
   routersOf({ identityId }: ClientSession): { has(routerId: string): boolean } {
-    return this.#parts.state.routersOfIdentity(identityId)
+    return this.#needs.state.routersOfIdentity(identityId)
   }
 
   audienceOf(routerId: string): SessionAudience {
-    const { key, identities } = this.#parts.state.audienceOfRouter(routerId)
+    const { key, identities } = this.#needs.state.audienceOfRouter(routerId)
     return { key, has: ({ identityId }) => identities.has(identityId) }
   }
 
@@ -101,12 +113,12 @@ export class ApiRouterClients implements RouterClients {
    * with it.
    */
   session(id: string): ClientSession | null {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const session = state.get<ApiSession>('apiSession', id)
     const identity = state.get<Identity>('identity', session?.identityId ?? '')
     if (session === undefined || identity === undefined) return null
     if (!mayMeetRouters(session, identity)) return null
-    if (isDisabled(identity, judgedNowMs(this.#parts))) return null
+    if (isDisabled(identity, judgedNowMs(this.#needs))) return null
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
     const lacks = pendingFactors(state, identity, session)
@@ -117,11 +129,11 @@ export class ApiRouterClients implements RouterClients {
   }
 
   tokensOf(sessionId: string): readonly string[] {
-    const nowMs = this.#parts.clock.nowMs()
-    return this.#parts.keys
+    const nowMs = this.#needs.clock.nowMs()
+    return this.#needs.keys
       .clusterKeys()
       .filter(({ overlapEndsAtMs }) => overlapEndsAtMs === null || overlapEndsAtMs > nowMs)
-      .map(({ version }) => this.#services.tokens.tokenOf(sessionId, version))
+      .map(({ version }) => this.#needs.tokens.tokenOf(sessionId, version))
   }
 
   follow(follower: ClientFollower): () => void {
@@ -144,22 +156,22 @@ export class ApiRouterClients implements RouterClients {
   }
 
   used(routerId: string, token: string): void {
-    const { tokens, sessions } = this.#services
-    const found = tokens.judge(token, this.#parts.clock.nowMs())
+    const { tokens, sessions } = this.#needs
+    const found = tokens.judge(token, this.#needs.clock.nowMs())
     const session = typeof found === 'string' ? null : this.session(found.sessionId)
     if (session !== null && this.routersOf(session).has(routerId)) sessions.use(session.id)
   }
 
   goneSession(token: string): GoneSession | null {
     const id = namedSessionId(token) ?? token
-    return this.#parts.state.get('session', id) === undefined ? { token, id } : null
+    return this.#needs.state.get('session', id) === undefined ? { token, id } : null
   }
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
-    const { state, posture } = this.#parts
+    const { state, posture } = this.#needs
     const apiSession = this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
-    const claimed = await serviceSessionIn(this.#parts, claim.sessionToken)
+    const claimed = await serviceSessionIn(this.#needs, claim.sessionToken)
     const session = state.get<Session>('session', claimed?.sessionId ?? '')
     if (session === undefined || claimed === null) return { ok: false, fault: 'session' }
     const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
@@ -186,8 +198,8 @@ export class ApiRouterClients implements RouterClients {
    * certificates.
    */
   #apiSessionOf({ apiSessionToken, fingerprints }: ClientClaim): ApiSession | null {
-    const { tokens, sessions } = this.#services
-    const found = tokens.judge(apiSessionToken, this.#parts.clock.nowMs())
+    const { tokens, sessions } = this.#needs
+    const found = tokens.judge(apiSessionToken, this.#needs.clock.nowMs())
     if (typeof found === 'string') return null
     const caller = sessions.find(found.sessionId)
     if (typeof caller === 'string') return null
@@ -205,7 +217,7 @@ export class ApiRouterClients implements RouterClients {
     const known = policies.filter((policy) => policy !== undefined)
     if (known.length === 0) return
     for (const id of this.#records.ids('edgeRouter')) {
-      const router = this.#parts.state.get('edgeRouter', id)
+      const router = this.#needs.state.get('edgeRouter', id)
       if (router === undefined) continue
       const isMeant = known.some(({ edgeRouterRoles, semantic }) =>
         matches(router, edgeRouterRoles, semantic),
@@ -231,7 +243,7 @@ export class ApiRouterClients implements RouterClients {
           isSameJson(before?.[name] ?? null, after?.[name] ?? null),
         )
         if (kind === 'sessionCertificate' || typeof identityId !== 'string' || isSame) continue
-        for (const session of this.#parts.state.findAll('apiSession', 'identityId', identityId)) {
+        for (const session of this.#needs.state.findAll('apiSession', 'identityId', identityId)) {
           ids.add(session.id)
         }
       }

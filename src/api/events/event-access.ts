@@ -1,10 +1,15 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
-import { Problem } from '../../lib/problems.ts'
-import { type EventReader, RECORD_NAMESPACES } from '../../ports/events.ts'
+import { Problem, type ProblemCode } from '../../lib/problems.ts'
+import { type EventReader, type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
 import { mayCall, type CalledOperation } from '../../auth/principal/permissions.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
+import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+
+interface Needs {
+  readonly events: EventStreams
+  readonly refusal: () => ProblemCode | null
+  readonly gate: SessionGuard
+}
 
 /**
  * What an identity needs to read events at all; those of records and people need an administrator.
@@ -28,12 +33,11 @@ export function maySee(
 export function readerOf(
   caller: Caller,
   wanted: CalledOperation,
-  parts: Pick<ApiParts, 'events' | 'refusal'>,
-  services: Pick<ApiServices, 'gate'>,
+  needs: Needs,
   isOfRecords: () => boolean,
 ): Omit<EventReader, 'after' | 'filter'> {
   const identityId = caller.identity.id
-  if (!parts.events.hasRoomFor(identityId)) {
+  if (!needs.events.hasRoomFor(identityId)) {
     throw new Problem('SERVER_TOO_MANY_REQUESTS', {
       detail: 'too many open event streams, of this identity or in total; close one',
     })
@@ -42,8 +46,8 @@ export function readerOf(
     identityId,
     refusal: () => {
       // What this controller would tell may be wrong.
-      if (parts.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
-      return services.gate.endReason(caller, {
+      if (needs.refusal() === 'NODE_QUARANTINED') return 'this controller is out of service'
+      return needs.gate.endReason(caller, {
         ...wanted,
         permission: isOfRecords() ? 'admin' : EVENTS_PERMISSION,
       })

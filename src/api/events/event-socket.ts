@@ -3,18 +3,25 @@ import { STATUS_CODES } from '../../lib/node-http.ts'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-import { fieldProblem, Problem } from '../../lib/problems.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
-import { RECORD_NAMESPACES } from '../../ports/events.ts'
+import { type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
 import { answerOf } from '../answers/problem.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { hostUserOf } from '../../auth/principal/host-user.ts'
-import type { ApiParts } from '../parts.ts'
 import { basePaths } from '../paths.ts'
-import type { ApiServices } from '../records/services.ts'
 import { credentialsOf, type SocketCaller } from '../transport/request-head.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+
+interface Needs {
+  readonly logger: ServiceLogger
+  readonly events: EventStreams
+  readonly refusal: () => ProblemCode | null
+  readonly gate: SessionGuard
+}
 
 /** Where the CLI of the API family asks for its management channel. */
 export const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
@@ -36,16 +43,15 @@ export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boole
  */
 export function takeEventSockets(
   server: Server,
-  parts: ApiParts,
-  services: ApiServices,
+  needs: Needs,
   socketCaller: SocketCaller | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // Whoever goes while it is judged is not worth an error.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
-    void admit(opened, parts, services, socketCaller).catch((error: unknown) => {
-      refuse(socket, error, parts)
+    void admit(opened, needs, socketCaller).catch((error: unknown) => {
+      refuse(socket, error, needs)
     })
   })
 }
@@ -62,31 +68,27 @@ interface Opened {
 
 async function admit(
   { request, socket, head }: Opened,
-  parts: ApiParts,
-  services: ApiServices,
+  needs: Needs,
   socketCaller: SocketCaller | null,
 ): Promise<void> {
   if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
-  const refusal = parts.refusal()
+  const refusal = needs.refusal()
   if (refusal !== null) throw new Problem(refusal)
   const credentials = credentialsOf(request, socketCaller)
-  const caller = await callerOf(credentials, services)
+  const caller = await callerOf(credentials, needs)
   checkUpgrade(request)
   let isOfRecords = false
-  const reader = readerOf(caller, wanted, parts, services, () => isOfRecords)
+  const reader = readerOf(caller, wanted, needs, () => isOfRecords)
   const permits = (namespace: EventNamespace): boolean => {
     if (!maySee(caller, wanted, namespace)) return false
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
-  if (!socket.destroyed) parts.events.upgrade({ request, socket, head }, reader, permits)
+  if (!socket.destroyed) needs.events.upgrade({ request, socket, head }, reader, permits)
 }
 
 /** @throws {Problem} UNAUTHORIZED. */
-async function callerOf(
-  credentials: CallerCredentials,
-  { gate }: Pick<ApiServices, 'gate'>,
-): Promise<Caller> {
+async function callerOf(credentials: CallerCredentials, { gate }: Needs): Promise<Caller> {
   const user = hostUserOf(credentials, EVENTS_PERMISSION)
   if (user !== null) return user
   const admission = await gate.admit(credentials, { ...wanted, permission: EVENTS_PERMISSION })
@@ -109,7 +111,7 @@ function checkUpgrade({ headers, method }: IncomingMessage): void {
   throw fieldProblem('Sec-WebSocket-Key', 'must be 16 bytes as base64')
 }
 
-function refuse(socket: Duplex, error: unknown, { logger }: ApiParts): void {
+function refuse(socket: Duplex, error: unknown, { logger }: Needs): void {
   if (!(error instanceof Problem)) logger.error({ err: error }, 'unhandled error on a web socket')
   const { status, body } = answerOf(error instanceof Problem ? error : new Problem('UNHANDLED'))
   socket.end(

@@ -8,25 +8,32 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
 import { issuerOf } from '../../auth/certificates/trusted-authorities.ts'
 import type { RequestContext } from '../call.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
 
-type Services = Pick<ApiServices, 'passwords'>
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly authorities: NetworkAuthorities
+  readonly passwords: PasswordVerifier
+}
 
 /** User name and password, of which the command carries the hash alone, or a certificate. */
-export function authenticatorPreparer(parts: ApiParts, services: Services): Preparer {
+export function authenticatorPreparer(needs: Needs): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create') checkCreate(body)
     const prepared = normalise(authenticator, mode, body)
     const isCert = mode === 'create' && body['method'] === 'cert'
     const credentials = isCert
-      ? await certificateFields(parts, String(body['certPem']))
-      : await credentialFields(parts, services, call, body, () =>
+      ? await certificateFields(needs, String(body['certPem']))
+      : await credentialFields(needs, call, body, () =>
           mode === 'create'
-            ? identityOf(parts, String(prepared.fields['identityId']))
-            : holderOf(parts, call.param('id')),
+            ? identityOf(needs, String(prepared.fields['identityId']))
+            : holderOf(needs, call.param('id')),
         )
     return { ...prepared, fields: { ...prepared.fields, ...credentials } }
   }
@@ -53,10 +60,10 @@ function checkCreate(body: JsonObject): void {
 /**
  * The certificate says all there is to say of its holder's key; who issued it must be trusted here.
  */
-async function certificateFields(parts: ApiParts, certPem: string): Promise<JsonObject> {
+async function certificateFields(needs: Needs, certPem: string): Promise<JsonObject> {
   const certificate = onlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   checkKeyStrength(certificate, 'certPem')
-  const issuer = await parts.reads.latest(() => issuerOf(parts, certificate) ?? undefined)
+  const issuer = await needs.reads.latest(() => issuerOf(needs, certificate) ?? undefined)
   if (issuer === undefined) {
     const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'
     throw fieldProblem('certPem', reason)
@@ -74,16 +81,15 @@ async function certificateFields(parts: ApiParts, certPem: string): Promise<Json
  * the password was right for.
  */
 export async function prepareOwnChange(
-  parts: ApiParts,
-  services: Services,
+  needs: Needs,
   call: RequestContext,
   mode: Exclude<RequestMode, 'create'>,
   body: JsonObject,
   own: Authenticator,
 ): Promise<WritePlan> {
   const prepared = normalise(authenticator, mode, body)
-  const credentials = await credentialFields(parts, services, call, body, () =>
-    identityOf(parts, own.identityId),
+  const credentials = await credentialFields(needs, call, body, () =>
+    identityOf(needs, own.identityId),
   )
   return {
     fields: { ...prepared.fields, ...credentials },
@@ -93,8 +99,7 @@ export async function prepareOwnChange(
 }
 
 async function credentialFields(
-  parts: ApiParts,
-  services: Services,
+  needs: Needs,
   call: RequestContext,
   body: JsonObject,
   holder: () => Promise<Identity>,
@@ -106,23 +111,23 @@ async function credentialFields(
   // A record of the request id would keep a plain hash over the password in the log.
   call.metadata.isRepeatable = false
   const identity = await holder()
-  const reason = passwordFault(authPolicyOf(parts.state, identity), password)
+  const reason = passwordFault(authPolicyOf(needs.state, identity), password)
   if (reason !== null) throw fieldProblem('password', reason)
-  fields['passwordHash'] = await services.passwords.hash(call, password)
+  fields['passwordHash'] = await needs.passwords.hash(call, password)
   return fields
 }
 
-async function identityOf(parts: ApiParts, id: string): Promise<Identity> {
-  const found = await parts.reads.latest(() => parts.state.get<Identity>('identity', id))
+async function identityOf(needs: Needs, id: string): Promise<Identity> {
+  const found = await needs.reads.latest(() => needs.state.get<Identity>('identity', id))
   if (found !== undefined) return found
   throw new Problem('NOT_FOUND', { detail: `identity with id ${id.slice(0, 128)} not found` })
 }
 
-async function holderOf(parts: ApiParts, id: string): Promise<Identity> {
-  const found = await parts.reads.latest(() => parts.state.get<Authenticator>('authenticator', id))
+async function holderOf(needs: Needs, id: string): Promise<Identity> {
+  const found = await needs.reads.latest(() => needs.state.get<Authenticator>('authenticator', id))
   if (found === undefined) {
     throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
   }
   if (found.method !== 'updb') throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
-  return identityOf(parts, found.identityId)
+  return identityOf(needs, found.identityId)
 }

@@ -4,11 +4,19 @@ import { normalise } from '../../entities/normalise.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
-import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { SchemaJudge } from '../../ports/schema-judge.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly schemas: SchemaJudge
+}
 
 /** A schema is compiled once before it is kept, so that configs meet none that can not be used. */
-export function configTypePreparer({ schemas }: ApiParts): Preparer {
+export function configTypePreparer({ schemas }: Needs): Preparer {
   return async (call, mode, body) => {
     const prepared = normalise(configType, mode, body)
     const schema = prepared.fields['schema']
@@ -23,24 +31,24 @@ export function configTypePreparer({ schemas }: ApiParts): Preparer {
  * Data is held to its type's schema as it stands here; should the type move before the write, it is
  * judged again.
  */
-export function configPreparer(parts: ApiParts): Preparer {
+export function configPreparer(needs: Needs): Preparer {
   return async (call, mode, body) => {
     if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')
     const prepared = normalise(config, mode, body)
     const data = prepared.fields['data']
     if (data === undefined) return prepared
-    const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(parts, call)
+    const typeId = mode === 'create' ? prepared.fields['configTypeId'] : await typeIdOf(needs, call)
     const id = String(typeId)
-    const type = await parts.reads.latest(() => parts.state.get<ConfigType>('configType', id))
+    const type = await needs.reads.latest(() => needs.state.get<ConfigType>('configType', id))
     if (type === undefined) throw invalidType(id)
-    refuseIf(await parts.schemas.judgeData(type.schema, data, call.sharer))
+    refuseIf(await needs.schemas.judgeData(type.schema, data, call.sharer))
     return { ...prepared, judgedOn: [{ entity: 'configType', id, revision: type.revision }] }
   }
 }
 
-async function typeIdOf(parts: ApiParts, call: RequestContext): Promise<string> {
+async function typeIdOf(needs: Needs, call: RequestContext): Promise<string> {
   const id = call.param('id')
-  const known = await parts.reads.latest(() => parts.state.get<Config>('config', id))
+  const known = await needs.reads.latest(() => needs.state.get<Config>('config', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `config with id ${id} not found` })
   }

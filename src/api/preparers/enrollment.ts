@@ -5,11 +5,21 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from '../records/enrollment-tokens.ts'
-import type { ApiParts } from '../parts.ts'
 import type { WriteStep } from '../records/writes.ts'
 import type { Preparer } from './preparer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { BindingName } from '../parts.ts'
 
-type Parts = Pick<ApiParts, 'bindings' | 'jwt' | 'cluster'>
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 /** An enrollment as it is proposed. */
 export interface NewEnrollment {
@@ -22,24 +32,24 @@ export interface NewEnrollment {
   readonly username?: string
 }
 
-export async function enrollmentFields(parts: Parts, input: NewEnrollment): Promise<JsonObject> {
+export async function enrollmentFields(needs: Needs, input: NewEnrollment): Promise<JsonObject> {
   const { method, of, subjectId, caId, username } = input
   return {
     method,
     [of]: subjectId,
-    ...(await newEnrollmentToken(parts, input)),
+    ...(await newEnrollmentToken(needs, input)),
     ...(method === 'ottca' ? { caId: caId ?? '' } : {}),
     ...(method === 'updb' ? { username: username ?? null } : {}),
   }
 }
 
 /** The step of a batch that makes an enrollment beside what it is for. */
-export async function enrollmentStep(parts: Parts, input: NewEnrollment): Promise<WriteStep> {
+export async function enrollmentStep(needs: Needs, input: NewEnrollment): Promise<WriteStep> {
   return {
     kind: CommandKind.ENTITY_CREATE,
     entity: 'enrollment',
     id: newShortId(),
-    fields: await enrollmentFields(parts, input),
+    fields: await enrollmentFields(needs, input),
   }
 }
 
@@ -49,17 +59,17 @@ export function timeOf(text: Json | undefined): number {
 }
 
 /** Also where the method asks for none: whoever names one expects it to count. */
-async function mustHaveCa(parts: ApiParts, caId: string): Promise<void> {
-  const found = await parts.reads.latest(() => parts.state.get('ca', caId))
+async function mustHaveCa(needs: Needs, caId: string): Promise<void> {
+  const found = await needs.reads.latest(() => needs.state.get('ca', caId))
   if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))
 }
 
-export function enrollmentPreparer(parts: ApiParts): Preparer {
+export function enrollmentPreparer(needs: Needs): Preparer {
   return async (_call, mode, body) => {
     const { fields, ignoredFields } = normalise(enrollment, mode, body)
     const { caId, username } = body
-    if (typeof caId === 'string' && caId !== '') await mustHaveCa(parts, caId)
-    const made = await enrollmentFields(parts, {
+    if (typeof caId === 'string' && caId !== '') await mustHaveCa(needs, caId)
+    const made = await enrollmentFields(needs, {
       method: body['method'] as EnrollmentMethod,
       of: 'identityId',
       subjectId: String(body['identityId']),

@@ -8,9 +8,16 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
 import type { RequestContext } from '../call.ts'
-import type { ApiParts } from '../parts.ts'
 import { checkKeyStrength, onlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly allowsReservedSignerHosts: boolean
+}
 
 /** Addresses, with what one is refused as that could never be asked: as in the API family. */
 const urls = [
@@ -22,11 +29,11 @@ const urls = [
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /** A certificate brings its own fields with it; without a `kid` it is known by its fingerprint. */
-export function externalJwtSignerPreparer(parts: ApiParts): Preparer {
+export function externalJwtSignerPreparer(needs: Needs): Preparer {
   return async (call, mode, body) => {
     const prepared = normalise(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
-      const fault = urlFault(name, prepared.fields[name], parts.allowsReservedSignerHosts)
+      const fault = urlFault(name, prepared.fields[name], needs.allowsReservedSignerHosts)
       if (fault !== null) throw new Problem(code, { fault })
     }
     const { certPem } = prepared.fields
@@ -35,7 +42,7 @@ export function externalJwtSignerPreparer(parts: ApiParts): Preparer {
     const { fields, pem } = certificateFields(String(certPem))
     const kid = kidOf(prepared.fields['kid'])
     if (kid !== null) return withFields(prepared, { ...fields, certPem: pem })
-    const known = await knownKid(parts, call, mode)
+    const known = await knownKid(needs, call, mode)
     return {
       ...withFields(prepared, { ...fields, certPem: pem, kid: known.kid ?? fields.fingerprint }),
       ...(known.judgedOn === undefined ? {} : { judgedOn: known.judgedOn }),
@@ -69,7 +76,7 @@ function certificateFields(certPem: string) {
  * with its certificate.
  */
 async function knownKid(
-  { state, reads }: ApiParts,
+  { state, reads }: Needs,
   call: RequestContext,
   mode: RequestMode,
 ): Promise<{ readonly kid: string | null; readonly judgedOn?: WritePlan['judgedOn'] }> {

@@ -3,22 +3,37 @@ import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { ApiParts } from '../parts.ts'
 import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
-import { judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { BindingName } from '../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 /** One that is made with an enrollment is there with it or not at all. */
-export function identityPreparer(parts: ApiParts): Preparer {
+export function identityPreparer(needs: Needs): Preparer {
   return async (_call, mode, body, id) => {
-    const typeId = await typeIn(parts, mode, body['type'], id)
+    const typeId = await typeIn(needs, mode, body['type'], id)
     const normal = normalise(identity, mode, body)
     const fields = typeId === null ? normal.fields : { ...normal.fields, typeId }
     const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared
-    const expiresAtMs = judgedNowMs(parts) + parts.limits.identityEnrollmentMs
-    const step = await enrollmentStep(parts, {
+    const expiresAtMs = judgedNowMs(needs) + needs.limits.identityEnrollmentMs
+    const step = await enrollmentStep(needs, {
       ...asked,
       of: 'identityId',
       subjectId: id,
@@ -44,7 +59,7 @@ function enrollmentIn(
  * router makes it one.
  */
 async function typeIn(
-  parts: ApiParts,
+  needs: Needs,
   mode: RequestMode,
   type: Json | undefined,
   id: string,
@@ -54,7 +69,7 @@ async function typeIn(
     if (type !== 'Router') return type
     throw fieldProblem('type', 'may not create identities with given typeId', type)
   }
-  const known = await parts.reads.latest(() => parts.state.get<Identity>('identity', id))
+  const known = await needs.reads.latest(() => needs.state.get<Identity>('identity', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
   }

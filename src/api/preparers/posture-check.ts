@@ -12,13 +12,19 @@ import { hexDigits } from '../../lib/text/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/text/version-range.ts'
 import type { RequestContext } from '../call.ts'
-import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+}
 
 /** The type says which fields a body has; those of other types are ignored and named. */
-export function postureCheckPreparer(parts: ApiParts): Preparer {
+export function postureCheckPreparer(needs: Needs): Preparer {
   return async (call, mode, body) => {
-    const type = await typeOf(parts, call, mode, body)
+    const type = await typeOf(needs, call, mode, body)
     const { required, optional } = postureFields[type]
     const ofType = new Set([...required, ...optional])
     const { fields, ignoredFields } = normalise(postureCheck, mode, body)
@@ -44,7 +50,7 @@ const isOfSomeType = (name: string): boolean => someFields.has(name)
 
 /** The stored type never changes, so it needs no look at whether the record has moved meanwhile. */
 async function typeOf(
-  parts: ApiParts,
+  needs: Needs,
   call: RequestContext,
   mode: RequestMode,
   body: JsonObject,
@@ -52,7 +58,7 @@ async function typeOf(
   const said = body['typeId'] as PostureType | null | undefined
   if (mode === 'create') return body['typeId'] as PostureType
   const id = call.param('id')
-  const known = await parts.reads.latest(() => parts.state.get<PostureCheck>('postureCheck', id))
+  const known = await needs.reads.latest(() => needs.state.get<PostureCheck>('postureCheck', id))
   if (known === undefined) {
     throw new Problem('NOT_FOUND', { detail: `postureCheck with id ${id} not found` })
   }

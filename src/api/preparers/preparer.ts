@@ -8,8 +8,6 @@ import type { RequestMode } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { RequestContext } from '../call.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from '../records/services.ts'
 import type { WriteStep } from '../records/writes.ts'
 import { prepareAuthPolicy } from './auth-policy.ts'
 import { authenticatorPreparer } from './authenticator.ts'
@@ -23,6 +21,30 @@ import { edgeRouterPreparer, prepareFabricRouter, transitRouterPreparer } from '
 import { terminatorPreparer } from './terminator.ts'
 import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
 import { postureCheckPreparer } from './posture-check.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { SchemaJudge } from '../../ports/schema-judge.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { BindingName } from '../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly schemas: SchemaJudge
+  readonly jwt: JwtSigner
+  readonly authorities: NetworkAuthorities
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly allowsReservedSignerHosts: boolean
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly passwords: PasswordVerifier
+}
 
 /** A body as the fields of a command, with the records that it was judged on. */
 export interface WritePlan extends Normalised {
@@ -54,25 +76,25 @@ export type Preparer = (
 export class Preparers {
   readonly #byKind: ReadonlyMap<string, Preparer>
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'passwords'>) {
+  constructor(needs: Needs) {
     this.#byKind = new Map<string, Preparer>([
       ['authPolicy', prepareAuthPolicy],
-      ['authenticator', authenticatorPreparer(parts, services)],
+      ['authenticator', authenticatorPreparer(needs)],
       ['ca', prepareCa],
-      ['config', configPreparer(parts)],
-      ['configType', configTypePreparer(parts)],
-      ['edgeRouter', edgeRouterPreparer(parts)],
-      ['enrollment', enrollmentPreparer(parts)],
+      ['config', configPreparer(needs)],
+      ['configType', configTypePreparer(needs)],
+      ['edgeRouter', edgeRouterPreparer(needs)],
+      ['enrollment', enrollmentPreparer(needs)],
       ['fabricRouter', prepareFabricRouter],
       ['fabricService', prepareFabricService],
-      ['fabricTerminator', terminatorPreparer(parts, fabricTerminator)],
-      ['identity', identityPreparer(parts)],
-      ['revocation', revocationPreparer(parts)],
-      ['router', transitRouterPreparer(parts, router)],
-      ['terminator', terminatorPreparer(parts, terminator)],
-      ['transitRouter', transitRouterPreparer(parts, transitRouter)],
-      ['externalJwtSigner', externalJwtSignerPreparer(parts)],
-      ['postureCheck', postureCheckPreparer(parts)],
+      ['fabricTerminator', terminatorPreparer(needs, fabricTerminator)],
+      ['identity', identityPreparer(needs)],
+      ['revocation', revocationPreparer(needs)],
+      ['router', transitRouterPreparer(needs, router)],
+      ['terminator', terminatorPreparer(needs, terminator)],
+      ['transitRouter', transitRouterPreparer(needs, transitRouter)],
+      ['externalJwtSigner', externalJwtSignerPreparer(needs)],
+      ['postureCheck', postureCheckPreparer(needs)],
     ])
   }
 

@@ -3,21 +3,27 @@ import { normalise } from '../../entities/normalise.ts'
 import { revocation, type Revocation } from '../../entities/kinds/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
-import type { ApiParts } from '../parts.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+}
 
 const kind = 'revocation'
 
 /** A revocation that can match no token would look like protection and be none. */
-export function revocationPreparer(parts: ApiParts): Preparer {
+export function revocationPreparer(needs: Needs): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(revocation, mode, body)
     const type = prepared.fields['type']
-    const known = await parts.reads.latest(() => parts.state.get<Revocation>(kind, id))
+    const known = await needs.reads.latest(() => needs.state.get<Revocation>(kind, id))
     if (type === 'JTI' && parseUuid(id) === null) {
       throw fieldProblem('id', 'id must be the jti of a token, which is a UUID')
     }
-    if (type === 'IDENTITY' && parts.state.get('identity', id) === undefined) {
+    if (type === 'IDENTITY' && needs.state.get('identity', id) === undefined) {
       throw new Problem('NOT_FOUND', { detail: `identity with id ${id} not found` })
     }
     if (known === undefined || known.type !== type) return prepared

@@ -2,29 +2,44 @@ import { edgeRouter } from '../../entities/kinds/edge-router.ts'
 import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
 import { normalise } from '../../entities/normalise.ts'
 import type { Entity } from '../../entities/define.ts'
-import type { ApiParts } from '../parts.ts'
 import { enrollmentStep } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
-import { judgedNowMs } from '../../lib/clock.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { BindingName } from '../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 /** A new edge router comes with the token that it enrolls by. */
-export function edgeRouterPreparer(parts: ApiParts): Preparer {
+export function edgeRouterPreparer(needs: Needs): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(edgeRouter, mode, body)
     if (mode !== 'create') return prepared
-    return { ...prepared, also: [await enrollmentOf(parts, 'edgeRouterId', id)] }
+    return { ...prepared, also: [await enrollmentOf(needs, 'edgeRouterId', id)] }
   }
 }
 
 /** The same for `/routers` and `/transit-routers`. */
-export function transitRouterPreparer(parts: ApiParts, entity: Entity): Preparer {
+export function transitRouterPreparer(needs: Needs, entity: Entity): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalise(entity, mode, body)
     if (mode !== 'create') return prepared
     return {
       ...prepared,
       fields: { ...prepared.fields, isTransit: true },
-      also: [await enrollmentOf(parts, 'transitRouterId', id)],
+      also: [await enrollmentOf(needs, 'transitRouterId', id)],
     }
   }
 }
@@ -46,14 +61,14 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
 }
 
 export function enrollmentOf(
-  parts: Pick<ApiParts, 'bindings' | 'jwt' | 'cluster' | 'clock' | 'limits' | 'state'>,
+  needs: Needs,
   of: 'edgeRouterId' | 'transitRouterId',
   subjectId: string,
 ): ReturnType<typeof enrollmentStep> {
-  return enrollmentStep(parts, {
+  return enrollmentStep(needs, {
     method: of === 'edgeRouterId' ? 'erott' : 'trott',
     of,
     subjectId,
-    expiresAtMs: judgedNowMs(parts) + parts.limits.routerEnrollmentMs,
+    expiresAtMs: judgedNowMs(needs) + needs.limits.routerEnrollmentMs,
   })
 }

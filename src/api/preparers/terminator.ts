@@ -3,8 +3,14 @@ import { normalise } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { ApiParts } from '../parts.ts'
 import type { Preparer } from './preparer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+}
 
 /** What bodies call the fields that are taken once, at creation. */
 interface Names {
@@ -20,13 +26,13 @@ const fabricNames: Names = {
   hostId: 'hostId',
 }
 
-export function terminatorPreparer(parts: ApiParts, entity: Entity): Preparer {
+export function terminatorPreparer(needs: Needs, entity: Entity): Preparer {
   const names = entity.name === 'fabricTerminator' ? fabricNames : edgeNames
   return async (_call, mode, body, id) => {
     const { fields, ignoredFields } = normalise(entity, mode, body)
     const made = { ...fields, ...referencesIn(mode, body), ...instanceIn(names, mode, body) }
     if (made['binding'] !== '') return { fields: made, ignoredFields }
-    const address = made['address'] ?? (await addressOf(parts, entity, id))
+    const address = made['address'] ?? (await addressOf(needs, entity, id))
     return { fields: { ...made, binding: bindingFor(address) }, ignoredFields }
   }
 }
@@ -48,8 +54,8 @@ function instanceIn(names: Names, mode: RequestMode, body: JsonObject): JsonObje
   return fields
 }
 
-async function addressOf(parts: ApiParts, entity: Entity, id: string): Promise<Json> {
-  const known = await parts.reads.latest(() => parts.state.get<Terminator>(entity.name, id))
+async function addressOf(needs: Needs, entity: Entity, id: string): Promise<Json> {
+  const known = await needs.reads.latest(() => needs.state.get<Terminator>(entity.name, id))
   return known?.address ?? ''
 }
 

@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { ApiParts } from '../parts.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { BindingName } from '../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly jwt: JwtSigner
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 export interface NewToken {
   readonly method: EnrollmentMethod
@@ -12,12 +20,10 @@ export interface NewToken {
   readonly expiresAtMs: number
 }
 
-type Parts = Pick<ApiParts, 'bindings' | 'jwt' | 'cluster'>
-
 const routerMethods: ReadonlySet<EnrollmentMethod> = new Set(['erott', 'trott'])
 
 /** `https://host:port` of this controller's client API: where its tokens send whoever enrolls. */
-export function clientApiUrl({ bindings }: Pick<ApiParts, 'bindings'>): string {
+export function clientApiUrl({ bindings }: Pick<Needs, 'bindings'>): string {
   const url = bindings['edge-client']?.[0]
   if (url !== undefined) return url
   throw new Problem('UNHANDLED', {
@@ -31,12 +37,12 @@ export function clientApiUrl({ bindings }: Pick<ApiParts, 'bindings'>): string {
  * key.
  */
 export async function newEnrollmentToken(
-  parts: Parts,
+  needs: Needs,
   { method, subjectId, expiresAtMs }: NewToken,
 ): Promise<{ readonly token: string; readonly jwt: string; readonly expiresAt: number }> {
   const token = randomUUID()
-  const jwt = await parts.jwt.sign({
-    iss: clientApiUrl(parts),
+  const jwt = await needs.jwt.sign({
+    iss: clientApiUrl(needs),
     sub: subjectId,
     aud: [''],
     exp: Math.floor(expiresAtMs / 1000),
@@ -44,19 +50,19 @@ export async function newEnrollmentToken(
     em: method,
     // Where a router connects to when its own configuration names no controller; identities find
     // theirs by `iss`.
-    ctrls: routerMethods.has(method) ? routerAddresses(parts) : [],
+    ctrls: routerMethods.has(method) ? routerAddresses(needs) : [],
   })
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
 /** Of all members that take routers, as far as they have been heard of. */
-function routerAddresses({ cluster }: Pick<ApiParts, 'cluster'>): string[] {
+function routerAddresses({ cluster }: Pick<Needs, 'cluster'>): string[] {
   return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
 }
 
 /** What leads a client that knows nothing of the network but this to it. */
-export function networkJwt(parts: Omit<Parts, 'cluster'>): Promise<string> {
-  const address = `${clientApiUrl(parts)}/`
+export function networkJwt(needs: Omit<Needs, 'cluster'>): Promise<string> {
+  const address = `${clientApiUrl(needs)}/`
   const claims: JsonObject = {
     iss: address,
     sub: address,
@@ -64,5 +70,5 @@ export function networkJwt(parts: Omit<Parts, 'cluster'>): Promise<string> {
     jti: randomUUID(),
     em: 'network',
   }
-  return parts.jwt.sign(claims)
+  return needs.jwt.sign(claims)
 }

@@ -15,6 +15,7 @@ import {
   type Listing,
   noConfigTypes,
   type ShownFor,
+  type StateView,
 } from '../../ports/state-view.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
@@ -27,29 +28,40 @@ import {
   type Reply,
 } from '../answers/envelope.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
-import type { ApiParts } from '../parts.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
-import { Preparers } from '../preparers/preparer.ts'
+import type { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
-import type { ApiServices } from './services.ts'
 import type { Writer } from './writes.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { ApiLimits } from '../limits.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly limits: ApiLimits
+  readonly writer: Writer
+  readonly lists: ListAnswers
+  readonly preparers: Preparers
+}
 
 export type Handler = (call: RequestContext) => Reply | Promise<Reply>
 
 /** One handler a shape, for every descriptor. */
 export class ResourceHandlers {
-  readonly #parts: ApiParts
+  readonly #needs: Needs
   readonly #writer: Writer
   readonly #preparers: Preparers
   readonly #lists: ListAnswers
 
-  constructor(parts: ApiParts, services: ApiServices) {
-    this.#parts = parts
-    this.#writer = services.writer
-    this.#lists = services.lists
-    this.#preparers = new Preparers(parts, services)
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#writer = needs.writer
+    this.#lists = needs.lists
+    this.#preparers = needs.preparers
   }
 
   of(operation: EntityOperation): Handler {
@@ -72,7 +84,7 @@ export class ResourceHandlers {
 
   /** @throws {AssertionError} as `visibleRecords`, before anything is served. */
   #read(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
-    const visible = visibleRecords(this.#parts.state, operation)
+    const visible = visibleRecords(this.#needs.state, operation)
     switch (shape) {
       case 'list':
         return (call) => this.#list(call, operation, visible)
@@ -88,7 +100,7 @@ export class ResourceHandlers {
     { entity, query: known }: EntityOperation,
     visible: VisibleRecords,
   ): Reply | Promise<Reply> {
-    const { state, limits } = this.#parts
+    const { state, limits } = this.#needs
     const caller = callerOf(call)
     const types = known.includes('configTypes')
       ? configTypesOfList(call, caller, state, limits)
@@ -102,7 +114,7 @@ export class ResourceHandlers {
     const asIdentity = known.includes('asIdentity') ? call.first('asIdentity') : undefined
     if (asIdentity === undefined) return listedFor(caller.identity.id)
     const what = `identity ${asIdentity.slice(0, 128)}`
-    return this.#parts.reads.found(call, what, () => {
+    return this.#needs.reads.found(call, what, () => {
       const other = state.get('identity', asIdentity) ?? state.find('identity', 'name', asIdentity)
       return other === undefined ? null : listedFor(other.id)
     })
@@ -113,11 +125,11 @@ export class ResourceHandlers {
     operation: EntityOperation,
     visible: VisibleRecords,
   ): Reply | Promise<Reply> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const { list, entity } = operation
     assert(list !== null, 'a sub-list operation has a list')
     const id = call.param('id')
-    return this.#parts.reads.found(call, named(entity, id), () => {
+    return this.#needs.reads.found(call, named(entity, id), () => {
       const callerId = callerOf(call).identity.id
       if (!visible.has(callerId, id)) return null
       const source = { of: 'subList', entity: entity.name, id, key: list.key } as const
@@ -133,7 +145,7 @@ export class ResourceHandlers {
     callerId: string,
     types: ConfigTypesShown = noConfigTypes,
   ): Reply | Promise<Reply> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
@@ -148,13 +160,13 @@ export class ResourceHandlers {
     { entity, api }: EntityOperation,
     visible: VisibleRecords,
   ): Reply | Promise<Reply> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
     // The management API never unfolds them in a detail, as the whole API family.
     const types = api === 'client' ? configTypesOfSession(caller) : noConfigTypes
-    return this.#parts.reads.found(call, named(entity, id), () => {
+    return this.#needs.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
       if (!visible.has(callerId, id)) return null
@@ -177,7 +189,7 @@ export class ResourceHandlers {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
     // What somebody else is shown for rests on no session of theirs.
-    const { posture, state } = this.#parts
+    const { posture, state } = this.#needs
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session
     return { configTypes, posture: posture.ofSession(now) }
@@ -205,10 +217,10 @@ export class ResourceHandlers {
     id: string,
   ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
     const prepare = this.#preparers.of(entity)
-    const level = this.#parts.state.featureLevel
+    const level = this.#needs.state.featureLevel
     const { known: body, later } = membersAt(entity, bodyOf(call), level)
     const request = writeRequestOf(call)
-    return await retryWhenMoved(request, this.#parts.limits, async () => {
+    return await retryWhenMoved(request, this.#needs.limits, async () => {
       const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
       const { first = [], also = [] } = prepared
       const { known: fields } = membersAt(entity, prepared.fields, level)
@@ -234,12 +246,12 @@ export class ResourceHandlers {
     record: { readonly entity: string; readonly id: string },
     write: Parameters<typeof writeIfMatches<string>>[3],
   ): Promise<string> {
-    return writeIfMatches(call, this.#parts.state, record, write)
+    return writeIfMatches(call, this.#needs.state, record, write)
   }
 
   async #delete(call: RequestContext, entity: Entity): Promise<Reply> {
     const record = { entity: entity.name, id: call.param('id') }
-    const { state } = this.#parts
+    const { state } = this.#needs
     let naming: readonly Detachment[] = []
     await this.#ifMatches(call, record, (matched) => {
       naming = namingBefore(state, entity, record.id)

@@ -4,21 +4,32 @@ import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Operation, ResponseShape } from '../operation.ts'
 import { isPermission } from '../../auth/principal/permissions.ts'
-import type { ApiParts } from '../parts.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
-import type { ApiServices } from './services.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { Writer } from './writes.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { Preparers } from '../preparers/preparer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly limits: ApiLimits
+  readonly writer: Writer
+  readonly lists: ListAnswers
+  readonly preparers: Preparers
+}
 
 /**
  * Every operation that the descriptors give.
  * @throws {AssertionError} for a descriptor that could not be served as it says.
  */
-export function resourceOperations(
-  parts: ApiParts,
-  services: ApiServices,
-  kinds: readonly Entity[] = entities,
-): Operation[] {
-  const handlers = new ResourceHandlers(parts, services)
+export function resourceOperations(needs: Needs, kinds: readonly Entity[] = entities): Operation[] {
+  const handlers = new ResourceHandlers(needs)
   return kinds.flatMap((entity) =>
     operationsOf(entity).map((operation) => operationFrom(operation, handlers)),
   )

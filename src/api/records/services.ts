@@ -14,6 +14,7 @@ import { FactorResealer } from '../duties/factor-resealer.ts'
 import { IntegrityRunner } from '../duties/integrity-runner.ts'
 import { LargeBodies } from '../answers/large-bodies.ts'
 import { ListAnswers } from '../answers/list-answers.ts'
+import { Preparers } from '../preparers/preparer.ts'
 import { ApiMetrics } from '../metrics/metrics.ts'
 import type { ApiParts } from '../parts.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
@@ -35,6 +36,7 @@ export interface ApiServices {
   readonly throttle: LogInThrottle
   readonly logIns: LogIns
   readonly writer: Writer
+  readonly preparers: Preparers
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   /** Of lines about refused writes, on all listeners. */
@@ -107,6 +109,7 @@ export function createServices(parts: ApiParts): ApiServices {
       )
     }),
     writer,
+    preparers: new Preparers({ ...parts, passwords }),
     secondFactors,
     largeBodies: new LargeBodies(limits),
     processor,

@@ -4,10 +4,17 @@ import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/aut
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { timeText } from '../answers/envelope.ts'
-import type { ApiParts } from '../parts.ts'
-import type { ApiServices } from './services.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
-type ViewServices = Pick<ApiServices, 'sessions' | 'tokens'>
+interface Needs {
+  readonly state: StateView
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+}
 
 /**
  * A session as an administrator sees it: its token is shown to nobody but its owner, and to that
@@ -15,8 +22,7 @@ type ViewServices = Pick<ApiServices, 'sessions' | 'tokens'>
  * would live on past its overlap.
  */
 export function sessionView(
-  { state }: Pick<ApiParts, 'state'>,
-  { sessions, tokens }: ViewServices,
+  { state, sessions, tokens }: Omit<Needs, 'limits'>,
   caller: Caller,
   session: EntityRecord,
 ): Record<string, unknown> {
@@ -38,27 +44,23 @@ export function sessionView(
  * The caller's own session, as log-in and /current-api-session show it. Its end is counted from the
  * use that this very request is: clients poll for it and log in again when it seems past.
  */
-export function currentSessionView(
-  parts: Pick<ApiParts, 'state' | 'limits'>,
-  services: ViewServices,
-  caller: Caller,
-): Record<string, unknown> {
+export function currentSessionView(needs: Needs, caller: Caller): Record<string, unknown> {
   return {
-    ...sessionView(parts, services, caller, caller.session),
+    ...sessionView(needs, caller, caller.session),
     authQueries: caller.pendingFactors.map((factor) =>
-      authQueryOf(parts.state, caller.identity.id, factor),
+      authQueryOf(needs.state, caller.identity.id, factor),
     ),
     _links: {
       self: { href: './current-api-session' },
       'current-identity': { href: './current-identity' },
     },
-    expirationSeconds: Math.round(parts.limits.sessionTimeoutMs / 1000),
-    expiresAt: timeText(services.sessions.expiresAtMs(caller.session)),
+    expirationSeconds: Math.round(needs.limits.sessionTimeoutMs / 1000),
+    expiresAt: timeText(needs.sessions.expiresAtMs(caller.session)),
   }
 }
 
 /** Whether sessions of an identity need a code, given or not. */
-function isMfaRequired(state: Pick<ApiParts['state'], 'get'>, holder: Identity): boolean {
+function isMfaRequired(state: Pick<Needs['state'], 'get'>, holder: Identity): boolean {
   return requiredFactors(state, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
@@ -69,7 +71,7 @@ function tokenAuthenticator(session: EntityRecord): string {
 
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */
 function authQueryOf(
-  state: Pick<ApiParts['state'], 'get'>,
+  state: Pick<Needs['state'], 'get'>,
   identityId: string,
   factor: PendingFactor,
 ): Record<string, unknown> {

@@ -2,9 +2,14 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, neededOn } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../operation.ts'
-import type { ApiParts, BindingName } from '../parts.ts'
+import type { BindingName, VersionInfo } from '../parts.ts'
 import { basePaths } from '../paths.ts'
 import { errorEnvelope, meta } from './envelope.ts'
+
+interface Needs {
+  readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 type Json = Record<string, unknown>
 
@@ -28,7 +33,7 @@ const titles: Readonly<Record<ApiName, string>> = {
 export function openapiDocument(
   api: ApiName,
   operations: readonly Operation[],
-  parts: Pick<ApiParts, 'bindings' | 'version'>,
+  needs: Needs,
 ): Json {
   const schemas: Json = {}
   const refer = (named: NamedSchema): Json => {
@@ -41,10 +46,10 @@ export function openapiDocument(
     const item = (paths[operation.path] ??= {})
     item[operation.method.toLowerCase()] = describe(operation, api, refer)
   }
-  const urls = parts.bindings[bindings[api]] ?? []
+  const urls = needs.bindings[bindings[api]] ?? []
   return {
     openapi: '3.1.0',
-    info: { title: titles[api], version: parts.version.version },
+    info: { title: titles[api], version: needs.version.version },
     servers: ['', ...urls].map((url) => ({ url: url + basePaths[api] })),
     paths,
     components: {

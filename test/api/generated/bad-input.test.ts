@@ -43,7 +43,7 @@ await maker.openAll()
 const shortest = { primary: { updb: { minPasswordLength: 5 } } }
 await prober.root.call('PATCH', '/edge/management/v1/auth-policies/default', shortest)
 const permissions = new Map(
-  allOperations(controller.parts, createServices(controller.parts)).flatMap((operation) =>
+  allOperations({ ...controller.parts, ...createServices(controller.parts) }).flatMap((operation) =>
     operation.apis.map((api) => [`${api} ${operation.operationId}`, operation.permission]),
   ),
 )

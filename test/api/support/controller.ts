@@ -331,10 +331,14 @@ const noKeyEndpoints: KeyEndpointRules = {
   caPem: '',
 }
 
-/** A formed controller with an administrator and a plain identity, both able to log in by password. */
+/**
+ * A formed controller with an administrator and a plain identity, both able to log in by password.
+ * @param given parts in place of those that it has otherwise.
+ */
 export async function startController(
   limits: Partial<ApiLimits> = {},
   keyEndpoints: KeyEndpointRules = noKeyEndpoints,
+  given: Partial<ApiParts> = {},
 ): Promise<TestController> {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
@@ -451,6 +455,7 @@ export async function startController(
       freeBytesMin: 0,
       refusal: () => controller.refusal,
     }),
+    ...given,
   }
   const tokenOf = (sessionId: string): string => new TokenSigner(keys).tokenOf(sessionId)
   const app = buildApi(parts)

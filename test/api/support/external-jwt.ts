@@ -24,9 +24,12 @@ export async function controllerWithProvider(
   const server = await KeyServer.open([])
   afterAll(() => server.close())
   const rules = { allowsReserved: true, allowsHttp: false, refusedNetworks: [] }
-  const file = await controllerForFile(limits, { ...rules, caPem: server.caPem })
+  const file = await controllerForFile(
+    limits,
+    { ...rules, caPem: server.caPem },
+    { allowsReservedSignerHosts: true },
+  )
   const { controller, root } = file
-  Object.assign(controller.parts, { allowsReservedSignerHosts: true })
   const provider = new TestProvider('https://idp.test', 'flotilla', () => controller.clock.nowMs())
   server.keys = [jwkOf(provider.key)]
   let serial = 0

@@ -37,7 +37,7 @@ export class StolenRouters {
 
   constructor({ parts, machine, clock }: TestController) {
     this.services = createServices(parts)
-    this.clients = new ApiRouterClients(parts, this.services, machine)
+    this.clients = new ApiRouterClients({ ...parts, ...this.services }, machine)
     this.shown = new ShownSessions(this.clients)
     const { channels } = this.stage
     channels.add(

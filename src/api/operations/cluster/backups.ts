@@ -1,13 +1,16 @@
-import type { BackupRequest } from '../../../ports/backup-control.ts'
+import type { BackupControl, BackupRequest } from '../../../ports/backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../../answers/envelope.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { answerTimes } from './answer-times.ts'
 import { backupBytes, backupRequest, scheduledBackups } from '../../schemas/cluster/backups.ts'
 
+interface Needs {
+  readonly backups: BackupControl
+}
+
 /** Backups of the whole state by this controller. */
-export function backupOperations({ backups }: ApiParts): Operation[] {
+export function backupOperations({ backups }: Needs): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {

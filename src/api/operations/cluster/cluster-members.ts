@@ -4,7 +4,6 @@ import type { ChangePlan, MembershipChange, MembershipControl } from '../../../p
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import { answer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import {
   changePlan,
   memberAddition,
@@ -17,6 +16,11 @@ import { nothing } from '../../schemas/envelope.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly membership: MembershipControl
+}
 
 interface Confirmed {
   readonly confirmation?: string | null
@@ -39,7 +43,7 @@ const common = {
 } as const
 
 /** Operations of the API family: they answer nothing but that it is done. */
-export function memberOperations({ cluster, membership }: ApiParts): Operation[] {
+export function memberOperations({ cluster, membership }: Needs): Operation[] {
   return [
     {
       ...common,

@@ -1,17 +1,22 @@
 import { fieldProblem } from '../../../lib/problems.ts'
-import type { MemberView } from '../../../ports/cluster-view.ts'
+import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { leadershipTransfer, membersSchema } from '../../schemas/members.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import { actorOfCall } from '../../call.ts'
 import { preferredLeaders } from '../../records/controller-view.ts'
+import type { MembershipControl } from '../../../ports/membership.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly membership: MembershipControl
+}
 
 /** The cluster as operators see it. */
-export function clusterOperations({ cluster, membership }: ApiParts): Operation[] {
+export function clusterOperations({ cluster, membership }: Needs): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {

@@ -6,15 +6,18 @@ import { Lister } from '../../../fsm/query/list.ts'
 import { symbolNames } from '../../../fsm/query/symbols.ts'
 import { Table } from '../../../fsm/records/table.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
-import type { MemberView } from '../../../ports/cluster-view.ts'
+import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 import { listAnswer } from '../../answers/envelope.ts'
 import { mayCall } from '../../../auth/principal/permissions.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { controllerView, fingerprintOf, preferredLeaders } from '../../records/controller-view.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { controller } from '../../schemas/about.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+}
 
 const fields = {
   name: nameText(),
@@ -46,7 +49,7 @@ const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] 
 /** Rows have no sub-lists. */
 const lister = new Lister(noLinks)
 
-export function controllerOperations({ cluster }: ApiParts): Operation[] {
+export function controllerOperations({ cluster }: Needs): Operation[] {
   const common = {
     operationId: 'listControllers',
     summary: 'List the controllers of the cluster with their addresses',

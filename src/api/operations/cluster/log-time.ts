@@ -7,13 +7,23 @@ import { levelOfKind } from '../../../ports/feature-level.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { logTimeResult } from '../../schemas/cluster/status.ts'
+import type { Proposer } from '../../../ports/proposer.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+
+interface Needs {
+  readonly proposer: Proposer
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+}
 
 const AHEAD_MS_ALLOWED = 2_000
 
 /** Brings log time back to the clocks of a majority. */
-export function logTimeOperations(parts: ApiParts): Operation[] {
+export function logTimeOperations(needs: Needs): Operation[] {
   return [
     {
       operationId: 'clusterResetLogTime',
@@ -26,13 +36,13 @@ export function logTimeOperations(parts: ApiParts): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: logTimeResult },
       refusals: [401, 403, 409, 429, 503],
-      handle: (call) => reset(parts, call),
+      handle: (call) => reset(needs, call),
     },
   ]
 }
 
-async function reset(parts: ApiParts, call: RequestContext): Promise<Reply> {
-  const { cluster, state, reads, proposer } = parts
+async function reset(needs: Needs, call: RequestContext): Promise<Reply> {
+  const { cluster, state, reads, proposer } = needs
   await reads.reachLatest()
   const targetMs = cluster.quorumClockMs()
   if (targetMs === null) {

@@ -1,8 +1,7 @@
-import type { IssueRequest } from '../../../ports/pki-control.ts'
+import type { IssueRequest, PkiControl } from '../../../ports/pki-control.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import {
   certificateRequest,
   certificatesInForce,
@@ -16,6 +15,10 @@ import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../../entities/operations.ts'
 
+interface Needs {
+  readonly pki: PkiControl
+}
+
 const common = {
   tag: 'pki',
   apis: ['fabric'],
@@ -27,11 +30,11 @@ const common = {
 const post = { ...common, method: 'POST', refusals: [400, 401, 403, 409, 429, 503] } as const
 
 /** The certificates of this controller, and what its cluster signs for others. */
-export function pkiOperations(parts: ApiParts): Operation[] {
-  return [...ownCertificateOperations(parts), ...signingOperations(parts)]
+export function pkiOperations(needs: Needs): Operation[] {
+  return [...ownCertificateOperations(needs), ...signingOperations(needs)]
 }
 
-function ownCertificateOperations({ pki }: ApiParts): Operation[] {
+function ownCertificateOperations({ pki }: Needs): Operation[] {
   const response = { kind: 'detail', schema: certificatesInForce } as const
   return [
     {
@@ -64,7 +67,7 @@ function ownCertificateOperations({ pki }: ApiParts): Operation[] {
 }
 
 /** All of them at the admin socket alone. */
-function signingOperations({ pki }: ApiParts): Operation[] {
+function signingOperations({ pki }: Needs): Operation[] {
   return [
     {
       ...post,

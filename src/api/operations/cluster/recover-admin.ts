@@ -11,9 +11,15 @@ import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { passwordFault } from '../../../auth/factors/password-rules.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { adminRecovery, recoveredAdmin } from '../../schemas/cluster/status.ts'
+import type { PasswordVerifier } from '../../../auth/factors/password-verifier.ts'
+import type { Writer } from '../../records/writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly passwords: PasswordVerifier
+  readonly writer: Writer
+}
 
 export interface RecoveredAdmin {
   readonly identityId: string
@@ -25,7 +31,7 @@ export interface RecoveredAdmin {
 type Records = Pick<StateView, 'get' | 'findAll'>
 
 /** Brings an administrator back whose password is lost or whom a policy shuts out. */
-export function adminRecoveryOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function adminRecoveryOperations(needs: Needs): Operation[] {
   return [
     {
       operationId: 'clusterRecoverAdmin',
@@ -39,16 +45,12 @@ export function adminRecoveryOperations(parts: ApiParts, services: ApiServices):
       success: 200,
       response: { kind: 'detail', schema: recoveredAdmin },
       refusals: [400, 401, 403, 404, 409, 429, 503],
-      handle: (call) => recover(parts, services, call),
+      handle: (call) => recover(needs, call),
     },
   ]
 }
 
-async function recover(
-  { state }: ApiParts,
-  { passwords, writer }: ApiServices,
-  call: RequestContext,
-): Promise<Reply> {
+async function recover({ state, passwords, writer }: Needs, call: RequestContext): Promise<Reply> {
   const { name = '', password } = call.body as { readonly name?: string; readonly password: string }
   checkPassword(state, name, password)
   const message = create(AdminRecoverSchema, {

@@ -1,11 +1,11 @@
 import type {
   OpenFactor,
   RestoreAnnouncement,
+  RestoreControl,
   RestoreEnding,
 } from '../../../ports/restore-control.ts'
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import {
   restoreBegin,
@@ -18,8 +18,12 @@ import {
 import { answerTimes } from './answer-times.ts'
 import { actorOfCall } from '../../call.ts'
 
+interface Needs {
+  readonly restores: RestoreControl
+}
+
 /** Replacing the records of the running cluster by those of a backup (docs/backup.md). */
-export function restoreOperations({ restores }: ApiParts): Operation[] {
+export function restoreOperations({ restores }: Needs): Operation[] {
   const common = {
     tag: 'cluster',
     apis: ['fabric'],

@@ -4,11 +4,16 @@ import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../../ports/node-health.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { clusterStatus } from '../../schemas/cluster/status.ts'
+import type { HealthReport } from '../../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly health: () => HealthReport
+}
 
 /** The cluster as this controller sees it; needs no quorum. */
-export function clusterStatusOperations({ cluster, health }: ApiParts): Operation[] {
+export function clusterStatusOperations({ cluster, health }: Needs): Operation[] {
   return [
     {
       operationId: 'clusterStatus',

@@ -1,11 +1,15 @@
 import { upgradeStatusOf } from '../../../ports/upgrade-status.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { upgradeStatus } from '../../schemas/upgrade.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+}
 
 /** How far a rolling upgrade is, as this controller sees its members. */
-export function upgradeOperations({ cluster }: Pick<ApiParts, 'cluster'>): Operation[] {
+export function upgradeOperations({ cluster }: Needs): Operation[] {
   return [
     {
       operationId: 'clusterUpgradeStatus',

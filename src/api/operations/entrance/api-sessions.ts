@@ -1,16 +1,31 @@
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { sessionSchema } from '../../schemas/sessions.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { sessionView } from '../../records/session-view.ts'
 import { callerOf, deleteCurrentSession } from '../own/current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { TokenSigner } from '../../../auth/sessions/token-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
 
 /** Sessions of everybody, for administrators. */
-export function apiSessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const { state } = parts
+export function apiSessionOperations(needs: Needs): Operation[] {
+  const { state } = needs
   const common = {
     tag: 'apiSessions',
     apis: ['management'],
@@ -30,9 +45,9 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       handle: (call) => {
         const caller = callerOf(call)
         const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
-        return services.lists.answer(call, {
+        return needs.lists.answer(call, {
           records,
-          show: (record) => sessionView(parts, services, caller, record),
+          show: (record) => sessionView(needs, caller, record),
           pagination,
           filterableFields: state.filterableFields('apiSession'),
         })
@@ -48,10 +63,10 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [401, 404, 429, 503],
       handle: (call) => {
         const id = call.param('id')
-        return parts.reads.found(call, `apiSession with id ${id}`, () => {
+        return needs.reads.found(call, `apiSession with id ${id}`, () => {
           const record = state.get('apiSession', id)
           if (record === undefined) return null
-          return detailAnswer(sessionView(parts, services, callerOf(call), record))
+          return detailAnswer(sessionView(needs, callerOf(call), record))
         })
       },
     },
@@ -66,8 +81,8 @@ export function apiSessionOperations(parts: ApiParts, services: ApiServices): Op
       refusals: [401, 403, 404, 429, 503],
       handle: async (call) => {
         const id = call.param('id')
-        await deleteCurrentSession(services.writer, call, id)
-        services.sessions.forget(id)
+        await deleteCurrentSession(needs.writer, call, id)
+        needs.sessions.forget(id)
         return emptyAnswer()
       },
     },

@@ -2,13 +2,23 @@ import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { factorHeaders } from '../../answers/challenge.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { queryParametersNamed } from '../../answers/query-parameters.ts'
-import type { AboutClient, LogInCredential } from '../../../auth/log-in/log-in.ts'
+import type { AboutClient, LogInCredential, LogIns } from '../../../auth/log-in/log-in.ts'
 import { type RequestContext, writeRequestOf } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { currentSessionView } from '../../records/session-view.ts'
 import { credentials, currentSession } from '../../schemas/sessions.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import type { TokenSigner } from '../../../auth/sessions/token-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly logIns: LogIns
+}
 
 /** Whoever has no session yet can not take the room of large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
@@ -19,7 +29,7 @@ interface LogInBody extends Omit<AboutClient, 'api'> {
 }
 
 /** Primary authentication. */
-export function authenticateOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function authenticateOperations(needs: Needs): Operation[] {
   return [
     {
       operationId: 'authenticate',
@@ -35,17 +45,17 @@ export function authenticateOperations(parts: ApiParts, services: ApiServices): 
       success: 200,
       response: { kind: 'detail', schema: currentSession },
       refusals: [400, 401, 413, 415, 429, 503],
-      handle: (call) => logIn(parts, services, call),
+      handle: (call) => logIn(needs, call),
     },
   ]
 }
 
-async function logIn(parts: ApiParts, services: ApiServices, call: RequestContext): Promise<Reply> {
+async function logIn(needs: Needs, call: RequestContext): Promise<Reply> {
   const { credentials, api } = call
   const body = (call.body ?? {}) as LogInBody
   const method = methodOf(call.first('method'), body)
   const request = { write: writeRequestOf(call), turn: call }
-  const found = await services.logIns.logIn(method, credentials, { ...body, api }, request)
+  const found = await needs.logIns.logIn(method, credentials, { ...body, api }, request)
   if ('code' in found) {
     call.challenge = found.challenge
     throw new Problem(found.code)
@@ -53,14 +63,14 @@ async function logIn(parts: ApiParts, services: ApiServices, call: RequestContex
   const { principal, token, isExtendRequested } = found
   call.caller = principal
   return {
-    ...detailAnswer(currentSessionView(parts, services, principal)),
+    ...detailAnswer(currentSessionView(needs, principal)),
     headers: {
       'zt-session': token,
       'net-session': token,
       ...(isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}),
       ...(principal.pendingFactors.length === 0
         ? {}
-        : factorHeaders(parts, credentials, principal)),
+        : factorHeaders(needs, credentials, principal)),
     },
   }
 }

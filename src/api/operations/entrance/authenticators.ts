@@ -4,11 +4,15 @@ import { emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { requestExtendSchema } from '../../schemas/sessions.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { originOf } from '../../call.ts'
+import type { Writer } from '../../records/writes.ts'
+
+interface Needs {
+  readonly writer: Writer
+}
 
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */
-export function authenticatorOperations({ writer }: ApiServices): Operation[] {
+export function authenticatorOperations({ writer }: Needs): Operation[] {
   return [
     {
       operationId: 'requestExtendAuthenticator',

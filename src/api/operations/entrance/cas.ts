@@ -7,16 +7,30 @@ import { pemBlocks } from '../../../pki/pem.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import { bareAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { readDer } from '../../preparers/certificates.ts'
 import { caJwt, caVerification } from '../../schemas/identities.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { BindingName } from '../../parts.ts'
+import type { Writer } from '../../records/writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly writer: Writer
+}
 
 const pemBytesMax = 64 * 1024
 
 /** What can be done with a CA of somebody else beside reading and writing its fields. */
-export function caOperations(parts: ApiParts, { writer }: ApiServices): Operation[] {
+export function caOperations(needs: Needs): Operation[] {
+  const { writer } = needs
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
   return [
     {
@@ -31,9 +45,9 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
-        const ca = await caOf(parts, call)
+        const ca = await caOf(needs, call)
         try {
-          checkProof(String(call.body), ca, parts.clock.nowMs())
+          checkProof(String(call.body), ca, needs.clock.nowMs())
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
@@ -53,8 +67,8 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
       response: { kind: 'bare', schema: caJwt, types: ['application/jwt'], ignoresAccept: true },
       refusals: [401, 404, 429, 503],
       handle: async (call) => {
-        const { id } = await caOf(parts, call)
-        const [address] = parts.bindings['edge-client'] ?? []
+        const { id } = await caOf(needs, call)
+        const [address] = needs.bindings['edge-client'] ?? []
         if (address === undefined) {
           throw new Problem('NOT_FOUND', {
             detail: 'this controller does not serve the client API',
@@ -70,15 +84,15 @@ export function caOperations(parts: ApiParts, { writer }: ApiServices): Operatio
           em: 'ca',
           ctrls: null,
         }
-        return bareAnswer(await parts.jwt.sign(claims), 'application/jwt')
+        return bareAnswer(await needs.jwt.sign(claims), 'application/jwt')
       },
     },
   ]
 }
 
-async function caOf(parts: ApiParts, call: RequestContext): Promise<Ca> {
+async function caOf(needs: Needs, call: RequestContext): Promise<Ca> {
   const id = call.param('id')
-  const ca = await parts.reads.latest(() => parts.state.get<Ca>('ca', id))
+  const ca = await needs.reads.latest(() => needs.state.get<Ca>('ca', id))
   if (ca === undefined) throw new Problem('NOT_FOUND', { detail: `ca with id ${id} not found` })
   return ca
 }

@@ -10,7 +10,6 @@ import { RouterEnrollment } from '../../../auth/enrollment/router-enrollment.ts'
 import { bareAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { methodOf } from '../../../auth/enrollment/tokens.ts'
-import type { ApiParts } from '../../parts.ts'
 import { queryParametersNamed } from '../../answers/query-parameters.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import {
@@ -29,7 +28,33 @@ import {
   tokenEnrollment,
   updbEnrollment,
 } from '../../schemas/enrollment.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { CertificateIssuer } from '../../../ports/certificate-issuer.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ServiceLogger } from '../../../ports/logger.ts'
+import type { TokenJudge } from '../../../auth/tokens/token-judge.ts'
+import type { PasswordVerifier } from '../../../auth/factors/password-verifier.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly authorities: NetworkAuthorities
+  readonly issuer: CertificateIssuer
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly logger: ServiceLogger
+  readonly externalTokens: TokenJudge
+  readonly passwords: PasswordVerifier
+  readonly writer: Writer
+}
 
 /** Two requests for certificates of the longest keys, and room for the rest. */
 const BODY_BYTES_MAX = 64 * 1024
@@ -56,8 +81,7 @@ const refusals = [400, 404, 409, 429, 503]
 /**
  * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
  */
-export function enrollOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const needs = { ...parts, ...services }
+export function enrollOperations(needs: Needs): Operation[] {
   const routers = new RouterEnrollment(needs)
   const byMethod = enrollmentsByMethod(needs, routers)
   return [
@@ -71,7 +95,7 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       response: { kind: 'detail', schema: enrolledAnyhow },
       refusals: [...refusals, 410],
       handle: async (call) => {
-        const method = call.first('method') ?? (await methodOf(parts, tokenIn(call)))
+        const method = call.first('method') ?? (await methodOf(needs, tokenIn(call)))
         const enroll = (byMethod as Readonly<Record<string, Enroll>>)[method]
         if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call)
         throw new Problem('INVALID_ENROLL_METHOD', {
@@ -102,40 +126,40 @@ export function enrollOperations(parts: ApiParts, services: ApiServices): Operat
       handle: async (call) => {
         const client = textIn(call, 'certCsr')
         const server = textIn(call, 'serverCertCsr')
-        return certificatesAnswer(parts, await routers.extend(enrolling(call), { client, server }))
+        return certificatesAnswer(needs, await routers.extend(enrolling(call), { client, server }))
       },
     },
-    ...keyOperations(parts),
+    ...keyOperations(needs),
   ]
 }
 
-function enrollmentsByMethod(parts: ApiParts & ApiServices, routers: RouterEnrollment) {
-  const identities = new IdentityEnrollment(parts)
-  const byCa = new CaEnrollment(parts)
-  const byToken = new TokenEnrollment(parts)
+function enrollmentsByMethod(needs: Needs & Needs, routers: RouterEnrollment) {
+  const identities = new IdentityEnrollment(needs)
+  const byCa = new CaEnrollment(needs)
+  const byToken = new TokenEnrollment(needs)
   const router: Enroll = async (call) => {
     const requests = {
       client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
       server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
     }
     const issued = await routers.enroll(enrolling(call), tokenIn(call), requests)
-    return certificatesAnswer(parts, issued)
+    return certificatesAnswer(needs, issued)
   }
   return {
     ott: async (call) => {
       const cert = await identities.ott(enrolling(call), tokenIn(call), requestIn(call))
-      const ca = authoritiesPem(parts)
+      const ca = authoritiesPem(needs)
       // An identity has no server certificate; clients of the API family look for it all the same.
-      return enrolledAnswer(parts, { ca, cert, serverCert: '' })
+      return enrolledAnswer(needs, { ca, cert, serverCert: '' })
     },
     ottca: async (call) => {
       await identities.ottca(enrolling(call), tokenIn(call))
-      return enrolledAnswer(parts)
+      return enrolledAnswer(needs)
     },
     updb: async (call) => {
       const password = textIn(call, 'password')
       const username = await identities.updb(enrolling(call), tokenIn(call), password)
-      return enrolledAnswer(parts, { username })
+      return enrolledAnswer(needs, { username })
     },
     ca: async (call) => {
       await byCa.enroll(enrolling(call), textIn(call, 'name'))
@@ -147,8 +171,8 @@ function enrollmentsByMethod(parts: ApiParts & ApiServices, routers: RouterEnrol
       const signerId = call.headers[SIGNER_HEADER] || undefined
       const cert = await byToken.enroll(enrolling(call), requestOrNone(call), signerId)
       return cert === null
-        ? enrolledAnswer(parts)
-        : enrolledAnswer(parts, { ca: authoritiesPem(parts), cert })
+        ? enrolledAnswer(needs)
+        : enrolledAnswer(needs, { ca: authoritiesPem(needs), cert })
     },
   } satisfies Record<string, Enroll>
 }
@@ -218,7 +242,7 @@ function identityOperations(
 }
 
 /** For the keys that sign enrollment tokens. */
-function keyOperations(parts: ApiParts): Operation[] {
+function keyOperations(needs: Needs): Operation[] {
   return [
     {
       ...common,
@@ -232,11 +256,11 @@ function keyOperations(parts: ApiParts): Operation[] {
         const { keyId, nonce } = call.body as { readonly keyId: string; readonly nonce: string }
         // Anything else would let its sender have a token of its own making signed.
         if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
-        if (keyId !== parts.jwt.publicJwk()['kid']) {
+        if (keyId !== needs.jwt.publicJwk()['kid']) {
           throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
         }
-        const signed = await parts.jwt.signText(nonce)
-        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(parts) }))
+        const signed = await needs.jwt.signText(nonce)
+        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(needs) }))
       },
     },
     {
@@ -250,7 +274,7 @@ function keyOperations(parts: ApiParts): Operation[] {
       success: 200,
       response: { kind: 'bare', schema: keySet },
       refusals: [],
-      handle: () => bareAnswer(JSON.stringify({ keys: [parts.jwt.publicJwk()] })),
+      handle: () => bareAnswer(JSON.stringify({ keys: [needs.jwt.publicJwk()] })),
     },
   ]
 }

@@ -1,12 +1,18 @@
 import { networkAuthorities } from '../../../auth/certificates/trusted-authorities.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
-import type { ApiParts } from '../../parts.ts'
 import { controllersForClients } from '../../records/controller-view.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly authorities: NetworkAuthorities
+}
 
 /** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
-export function authoritiesPem(parts: Pick<ApiParts, 'authorities'>): string {
-  return networkAuthorities(parts)
+export function authoritiesPem(needs: Pick<Needs, 'authorities'>): string {
+  return networkAuthorities(needs)
     .map(({ pem }) => pem.trim())
     .join('\n')
     .concat('\n')
@@ -14,10 +20,10 @@ export function authoritiesPem(parts: Pick<ApiParts, 'authorities'>): string {
 
 /** As routers of the API family read it. */
 export function certificatesAnswer(
-  parts: Pick<ApiParts, 'authorities'>,
+  needs: Pick<Needs, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
 ): Reply {
-  return detailAnswer({ ca: authoritiesPem(parts), cert, serverCert })
+  return detailAnswer({ ca: authoritiesPem(needs), cert, serverCert })
 }
 
 /**
@@ -25,10 +31,10 @@ export function certificatesAnswer(
  * the API family keep them beside the credential.
  */
 export function enrolledAnswer(
-  parts: Pick<ApiParts, 'cluster'>,
+  needs: Pick<Needs, 'cluster'>,
   data: Readonly<Record<string, string>> = {},
 ): Reply {
-  return detailAnswer({ ...data, controllers: controllersForClients(parts.cluster) })
+  return detailAnswer({ ...data, controllers: controllersForClients(needs.cluster) })
 }
 
 /**

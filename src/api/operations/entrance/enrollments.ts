@@ -9,20 +9,37 @@ import { originOf, type RequestContext, writeRequestOf } from '../../call.ts'
 import { newEnrollmentToken, networkJwt } from '../../records/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { enrollmentStep, type NewEnrollment, timeOf } from '../../preparers/enrollment.ts'
 import { enrollmentOf } from '../../preparers/router.ts'
 import { enrollmentExpiry } from '../../schemas/identities.ts'
 import { networkJwtAnswer as networkJwtSchema } from '../../schemas/about.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { signingAuthority } from '../../../auth/certificates/signing-authority.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { BindingName } from '../../parts.ts'
+import type { Clock } from '../../../lib/clock.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly writer: Writer
+}
 
 const created = { name: 'createResult', schema: createdSchema }
 
 /** What can be done about enrollments beside making, showing and deleting them. */
-export function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const enrollments = new Enrollments(parts, services)
+export function enrollmentOperations(needs: Needs): Operation[] {
+  const enrollments = new Enrollments(needs)
   return [
     {
       operationId: 'refreshEnrollment',
@@ -77,7 +94,7 @@ export function enrollmentOperations(parts: ApiParts, services: ApiServices): Op
       response: { kind: 'list', schema: networkJwtSchema },
       refusals: [400, 429],
       handle: async () => {
-        const rows = [{ name: 'default', token: await networkJwt(parts) }]
+        const rows = [{ name: 'default', token: await networkJwt(needs) }]
         return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
       },
     },
@@ -85,34 +102,32 @@ export function enrollmentOperations(parts: ApiParts, services: ApiServices): Op
 }
 
 class Enrollments {
-  readonly #parts: ApiParts
-  readonly #services: Pick<ApiServices, 'writer'>
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   async refresh(call: RequestContext): Promise<Reply> {
     const id = call.param('id')
     const known = await this.#known<Enrollment>('enrollment', id)
-    const made = await newEnrollmentToken(this.#parts, {
+    const made = await newEnrollmentToken(this.#needs, {
       method: known.method,
       subjectId: known.identityId || known.edgeRouterId || known.transitRouterId,
       expiresAtMs: expiryIn(call),
     })
-    const { writer } = this.#services
+    const { writer } = this.#needs
     await writer.entity(originOf(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
     return { ...createdAnswer('enrollments', id, []), status: 200 }
   }
 
   /** One entry: where the enrollment is refused, the authenticator stays. */
   ofAuthenticator(call: RequestContext): Promise<Reply> {
-    const { limits } = this.#parts
+    const { limits } = this.#needs
     return retryWhenMoved(writeRequestOf(call), limits, async () => {
       const authenticatorId = call.param('id')
       const known = await this.#known<Authenticator>('authenticator', authenticatorId)
-      const create = await enrollmentStep(this.#parts, {
+      const create = await enrollmentStep(this.#needs, {
         ...this.#inPlaceOf(known),
         of: 'identityId',
         subjectId: known.identityId,
@@ -124,14 +139,14 @@ class Enrollments {
         id: authenticatorId,
       } as const
       const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision: known.revision }]
-      const id = await this.#services.writer.batch(originOf(call), [remove, create], 1, judgedOn)
+      const id = await this.#needs.writer.batch(originOf(call), [remove, create], 1, judgedOn)
       return createdAnswer('enrollments', id, [])
     })
   }
 
   #inPlaceOf(known: Authenticator): Pick<NewEnrollment, 'method' | 'caId' | 'username'> {
     if (known.method === 'updb') return { method: 'updb', username: known.username ?? '' }
-    const caId = signingAuthority(this.#parts.state, known)
+    const caId = signingAuthority(this.#needs.state, known)
     return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
   }
 
@@ -147,13 +162,13 @@ class Enrollments {
       id,
       fields: { isVerified: false, fingerprint: null, certPem: null },
     } as const
-    const create = await enrollmentOf(this.#parts, 'edgeRouterId', id)
-    await this.#services.writer.batch(originOf(call), [withdraw, create])
+    const create = await enrollmentOf(this.#needs, 'edgeRouterId', id)
+    await this.#needs.writer.batch(originOf(call), [withdraw, create])
     return emptyAnswer()
   }
 
   async #known<R extends Enrollment | Authenticator>(kind: string, id: string): Promise<R> {
-    const found = await this.#parts.reads.latest(() => this.#parts.state.get<R>(kind, id))
+    const found = await this.#needs.reads.latest(() => this.#needs.state.get<R>(kind, id))
     if (found !== undefined) return found
     throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
   }

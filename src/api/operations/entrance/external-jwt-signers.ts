@@ -1,17 +1,19 @@
 import { entityNamed } from '../../../entities/registry.ts'
 import { detailSchema } from '../../../entities/schema.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly lists: ListAnswers
+}
 
 const kind = 'clientExternalJwtSigner'
 
 /** Where clients find who else they may log in with, before they have. */
-export function clientJwtSignerOperations(
-  { state }: ApiParts,
-  { lists }: ApiServices,
-): Operation[] {
+export function clientJwtSignerOperations({ state, lists }: Needs): Operation[] {
   return [
     {
       operationId: 'listExternalJwtSigners',

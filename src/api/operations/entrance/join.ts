@@ -1,10 +1,9 @@
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
-import type { JoinAnswer, JoinRequest } from '../../../ports/membership.ts'
+import type { Admission, JoinAnswer, JoinRequest } from '../../../ports/membership.ts'
 import { LogInThrottle } from '../../../auth/log-in/log-in-throttle.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import {
   invitation,
@@ -15,6 +14,14 @@ import {
   joinTicketChoice,
 } from '../../schemas/join.ts'
 import { nothing } from '../../schemas/envelope.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { ApiLimits } from '../../limits.ts'
+
+interface Needs {
+  readonly admission: Admission
+  readonly clock: Clock
+  readonly limits: ApiLimits
+}
 
 const JOIN_BODY_BYTES_MAX = 64 * 1024
 const HOUR_MS = 60 * 60_000
@@ -24,8 +31,8 @@ const BASE64URL = /^[A-Za-z0-9_-]*$/
  * How a new controller comes in: an administrator asks for a ticket, and the ticket is its
  * credential.
  */
-export function joinOperations(parts: ApiParts): Operation[] {
-  const { admission, limits, clock } = parts
+export function joinOperations(needs: Needs): Operation[] {
+  const { admission, limits, clock } = needs
   const throttle = new LogInThrottle(
     {
       failuresMax: limits.logInFailuresMax,
@@ -61,7 +68,7 @@ export function joinOperations(parts: ApiParts): Operation[] {
         )
       },
     },
-    ...ticketOperations(parts),
+    ...ticketOperations(needs),
     {
       ...common,
       operationId: 'clusterJoin',
@@ -72,13 +79,13 @@ export function joinOperations(parts: ApiParts): Operation[] {
       body: { schema: joinRequest, isRequired: true },
       response: { kind: 'detail', schema: joinAnswer },
       refusals: [400, 403, 409, 413, 415, 429, 503],
-      handle: (call) => join(parts, throttle, call),
+      handle: (call) => join(needs, throttle, call),
     },
   ]
 }
 
 /** What became of the tickets; a ticket that got into wrong hands is taken back. */
-function ticketOperations({ admission }: ApiParts): Operation[] {
+function ticketOperations({ admission }: Needs): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [
     {
@@ -116,16 +123,12 @@ function ticketOperations({ admission }: ApiParts): Operation[] {
 }
 
 /** A refused ticket counts as a failed log-in of its source. */
-async function join(
-  parts: ApiParts,
-  throttle: LogInThrottle,
-  call: RequestContext,
-): Promise<Reply> {
+async function join(needs: Needs, throttle: LogInThrottle, call: RequestContext): Promise<Reply> {
   const request = requestOf(call.body as JoinBody)
   let refusal: Problem | null = null
   const joined = await throttle.attempt('', call.credentials.address, async () => {
     try {
-      return await parts.admission.admit(request)
+      return await needs.admission.admit(request)
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'TICKET_REFUSED') throw error
       refusal = error

@@ -4,11 +4,10 @@ import { canonicalJson, type JsonObject } from '../../../lib/text/canonical-json
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { Problem } from '../../../lib/problems.ts'
 import { newShortId } from '../../../lib/random.ts'
-import type { DialBind, ListResult } from '../../../ports/state-view.ts'
+import type { DialBind, ListResult, StateView } from '../../../ports/state-view.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { routerView, routersFirst } from '../../records/router-view.ts'
 import { nothing } from '../../schemas/envelope.ts'
@@ -19,15 +18,37 @@ import {
   sessionRoutePath,
 } from '../../schemas/access.ts'
 import { signSessionToken } from '../../../auth/sessions/service-session-token.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { PostureService } from '../../../ports/posture.ts'
+import type { LiveTable } from '../../../ports/live-table.ts'
+import type { LiveCircuit } from '../../../ports/live-circuits.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { BindingName } from '../../parts.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly circuits: LiveTable<LiveCircuit>
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
 
 const tag = 'sessions'
 const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
 
 /** Service sessions: what API sessions have been let to dial or host. */
-export function sessionOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  return [...ownSessions(parts, services), ...allSessions(parts, services)]
+export function sessionOperations(needs: Needs): Operation[] {
+  return [...ownSessions(needs), ...allSessions(needs)]
 }
 
 interface Asked {
@@ -36,8 +57,8 @@ interface Asked {
   readonly tags?: JsonObject | null
 }
 
-function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
-  const { state } = parts
+function ownSessions(needs: Needs): Operation[] {
+  const { state } = needs
   const common = { tag, apis: ['client'], permission: 'session' } as const
   const own = (call: RequestContext): EntityRecord | null => {
     const record = state.get('session', call.param('id'))
@@ -60,7 +81,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
         const found = isAdmin
           ? state.list('session', query)
           : state.listNaming('session', 'identityId', identity.id, query)
-        return listed(parts, services, call, found, viewOf)
+        return listed(needs, call, found, viewOf)
       },
     },
     {
@@ -73,7 +94,7 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [400, 401, 404, 409, 429, 503],
-      handle: (call) => createSession(parts, services, call),
+      handle: (call) => createSession(needs, call),
     },
     {
       ...common,
@@ -84,9 +105,9 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [401, 404, 429, 503],
       handle: (call) =>
-        parts.reads.found(call, `session with id ${call.param('id')}`, () => {
+        needs.reads.found(call, `session with id ${call.param('id')}`, () => {
           const record = own(call)
-          return record === null ? null : detailAnswer(viewOf(parts, call, record))
+          return record === null ? null : detailAnswer(viewOf(needs, call, record))
         }),
     },
     {
@@ -99,22 +120,22 @@ function ownSessions(parts: ApiParts, services: ApiServices): Operation[] {
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
         const id = call.param('id')
-        await parts.reads.found(call, `session with id ${id}`, () =>
+        await needs.reads.found(call, `session with id ${id}`, () =>
           own(call) === null ? null : emptyAnswer(),
         )
-        await services.writer.deleteEntity(originOf(call), 'session', id)
+        await needs.writer.deleteEntity(originOf(call), 'session', id)
         return emptyAnswer()
       },
     },
   ]
 }
 
-function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
-  const { state } = parts
+function allSessions(needs: Needs): Operation[] {
+  const { state } = needs
   const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
   const shown = (call: RequestContext, view: (record: EntityRecord) => JsonObject) => {
     const id = call.param('id')
-    return parts.reads.found(call, `session with id ${id}`, () => {
+    return needs.reads.found(call, `session with id ${id}`, () => {
       const record = state.get('session', id)
       return record === undefined ? null : detailAnswer(view(record))
     })
@@ -131,7 +152,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       refusals: [400, 401, 429, 503],
       handle: (call) => {
         const found = state.list('session', listQueryOf(call))
-        return listed(parts, services, call, found, managementView)
+        return listed(needs, call, found, managementView)
       },
     },
     {
@@ -142,7 +163,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       method: 'GET',
       response: { kind: 'detail', schema: sessionManagementDetail },
       refusals: [401, 404, 429, 503],
-      handle: (call) => shown(call, (record) => managementView(parts, call, record)),
+      handle: (call) => shown(call, (record) => managementView(needs, call, record)),
     },
     {
       ...common,
@@ -154,7 +175,7 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
-        await services.writer.deleteEntity(originOf(call), 'session', call.param('id'))
+        await needs.writer.deleteEntity(originOf(call), 'session', call.param('id'))
         return emptyAnswer()
       },
     },
@@ -167,13 +188,13 @@ function allSessions(parts: ApiParts, services: ApiServices): Operation[] {
       path: '/sessions/{id}/route-path',
       response: { kind: 'detail', schema: sessionRoutePath },
       refusals: [401, 404, 429, 503],
-      handle: (call) => shown(call, ({ id }) => routePathOf(parts.circuits, id)),
+      handle: (call) => shown(call, ({ id }) => routePathOf(needs.circuits, id)),
     },
   ]
 }
 
 /** Of a session that was used more than once, where it was used last. */
-function routePathOf(circuits: ApiParts['circuits'], sessionId: string): JsonObject {
+function routePathOf(circuits: Needs['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
   const newest = own.reduce<(typeof own)[number] | null>(
     (found, one) => (found === null || one.createdAt >= found.createdAt ? one : found),
@@ -182,25 +203,25 @@ function routePathOf(circuits: ApiParts['circuits'], sessionId: string): JsonObj
   return { routePath: newest?.routerIds ?? [] }
 }
 
-type View = (parts: ApiParts, call: RequestContext, record: EntityRecord) => JsonObject
+type View = (needs: Needs, call: RequestContext, record: EntityRecord) => JsonObject
 
 function listed(
-  parts: ApiParts,
-  { lists }: ApiServices,
+  needs: Needs,
   call: RequestContext,
   { records, ...pagination }: ListResult,
   view: View,
 ): Reply | Promise<Reply> {
+  const { lists } = needs
   return lists.answer(call, {
     records,
-    show: (record) => view(parts, call, record),
+    show: (record) => view(needs, call, record),
     pagination,
-    filterableFields: parts.state.filterableFields('session'),
+    filterableFields: needs.state.filterableFields('session'),
   })
 }
 
 /** The token is shown once, to whoever creates the session; later its id stands there. */
-function viewOf({ state }: ApiParts, call: RequestContext, record: EntityRecord): JsonObject {
+function viewOf({ state }: Needs, call: RequestContext, record: EntityRecord): JsonObject {
   const callerId = callerOf(call).identity.id
   const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
   const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
@@ -213,21 +234,17 @@ function viewOf({ state }: ApiParts, call: RequestContext, record: EntityRecord)
   }
 }
 
-function managementView(parts: ApiParts, call: RequestContext, record: EntityRecord): JsonObject {
-  const { state } = parts
+function managementView(needs: Needs, call: RequestContext, record: EntityRecord): JsonObject {
+  const { state } = needs
   const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
   const policies = (between?.policies ?? []).filter(({ type }) => type === record['type'])
   return {
-    ...viewOf(parts, call, record),
+    ...viewOf(needs, call, record),
     servicePolicies: policies.flatMap(({ id }) => state.ref('servicePolicy', id) ?? []),
   }
 }
 
-async function createSession(
-  parts: ApiParts,
-  services: ApiServices,
-  call: RequestContext,
-): Promise<Reply> {
+async function createSession(needs: Needs, call: RequestContext): Promise<Reply> {
   const asked = call.body as Asked
   const { session, identity } = callerOf(call)
   const type = asked.type === null || asked.type === undefined ? '' : asked.type
@@ -239,11 +256,11 @@ async function createSession(
     type: (type === '' ? 'Dial' : type) as DialBind,
     tags: asked.tags ?? {},
   }
-  const id = await judgedSession(parts, services, call, wanted)
-  const record = parts.state.get('session', id)
+  const id = await judgedSession(needs, call, wanted)
+  const record = needs.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
-  const token = await signSessionToken(parts, record)
-  return answer(201, { ...viewOf(parts, call, record), token })
+  const token = await signSessionToken(needs, record)
+  return answer(201, { ...viewOf(needs, call, record), token })
 }
 
 interface WantedSession {
@@ -261,12 +278,11 @@ interface WantedSession {
  * @returns its id.
  */
 async function judgedSession(
-  parts: ApiParts,
-  services: ApiServices,
+  needs: Needs,
   call: RequestContext,
   wanted: WantedSession,
 ): Promise<string> {
-  const { state, limits, posture } = parts
+  const { state, limits, posture } = needs
   const { serviceId, type, tags, identityId: _, ...named } = wanted
   for (let judgements = 1; ; judgements += 1) {
     // As it stands now: a code may have been given since the request was admitted.
@@ -280,7 +296,7 @@ async function judgedSession(
     const message = create(ServiceSessionCreateSchema, fields)
     const payload = toBinary(ServiceSessionCreateSchema, message)
     try {
-      return await services.writer.write(originOf(call), {
+      return await needs.writer.write(originOf(call), {
         kind: CommandKind.SERVICE_SESSION_CREATE,
         payload,
       })

@@ -2,8 +2,12 @@ import { certsOnly } from '../../../pki/certs-only.ts'
 import { networkAuthorities } from '../../../auth/certificates/trusted-authorities.ts'
 import { bareAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { estCertificates } from '../../schemas/identities.ts'
+import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+
+interface Needs {
+  readonly authorities: NetworkAuthorities
+}
 
 const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64
@@ -12,7 +16,7 @@ const LINE_CHARACTERS = 64
  * What a client asks for once it knows whom it speaks to, to trust every other controller by (RFC
  * 7030, 4.1).
  */
-export function wellKnownOperations(parts: ApiParts): Operation[] {
+export function wellKnownOperations(needs: Needs): Operation[] {
   let made: { readonly from: string; readonly answer: Reply } | null = null
   return [
     {
@@ -32,17 +36,17 @@ export function wellKnownOperations(parts: ApiParts): Operation[] {
       },
       refusals: [],
       handle: () => {
-        const { authorities } = parts
+        const { authorities } = needs
         const from = `${authorities.anchorsPem()}\n${authorities.intermediatesPem()}`
-        if (made?.from !== from) made = { from, answer: answerOf(parts) }
+        if (made?.from !== from) made = { from, answer: answerOf(needs) }
         return made.answer
       },
     },
   ]
 }
 
-function answerOf(parts: ApiParts): Reply {
-  const base64 = certsOnly(networkAuthorities(parts)).toString('base64')
+function answerOf(needs: Needs): Reply {
+  const base64 = certsOnly(networkAuthorities(needs)).toString('base64')
   const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
   return {
     ...bareAnswer(`${lines.join('\n')}\n`, CONTENT_TYPE),

@@ -2,14 +2,18 @@ import { auditEntry } from '../../../entities/kinds/audit-entry.ts'
 import type { EntityRecord } from '../../../lib/entity-record.ts'
 import { listAnswer, timeText } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { auditDetail } from '../../schemas/database.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+
+interface Needs {
+  readonly state: StateView
+}
 
 const filterable = auditEntry.symbols.map(({ name }) => name)
 
 /** Who has written what: the same on every controller, as it is derived from the log. */
-export function auditOperations({ state }: ApiParts): Operation[] {
+export function auditOperations({ state }: Needs): Operation[] {
   return [
     {
       operationId: 'listAudit',

@@ -12,11 +12,18 @@ import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { effectiveSettings } from '../../schemas/about.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { Writer } from '../../records/writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly writer: Writer
+}
 
 const common = { tag: 'controllerSettings', apis: ['management'], success: 200 } as const
 const path = '/controller-settings/{id}/effective'
@@ -25,7 +32,7 @@ const kind = 'controllerSetting'
 /**
  * Settings are changed where their effect is shown: under `effective`, as the API family has it.
  */
-export function controllerSettingOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function controllerSettingOperations(needs: Needs): Operation[] {
   const change = {
     ...common,
     permission: 'controller-setting.update',
@@ -43,7 +50,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       path,
       response: { kind: 'detail', schema: effectiveSettings },
       refusals: [401, 404, 429, 503],
-      handle: (call) => effective(parts, call),
+      handle: (call) => effective(needs, call),
     },
     {
       ...change,
@@ -51,7 +58,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       summary: 'Update the settings of a controller (all fields)',
       method: 'PUT',
       body: { schema: bodyOf('replace'), isRequired: true },
-      handle: (call) => write(parts, services, call, 'replace'),
+      handle: (call) => write(needs, call, 'replace'),
     },
     {
       ...change,
@@ -59,7 +66,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       summary: 'Update settings of a controller',
       method: 'PATCH',
       body: { schema: bodyOf('patch'), isRequired: true },
-      handle: (call) => write(parts, services, call, 'patch'),
+      handle: (call) => write(needs, call, 'patch'),
     },
     {
       ...change,
@@ -69,7 +76,7 @@ export function controllerSettingOperations(parts: ApiParts, services: ApiServic
       method: 'DELETE',
       refusals: [400, 401, 404, 409, 429, 503],
       handle: async (call) => {
-        await services.writer.deleteEntity(originOf(call), kind, call.param('id'))
+        await needs.writer.deleteEntity(originOf(call), kind, call.param('id'))
         return emptyAnswer()
       },
     },
@@ -82,8 +89,7 @@ function bodyOf(mode: 'replace' | 'patch') {
 }
 
 async function write(
-  { state }: ApiParts,
-  { writer }: ApiServices,
+  { state, writer }: Needs,
   call: RequestContext,
   mode: 'replace' | 'patch',
 ): Promise<Reply> {
@@ -101,10 +107,10 @@ async function write(
   return emptyAnswer([...ignoredFields, ...later])
 }
 
-function effective(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
-  const { state } = parts
+function effective(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { state } = needs
   const id = call.param('id')
-  return parts.reads.found(call, `${kind} with id ${id}`, () => {
+  return needs.reads.found(call, `${kind} with id ${id}`, () => {
     const record = state.get<ControllerSetting>(kind, id)
     if (record === undefined) return null
     const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)

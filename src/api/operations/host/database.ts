@@ -6,11 +6,22 @@ import { actorName } from '../../../ports/actor.ts'
 import { actorOfCall, originOf, type RequestContext } from '../../call.ts'
 import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from '../../schemas/database.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ServiceLogger } from '../../../ports/logger.ts'
+import type { DatabaseSnapshots } from '../../../ports/database-snapshots.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { IntegrityRunner } from '../../duties/integrity-runner.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly logger: ServiceLogger
+  readonly snapshots: DatabaseSnapshots
+  readonly writer: Writer
+  readonly integrity: IntegrityRunner
+}
 
 const common = {
   tag: 'database',
@@ -19,10 +30,10 @@ const common = {
 } as const
 
 /** What is done to the stored state as a whole. */
-export function databaseOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function databaseOperations(needs: Needs): Operation[] {
   return [
-    startOperation('checkDataIntegrity', false, services),
-    startOperation('fixDataIntegrity', true, services),
+    startOperation('checkDataIntegrity', false, needs),
+    startOperation('fixDataIntegrity', true, needs),
     {
       ...common,
       operationId: 'dataIntegrityResults',
@@ -32,14 +43,14 @@ export function databaseOperations(parts: ApiParts, services: ApiServices): Oper
       success: 200,
       response: { kind: 'detail', schema: integrityResult },
       refusals: [401, 429, 503],
-      handle: () => detailAnswer(resultOf(parts)),
+      handle: () => detailAnswer(resultOf(needs)),
     },
-    ...snapshotOperations(parts),
+    ...snapshotOperations(needs),
   ]
 }
 
 /** Each of them writes a file on the controller that is asked. */
-function snapshotOperations(parts: ApiParts): Operation[] {
+function snapshotOperations(needs: Needs): Operation[] {
   const about = {
     ...common,
     summary: 'Write a snapshot of the state to a file on this controller',
@@ -54,7 +65,7 @@ function snapshotOperations(parts: ApiParts): Operation[] {
     response: { kind: 'detail', schema: snapshotDetail },
     handle: async (call: RequestContext) => {
       const { path = null } = call.body as { readonly path?: string | null }
-      const data = { path: await takeSnapshot(parts, call, path === '' ? null : path) }
+      const data = { path: await takeSnapshot(needs, call, path === '' ? null : path) }
       return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, call.body))
     },
   } as const
@@ -66,7 +77,7 @@ function snapshotOperations(parts: ApiParts): Operation[] {
       path: '/database/snapshot',
       response: { kind: 'detail', schema: nothing },
       handle: async (call) => {
-        await takeSnapshot(parts, call, null)
+        await takeSnapshot(needs, call, null)
         return emptyAnswer()
       },
     },
@@ -79,7 +90,7 @@ function snapshotOperations(parts: ApiParts): Operation[] {
  * Told to the log: no entry says that password hashes and wrapped secrets were written to a file.
  */
 async function takeSnapshot(
-  { snapshots, logger }: ApiParts,
+  { snapshots, logger }: Needs,
   call: RequestContext,
   wanted: string | null,
 ): Promise<string> {
@@ -91,7 +102,7 @@ async function takeSnapshot(
 function startOperation(
   operationId: 'checkDataIntegrity' | 'fixDataIntegrity',
   isFixing: boolean,
-  { writer, integrity }: ApiServices,
+  { writer, integrity }: Needs,
 ): Operation {
   return {
     ...common,
@@ -114,7 +125,7 @@ function startOperation(
   }
 }
 
-function resultOf({ state }: ApiParts): Readonly<Record<string, unknown>> {
+function resultOf({ state }: Needs): Readonly<Record<string, unknown>> {
   const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
   return {
     startTime: timeOrNull(run?.startedAt),

@@ -4,14 +4,24 @@ import { getHeapStatistics } from 'node:v8'
 import { processMemory } from '../../../lib/thread-memory.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { debugFacts } from '../../schemas/debug.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { HealthReport, VersionInfo } from '../../parts.ts'
+import type { HostStats } from '../../../ports/stats.ts'
+import type { ApiMetrics } from '../../metrics/metrics.ts'
+
+interface Needs {
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  readonly health: () => HealthReport
+  readonly vitals?: () => HostStats
+  readonly metrics: ApiMetrics
+}
 
 /** What a debug bundle holds of a running controller. */
 export interface DebugFacts {
-  readonly version: ApiParts['version']
-  readonly limits: ApiParts['limits']
+  readonly version: Needs['version']
+  readonly limits: Needs['limits']
   /** Consensus, members and alarms. */
   readonly node: unknown
   /** Log, disk, mesh and threads. */
@@ -22,10 +32,7 @@ export interface DebugFacts {
 }
 
 /** Everything that is known of this process at once; numbers, ids and addresses, never a secret. */
-export function debugOperations(
-  parts: ApiParts,
-  services: Pick<ApiServices, 'metrics'>,
-): Operation[] {
+export function debugOperations(needs: Needs): Operation[] {
   return [
     {
       operationId: 'clusterDebug',
@@ -39,15 +46,18 @@ export function debugOperations(
       response: { kind: 'detail', schema: debugFacts },
       refusals: [401, 429, 503],
       needsNoState: true,
-      handle: async () => detailAnswer(await debugFactsOf(parts, services)),
+      handle: async () => detailAnswer(await debugFactsOf(needs)),
     },
   ]
 }
 
-async function debugFactsOf(
-  { version, limits, health, vitals }: ApiParts,
-  { metrics }: Pick<ApiServices, 'metrics'>,
-): Promise<DebugFacts> {
+async function debugFactsOf({
+  version,
+  limits,
+  health,
+  vitals,
+  metrics,
+}: Needs): Promise<DebugFacts> {
   return {
     version,
     limits,

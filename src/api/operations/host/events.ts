@@ -5,11 +5,12 @@ import {
   patternCharactersMax,
   type TextPattern,
 } from '../../../lib/text/text-pattern.ts'
-import { fieldProblem, Problem } from '../../../lib/problems.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../../lib/problems.ts'
 import {
   comparePositions,
   type EventFilter,
   type EventPosition,
+  type EventStreams,
   parsePosition,
   RECORD_NAMESPACES,
 } from '../../../ports/events.ts'
@@ -18,8 +19,19 @@ import { type Reply, streamedAnswer } from '../../answers/envelope.ts'
 import { callerOf } from '../own/current.ts'
 import { EVENTS_PERMISSION, maySee, readerOf } from '../../events/event-access.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { SessionGuard } from '../../../auth/sessions/session-guard.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly events: EventStreams
+  readonly refusal: () => ProblemCode | null
+  readonly gate: SessionGuard
+}
 
 const EVENT_STREAM = 'text/event-stream'
 /** A proxy that gathered events would hold them back. */
@@ -39,7 +51,7 @@ const eventStream: NamedSchema = {
 const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
 
 /** What happens in the network, for as long as the caller listens. */
-export function eventOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function eventOperations(needs: Needs): Operation[] {
   return [
     {
       operationId: 'streamEvents',
@@ -65,37 +77,33 @@ export function eventOperations(parts: ApiParts, services: ApiServices): Operati
       success: 200,
       response: { kind: 'bare', schema: eventStream, types: [EVENT_STREAM] },
       refusals: [400, 401, 429, 503],
-      handle: (call) => streamAnswer(call, parts, services),
+      handle: (call) => streamAnswer(call, needs),
     },
   ]
 }
 
 /** @throws {Problem} */
-function streamAnswer(
-  call: RequestContext,
-  parts: ApiParts,
-  services: ApiServices,
-): Reply | Promise<Reply> {
-  const filter = filterOf(call, parts)
+function streamAnswer(call: RequestContext, needs: Needs): Reply | Promise<Reply> {
+  const filter = filterOf(call, needs)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
-  const after = resumeAfter(call, parts)
+  const after = resumeAfter(call, needs)
   // Whether there is room is asked as the stream takes its place, after any wait.
   const answer = (): Reply => {
     const reader = {
-      ...readerOf(callerOf(call), call, parts, services, () => isOfRecords),
+      ...readerOf(callerOf(call), call, needs, () => isOfRecords),
       filter,
       after,
     }
-    return streamedAnswer(parts.events.open(reader), EVENT_STREAM, UNBUFFERED)
+    return streamedAnswer(needs.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
   // What was read elsewhere may be ahead of this controller, which then waits rather than showing
   // it again.
-  const isAhead = after?.generation === parts.cluster.generation
-  if (!isAhead || after.index <= parts.state.appliedIndex) return answer()
-  return parts.reads.reachIndex(after.index).then(answer)
+  const isAhead = after?.generation === needs.cluster.generation
+  if (!isAhead || after.index <= needs.state.appliedIndex) return answer()
+  return needs.reads.reachIndex(after.index).then(answer)
 }
 
-function filterOf(call: RequestContext, { events }: ApiParts): EventFilter {
+function filterOf(call: RequestContext, { events }: Needs): EventFilter {
   return {
     namespaces: namespacesOf(call),
     metrics: patternOf(call, 'metricFilter'),
@@ -145,7 +153,7 @@ function patternOf(call: RequestContext, parameter: string): TextPattern | null 
   throw fieldProblem(parameter, 'may hold text, ".", ".*", "^", "$" and "|" alone', given)
 }
 
-function resumeAfter(call: RequestContext, { cluster }: ApiParts): EventPosition | null {
+function resumeAfter(call: RequestContext, { cluster }: Needs): EventPosition | null {
   const given = call.headers[LAST_EVENT_ID]
   if (given === undefined || given === '') return null
   const position = parsePosition(given)

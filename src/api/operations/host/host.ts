@@ -1,16 +1,28 @@
 import { answer, bareAnswer } from '../../answers/envelope.ts'
 import { durationText } from '../../../lib/text/duration-text.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { health, metricsText, readiness } from '../../schemas/about.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { HealthReport } from '../../parts.ts'
+import type { ProblemCode } from '../../../lib/problems.ts'
+import type { ApiMetrics } from '../../metrics/metrics.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly clock: Clock
+  readonly health: () => HealthReport
+  readonly refusal: () => ProblemCode | null
+  readonly metrics: ApiMetrics
+}
 
 /** What stands at the root of a listener, for load balancers and monitoring. */
-export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Operation[] {
+export function hostOperations(needs: Needs): Operation[] {
+  const { metrics } = needs
   return [
-    healthOperation(parts, 'healthChecks', '/health-checks'),
+    healthOperation(needs, 'healthChecks', '/health-checks'),
     // Where clients of the API family ask.
-    healthOperation(parts, 'healthChecksV1', '/health-checks/v1'),
+    healthOperation(needs, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
       summary: 'Readiness: 503 without a leader, in quarantine and during shutdown',
@@ -26,8 +38,8 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
       isAlwaysServed: true,
       isForMonitors: true,
       handle: () => {
-        const self = parts.cluster.members().find(({ id }) => id === parts.cluster.selfId)
-        const isReady = parts.refusal() === null && self?.readOnly === false
+        const self = needs.cluster.members().find(({ id }) => id === needs.cluster.selfId)
+        const isReady = needs.refusal() === null && self?.readOnly === false
         return answer(isReady ? 200 : 503, { ready: isReady })
       },
     },
@@ -49,7 +61,7 @@ export function hostOperations(parts: ApiParts, { metrics }: ApiServices): Opera
   ]
 }
 
-function healthOperation(parts: ApiParts, operationId: string, path: string): Operation {
+function healthOperation(needs: Needs, operationId: string, path: string): Operation {
   return {
     operationId,
     summary: 'Health checks: 200, or 503 if a check fails; details for administrators',
@@ -66,7 +78,7 @@ function healthOperation(parts: ApiParts, operationId: string, path: string): Op
     isAlwaysServed: true,
     isForMonitors: true,
     handle: ({ caller }) => {
-      const { isHealthy, checks, node, when } = checkHealth(parts)
+      const { isHealthy, checks, node, when } = checkHealth(needs)
       const status = isHealthy ? 200 : 503
       if (caller !== null) {
         return answer(status, {
@@ -83,7 +95,7 @@ function healthOperation(parts: ApiParts, operationId: string, path: string): Op
 }
 
 /** The checks are made at each request, all in one look, so they share the time it took. */
-function checkHealth({ health: check, clock }: ApiParts) {
+function checkHealth({ health: check, clock }: Needs) {
   const beganMs = clock.monotonicMs()
   const report = check()
   const lastCheckDuration = durationText(clock.monotonicMs() - beganMs)

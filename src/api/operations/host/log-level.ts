@@ -1,10 +1,17 @@
 import type { NamedSchema } from '../../../entities/operations.ts'
-import { type SwitchableLogLevel, switchableLogLevels } from '../../../ports/log-level.ts'
+import {
+  type LogLevelControl,
+  type SwitchableLogLevel,
+  switchableLogLevels,
+} from '../../../ports/log-level.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'
 import { actorOfCall } from '../../call.ts'
+
+interface Needs {
+  readonly logLevel: LogLevelControl
+}
 
 const wanted: NamedSchema = {
   name: 'logLevelUpdate',
@@ -39,7 +46,7 @@ const common = {
 } as const
 
 /** The log level of the controller that is asked; each has its own. */
-export function logLevelOperations({ logLevel }: ApiParts): Operation[] {
+export function logLevelOperations({ logLevel }: Needs): Operation[] {
   return [
     {
       ...common,

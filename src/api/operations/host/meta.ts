@@ -1,10 +1,15 @@
 import { capability, protocols, versionSchema } from '../../schemas/about.ts'
 import { detailAnswer, listAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts, BindingName } from '../../parts.ts'
+import type { BindingName, VersionInfo } from '../../parts.ts'
 import { basePaths } from '../../paths.ts'
 import { notBuiltYet } from '../../../lib/not-built-yet.ts'
 import { routerCapabilities } from '../../../lib/router-capabilities.ts'
+
+interface Needs {
+  readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 /** Every capability of the API family; those in force stand in the version answer. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
@@ -19,8 +24,8 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
 }
 
 /** What needs no session and never changes while a controller runs: made once. */
-export function metaOperations(parts: ApiParts): Operation[] {
-  const versionAnswer = detailAnswer(versionOf(parts))
+export function metaOperations(needs: Needs): Operation[] {
+  const versionAnswer = detailAnswer(versionOf(needs))
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
   const common = {
@@ -78,7 +83,7 @@ export function metaOperations(parts: ApiParts): Operation[] {
       path: '/protocols',
       response: { kind: 'detail', schema: protocols },
       refusals: [429],
-      handle: protocolsAnswer(parts),
+      handle: protocolsAnswer(needs),
     },
   ]
 }
@@ -88,8 +93,8 @@ function wholeAnswer(names: readonly string[]): Reply {
   return listAnswer([...names], { limit: length, offset: 0, totalCount: length }, [])
 }
 
-function protocolsAnswer(parts: ApiParts): () => Reply {
-  const [url] = parts.bindings['edge-client'] ?? []
+function protocolsAnswer(needs: Needs): () => Reply {
+  const [url] = needs.bindings['edge-client'] ?? []
   const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
   return () => made
 }
@@ -100,7 +105,7 @@ function addressOf(url: string): string {
   return `${hostname}:${port === '' ? '443' : port}`
 }
 
-function versionOf({ bindings, version: info }: ApiParts): Record<string, unknown> {
+function versionOf({ bindings, version: info }: Needs): Record<string, unknown> {
   const apiVersions: Record<string, unknown> = {}
   for (const name of Object.keys(bindingPaths) as BindingName[]) {
     const urls = bindings[name]

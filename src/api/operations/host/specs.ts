@@ -3,14 +3,19 @@ import { Problem } from '../../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../../schemas/openapi.ts'
 import type { Operation } from '../../operation.ts'
 import type { ApiName } from '../../../auth/principal/permissions.ts'
-import type { ApiParts } from '../../parts.ts'
 import type { RequestContext } from '../../call.ts'
 import { openapiSchema, spec, specBody } from '../../schemas/about.ts'
+import type { BindingName, VersionInfo } from '../../parts.ts'
+
+interface Needs {
+  readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
 
 const YAML = 'text/yaml'
 
 /** The documents about the APIs, printed from the operations once they are first asked for. */
-export function specOperations(parts: ApiParts, others: readonly Operation[]): Operation[] {
+export function specOperations(needs: Needs, others: readonly Operation[]): Operation[] {
   const documents = new Map<ApiName, Buffer>()
   const operations: Operation[] = []
   // One buffer a document, which all answers share: it takes no memory for clients that do not read
@@ -18,7 +23,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
   const bytesOf = (api: ApiName): Buffer => {
     const known = documents.get(api)
     if (known !== undefined) return known
-    const bytes = Buffer.from(JSON.stringify(documentOf(api, [...others, ...operations], parts)))
+    const bytes = Buffer.from(JSON.stringify(documentOf(api, [...others, ...operations], needs)))
     documents.set(api, bytes)
     return bytes
   }
@@ -55,7 +60,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
       response: { kind: 'list', schema: spec },
       refusals: [],
       handle: () =>
-        listAnswer([specOf(parts, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
+        listAnswer([specOf(needs, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
     },
     {
       ...common,
@@ -67,7 +72,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
       refusals: [404],
       handle: (call) => {
         apiOf(call)
-        return detailAnswer(specOf(parts, call.param('id')))
+        return detailAnswer(specOf(needs, call.param('id')))
       },
     },
     {
@@ -89,7 +94,7 @@ export function specOperations(parts: ApiParts, others: readonly Operation[]): O
   return operations
 }
 
-function specOf({ version }: ApiParts, id: string): Record<string, unknown> {
+function specOf({ version }: Needs, id: string): Record<string, unknown> {
   const self = `./specs/${id}`
   return {
     _links: { self: { href: self }, spec: { href: `${self}/spec` } },

@@ -5,8 +5,13 @@ import type { StateView } from '../../../ports/state-view.ts'
 import { liveRef } from '../../answers/live-list.ts'
 import type { Operation } from '../../operation.ts'
 import { liveTableOperations } from './live-tables.ts'
-import type { ApiParts } from '../../parts.ts'
 import { circuit, circuitDelete } from '../../schemas/fabric.ts'
+import type { LiveTable } from '../../../ports/live-table.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly circuits: LiveTable<LiveCircuit>
+}
 
 /** What circuits are filtered and sorted by. */
 const rows = defineEntity({
@@ -18,10 +23,7 @@ const rows = defineEntity({
 })
 
 /** The circuits that this controller made. */
-export function circuitOperations({
-  circuits,
-  state,
-}: Pick<ApiParts, 'circuits' | 'state'>): Operation[] {
+export function circuitOperations({ circuits, state }: Needs): Operation[] {
   return liveTableOperations({
     table: circuits,
     name: 'circuit',

@@ -9,15 +9,24 @@ import type { JsonObject } from '../../../lib/text/canonical-json.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import { emptyAnswer, type Reply, wholeOf } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import {
   disableParams,
   serviceConfigSchema,
   serviceConfigsAssign,
 } from '../../schemas/identities.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from '../own/current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
 
 interface Pair {
   readonly configId: string
@@ -32,11 +41,11 @@ const common = {
 } as const
 
 /** What can be done to an identity beside reading and writing its fields. */
-export function identityOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  return [...standing(services), ...serviceConfigs(parts, services)]
+export function identityOperations(needs: Needs): Operation[] {
+  return [...standing(needs), ...serviceConfigs(needs)]
 }
 
-function standing({ writer }: ApiServices): Operation[] {
+function standing({ writer }: Needs): Operation[] {
   return [
     {
       ...common,
@@ -77,8 +86,8 @@ function standing({ writer }: ApiServices): Operation[] {
   ]
 }
 
-function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
-  const { writer } = services
+function serviceConfigs(needs: Needs): Operation[] {
+  const { writer } = needs
   const path = '/identities/{id}/service-configs'
   const write = async (
     call: RequestContext,
@@ -103,7 +112,7 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
       path,
       response: { kind: 'list', schema: serviceConfigSchema },
       refusals: [401, 404, 429, 503],
-      handle: (call) => listServiceConfigs(parts, services, call),
+      handle: (call) => listServiceConfigs(needs, call),
     },
     {
       ...common,
@@ -131,15 +140,12 @@ function serviceConfigs(parts: ApiParts, services: ApiServices): Operation[] {
 }
 
 /** All of them in one page, as the API family does. */
-function listServiceConfigs(
-  parts: ApiParts,
-  { lists }: ApiServices,
-  call: RequestContext,
-): Reply | Promise<Reply> {
-  const { state } = parts
+function listServiceConfigs(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { lists } = needs
+  const { state } = needs
   const id = call.param('id')
   const callerId = callerOf(call).identity.id
-  return parts.reads.found(call, `identity with id ${id}`, () => {
+  return needs.reads.found(call, `identity with id ${id}`, () => {
     if (state.get('identity', id) === undefined) return null
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../../proto/gen/command_pb.ts'
 import { never, shownTime } from '../../../lib/text/shown-time.ts'
 import type { JsonObject } from '../../../lib/text/canonical-json.ts'
-import type { EndpointState, ShownFactor } from '../../../ports/posture.ts'
+import type { EndpointState, PostureService, ShownFactor } from '../../../ports/posture.ts'
 import { originOf, type RequestContext } from '../../call.ts'
 import {
   detailAnswer,
@@ -12,24 +12,32 @@ import {
   timeText,
 } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { failedServiceRequest, postureData } from '../../schemas/posture.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { nothing } from '../../schemas/envelope.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { Writer } from '../../records/writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly writer: Writer
+}
 
 /** API sessions of an identity that its posture data shows, in id order. */
 const SESSIONS_SHOWN_MAX = 500
 
 /** What is known of the machines of an identity, and its second factor. */
-export function identityPostureOperations(parts: ApiParts, services: ApiServices): Operation[] {
+export function identityPostureOperations(needs: Needs): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
   const ofIdentity = (
     call: RequestContext,
     answer: () => Reply | Promise<Reply>,
   ): Reply | Promise<Reply> => {
     const id = call.param('id')
-    return parts.reads.found(call, `identity with id ${id}`, () =>
-      parts.state.get('identity', id) === undefined ? null : answer(),
+    return needs.reads.found(call, `identity with id ${id}`, () =>
+      needs.state.get('identity', id) === undefined ? null : answer(),
     )
   }
   return [
@@ -43,7 +51,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
       response: { kind: 'detail', schema: postureData },
       refusals: [401, 404, 429, 503],
       handle: (call) =>
-        ofIdentity(call, () => detailAnswer(postureDataOf(parts, call.param('id')))),
+        ofIdentity(call, () => detailAnswer(postureDataOf(needs, call.param('id')))),
     },
     {
       ...common,
@@ -56,7 +64,7 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
       refusals: [401, 404, 429, 503],
       handle: (call) =>
         ofIdentity(call, () => {
-          const rows = failedRequestsOf(parts, call.param('id'))
+          const rows = failedRequestsOf(needs, call.param('id'))
           const { length } = rows
           return listAnswer(rows, { limit: length, offset: 0, totalCount: length }, [])
         }),
@@ -74,8 +82,8 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
         ofIdentity(call, async () => {
           const identityId = call.param('id')
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
-          await services.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
-          await parts.posture.factorMoved(identityId)
+          await needs.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
+          await needs.posture.factorMoved(identityId)
           return emptyAnswer()
         }),
     },
@@ -83,8 +91,8 @@ export function identityPostureOperations(parts: ApiParts, services: ApiServices
 }
 
 /** Parts that were not reported are there, empty. */
-function postureDataOf(parts: ApiParts, identityId: string): JsonObject {
-  const { state, posture } = parts
+function postureDataOf(needs: Needs, identityId: string): JsonObject {
+  const { state, posture } = needs
   const { os, domain, mac, processes } = posture.of(identityId)
   const sdkInfo = state.get('identity', identityId)?.['sdkInfo'] ?? {}
   const sessions = state.findAll('apiSession', 'identityId', identityId)
@@ -139,7 +147,7 @@ function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
   return { endpointState: { unlockedAt: shownTime(unlockedAtMs), wokenAt: shownTime(wokenAtMs) } }
 }
 
-function failedRequestsOf({ posture }: ApiParts, identityId: string): JsonObject[] {
+function failedRequestsOf({ posture }: Needs, identityId: string): JsonObject[] {
   return posture.failedRequests(identityId).map(({ atMs, policyFailures, ...request }) => ({
     ...request,
     policyFailures: policyFailures as readonly JsonObject[],

@@ -5,10 +5,18 @@ import { requireReach } from '../../../auth/principal/permissions.ts'
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply, timeText } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { traceDetail, traceSpec } from '../../schemas/identities.ts'
 import { Traces } from '../../traces.ts'
 import { callerOf } from '../own/current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { Clock } from '../../../lib/clock.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly clock: Clock
+}
 
 /** Whoever wants a longer one asks again. */
 export const traceMsMax = 24 * 60 * 60_000
@@ -23,8 +31,8 @@ interface TraceSpec {
  * Tracing of the data flows of one identity, which lasts for a time and never longer than this
  * process.
  */
-export function identityTraceOperations(parts: ApiParts): Operation[] {
-  const traces = new Traces(parts.clock)
+export function identityTraceOperations(needs: Needs): Operation[] {
+  const traces = new Traces(needs.clock)
   return [
     {
       operationId: 'updateIdentityTracing',
@@ -40,20 +48,15 @@ export function identityTraceOperations(parts: ApiParts): Operation[] {
       refusals: [400, 401, 404, 429, 503],
       handle: (call) => {
         const id = call.param('id')
-        return parts.reads.found(call, `identity with id ${id}`, () =>
-          parts.state.get('identity', id) === undefined ? null : change(parts, traces, call, id),
+        return needs.reads.found(call, `identity with id ${id}`, () =>
+          needs.state.get('identity', id) === undefined ? null : change(needs, traces, call, id),
         )
       },
     },
   ]
 }
 
-function change(
-  { clock, state }: ApiParts,
-  traces: Traces,
-  call: RequestContext,
-  id: string,
-): Reply {
+function change({ clock, state }: Needs, traces: Traces, call: RequestContext, id: string): Reply {
   requireReach(state, callerOf(call), id)
   const { enabled, duration, traceId } = call.body as TraceSpec
   if (enabled !== true) {

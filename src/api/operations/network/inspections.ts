@@ -3,10 +3,32 @@ import { fieldProblem } from '../../../lib/problems.ts'
 import type { SchemaJudge } from '../../../ports/schema-judge.ts'
 import { bareAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { inspectRequest, inspectResponse } from '../../schemas/inspections.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { preferredLeaders } from '../../records/controller-view.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { LiveTable } from '../../../ports/live-table.ts'
+import type { LiveChannel } from '../../../ports/live-channels.ts'
+import type { RouterInspections } from '../../../ports/router-inspections.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { BindingName, HealthReport, VersionInfo } from '../../parts.ts'
+import type { ApiMetrics } from '../../metrics/metrics.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly schemas: SchemaJudge
+  readonly channels: LiveTable<LiveChannel>
+  readonly routerInspections: RouterInspections
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  readonly instanceId: string
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly health: () => HealthReport
+  readonly metrics: ApiMetrics
+}
 
 interface InspectRequest {
   readonly appRegex: string
@@ -19,9 +41,9 @@ const ROUTERS_MAX = 1000
 type Values = Readonly<Record<string, () => unknown>>
 
 /** What this controller tells of itself; neither records nor anything secret is among it. */
-export function inspectionOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const { cluster } = parts
-  const values = valuesOf(parts, services)
+export function inspectionOperations(needs: Needs): Operation[] {
+  const { cluster } = needs
+  const values = valuesOf(needs)
   return [
     {
       operationId: 'inspect',
@@ -38,11 +60,11 @@ export function inspectionOperations(parts: ApiParts, services: ApiServices): Op
       handle: async (call) => {
         const { appRegex, requestedValues } = call.body as InspectRequest
         const isMeant = (id: string): Promise<boolean> =>
-          isMatch(parts.schemas, call.sharer, appRegex, id)
+          isMatch(needs.schemas, call.sharer, appRegex, id)
         const names = new Set(requestedValues)
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
-        const { errors, told } = await ofRouters(parts, isMeant, [...names])
+        const { errors, told } = await ofRouters(needs, isMeant, [...names])
         // A name that routers know is no fault of this controller, which does not.
         const known = new Set(told.map(({ name }) => name))
         const missing = own.missing.filter((name) => !known.has(name))
@@ -78,7 +100,7 @@ async function inspect(
 }
 
 async function ofRouters(
-  { channels, routerInspections }: Pick<ApiParts, 'channels' | 'routerInspections'>,
+  { channels, routerInspections }: Needs,
   isMeant: (id: string) => Promise<boolean>,
   names: readonly string[],
 ): Promise<{ readonly errors: string[]; readonly told: readonly Told[] }> {
@@ -98,14 +120,15 @@ async function ofRouters(
   return { errors, told }
 }
 
-function valuesOf(parts: ApiParts, { metrics }: ApiServices): Values {
-  const { cluster, state, version, instanceId, limits, bindings, clock } = parts
+function valuesOf(needs: Needs): Values {
+  const { metrics } = needs
+  const { cluster, state, version, instanceId, limits, bindings, clock } = needs
   const startedMs = clock.monotonicMs()
   return {
     /** What of the configuration the API goes by. */
     config: () => ({ bindings, limits }),
     /** null while nothing is known of it. */
-    'cluster-status': () => parts.health().node ?? null,
+    'cluster-status': () => needs.health().node ?? null,
     /**
      * The members as this controller sees them, under the names that the API family gives them
      * here.

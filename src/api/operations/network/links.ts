@@ -1,14 +1,18 @@
 import { defineEntity } from '../../../entities/define.ts'
 import { boolean, integer, text } from '../../../entities/fields.ts'
-import type { LiveLink } from '../../../ports/live-links.ts'
+import type { LiveLink, LiveLinks } from '../../../ports/live-links.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import { liveRef } from '../../answers/live-list.ts'
 import type { Operation } from '../../operation.ts'
 import { liveTableOperations, missingRow } from './live-tables.ts'
-import type { ApiParts } from '../../parts.ts'
 import { link, linkPatch } from '../../schemas/fabric.ts'
 import { nothing } from '../../schemas/envelope.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly links: LiveLinks
+}
 
 /** What links are filtered and sorted by. */
 const rows = defineEntity({
@@ -35,7 +39,7 @@ const rows = defineEntity({
 })
 
 /** Links between routers, as those that are connected to this controller report them. */
-export function linkOperations({ links, state }: Pick<ApiParts, 'links' | 'state'>): Operation[] {
+export function linkOperations({ links, state }: Needs): Operation[] {
   const offered = {
     table: links,
     name: 'link',

@@ -2,10 +2,15 @@ import { roleAttributeFields } from '../../../fsm/access/role-attributes.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'
 import type { Permission } from '../../../auth/principal/permissions.ts'
-import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { roleAttribute, roleAttributeUsage } from '../../schemas/access.ts'
-import type { ApiServices } from '../../records/services.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly lists: ListAnswers
+}
 
 interface Subject {
   readonly entity: string
@@ -33,7 +38,7 @@ const subjects: readonly Subject[] = [
 ]
 
 /** Attributes in use, for those who write policies. */
-export function roleAttributeOperations({ state }: ApiParts, { lists }: ApiServices): Operation[] {
+export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
   return subjects.flatMap(({ entity, path, name, permission }) => {
     const common = {
       tag: 'roleAttributes',

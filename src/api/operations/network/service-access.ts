@@ -5,7 +5,6 @@ import { mayCall, type Permission } from '../../../auth/principal/permissions.ts
 import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply, timeText, wholeOf } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { routerView, routersFirst } from '../../records/router-view.ts'
 import {
@@ -14,15 +13,27 @@ import {
   serviceEdgeRouters,
   serviceUpdates,
 } from '../../schemas/access.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { verifiedSessionId } from '../../../auth/sessions/service-session-token.ts'
 import { callerOf } from '../own/current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { PostureService } from '../../../ports/posture.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly jwt: JwtSigner
+  readonly lists: ListAnswers
+}
 
 const SESSION_TOKEN = 'session-token'
 
 /** What policies let a caller use, as clients ask for it, and why an identity can or can not. */
-export function serviceAccessOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const { state } = parts
+export function serviceAccessOperations(needs: Needs): Operation[] {
+  const { state } = needs
   return [
     {
       operationId: 'listServiceUpdates',
@@ -38,10 +49,10 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
       handle: (call) => {
         const { session, identity } = callerOf(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
-        const lastChangeAt = Math.max(changedAt, parts.posture.lapsedAt(session))
+        const lastChangeAt = Math.max(changedAt, needs.posture.lapsedAt(session))
         // Clients compare the text. What they tell of themselves moves it too, by a millisecond
         // each time: a count, as the clocks of the controllers that they told it to are not one.
-        const moves = parts.posture.moves(identity.id)
+        const moves = needs.posture.moves(identity.id)
         return detailAnswer({ lastChangeAt: timeText(lastChangeAt + moves) })
       },
     },
@@ -56,7 +67,7 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
       success: 200,
       response: { kind: 'list', schema: currentIdentityEdgeRouter },
       refusals: [401, 429, 503],
-      handle: (call) => ownEdgeRouters(parts, services, call),
+      handle: (call) => ownEdgeRouters(needs, call),
     },
     {
       operationId: 'listServiceEdgeRouters',
@@ -76,7 +87,7 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
       success: 200,
       response: { kind: 'detail', schema: serviceEdgeRouters },
       refusals: [400, 401, 404, 429, 503],
-      handle: (call) => edgeRoutersOfService(parts, call),
+      handle: (call) => edgeRoutersOfService(needs, call),
     },
     {
       operationId: 'getIdentityPolicyAdvice',
@@ -89,16 +100,12 @@ export function serviceAccessOperations(parts: ApiParts, services: ApiServices):
       success: 200,
       response: { kind: 'detail', schema: policyAdvice },
       refusals: [401, 404, 429, 503],
-      handle: (call) => advice(parts, call),
+      handle: (call) => advice(needs, call),
     },
   ]
 }
 
-function ownEdgeRouters(
-  { state }: ApiParts,
-  { lists }: ApiServices,
-  call: RequestContext,
-): Reply | Promise<Reply> {
+function ownEdgeRouters({ state, lists }: Needs, call: RequestContext): Reply | Promise<Reply> {
   const { identity, isAdmin } = callerOf(call)
   const query = { filter: 'isVerified = true', limit: -1 } as const
   const found = isAdmin
@@ -120,18 +127,18 @@ function ownEdgeRouters(
   })
 }
 
-async function edgeRoutersOfService(parts: ApiParts, call: RequestContext): Promise<Reply> {
-  const { state } = parts
+async function edgeRoutersOfService(needs: Needs, call: RequestContext): Promise<Reply> {
+  const { state } = needs
   const { identity, session } = callerOf(call)
   const id = call.param('id')
-  const found = await parts.reads.found(call, `service with id ${id}`, () => {
+  const found = await needs.reads.found(call, `service with id ${id}`, () => {
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
-    const routers = routersFirst(state, asked(parts, call, between.commonRouters), identity.id)
+    const routers = routersFirst(state, asked(needs, call, between.commonRouters), identity.id)
     return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
   const token = call.headers[SESSION_TOKEN]
-  if (token !== undefined) await checkSessionToken(parts, call, token, session.id)
+  if (token !== undefined) await checkSessionToken(needs, call, token, session.id)
   return found
 }
 
@@ -140,7 +147,7 @@ async function edgeRoutersOfService(parts: ApiParts, call: RequestContext): Prom
  * @throws {Problem} as `StateView.list`.
  */
 function asked(
-  { state }: ApiParts,
+  { state }: Needs,
   call: RequestContext,
   routers: readonly EntityRecord[],
 ): readonly EntityRecord[] {
@@ -158,14 +165,14 @@ function asked(
 
 /** @throws {Problem} UNAUTHORIZED. */
 async function checkSessionToken(
-  parts: ApiParts,
+  needs: Needs,
   call: RequestContext,
   token: string,
   apiSessionId: string,
 ): Promise<void> {
-  const { reads, state } = parts
+  const { reads, state } = needs
   const expected = { apiSessionId, serviceId: call.param('id') }
-  const sessionId = await verifiedSessionId(parts, token, expected)
+  const sessionId = await verifiedSessionId(needs, token, expected)
   if (sessionId === null) throw new Problem('UNAUTHORIZED')
   if (state.get('session', sessionId) !== undefined) return
   // Another controller may have opened it a moment ago.
@@ -174,14 +181,14 @@ async function checkSessionToken(
 }
 
 /** Whatever the posture of clients. Names of what the caller may not read are left empty. */
-function advice(parts: ApiParts, call: RequestContext): Reply | Promise<Reply> {
-  const { state } = parts
+function advice(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { state } = needs
   const identityId = call.param('id')
   const serviceId = call.param('serviceId')
   const caller = callerOf(call)
   const callerId = caller.identity.id
   const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
-  return parts.reads.found(call, what, () => {
+  return needs.reads.found(call, what, () => {
     const between = state.accessBetween(identityId, serviceId)
     if (between === null) return null
     const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>

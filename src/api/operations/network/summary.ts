@@ -1,9 +1,15 @@
 import { entities } from '../../../entities/registry.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { summary } from '../../schemas/about.ts'
 import { notBuiltYet } from '../../../lib/not-built-yet.ts'
+import type { ClusterView } from '../../../ports/cluster-view.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+}
 
 /**
  * Every store of the API family: consoles draw a number for each, also for those this controller
@@ -37,13 +43,13 @@ const stores = [
   'terminators',
 ] as const
 
-export function summaryOperations(parts: ApiParts): Operation[] {
+export function summaryOperations(needs: Needs): Operation[] {
   const namesByPlural = new Map(entities.map((entity) => [entity.plural, entity.name]))
   const countOf = (store: string): number => {
-    if (store === 'controllers') return parts.cluster.members().length
-    if (store === 'routers.edge') return parts.state.count('edgeRouter')
+    if (store === 'controllers') return needs.cluster.members().length
+    if (store === 'routers.edge') return needs.state.count('edgeRouter')
     const name = namesByPlural.get(store)
-    return name === undefined ? notBuiltYet(0) : parts.state.count(name)
+    return name === undefined ? notBuiltYet(0) : needs.state.count(name)
   }
   return [
     {

@@ -8,16 +8,26 @@ import { originOf, type RequestContext } from '../../call.ts'
 import type { Caller } from '../../../auth/principal/principal.ts'
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { currentSession } from '../../schemas/sessions.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { currentSessionView } from '../../records/session-view.ts'
 import type { Writer } from '../../records/writes.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { TokenSigner } from '../../../auth/sessions/token-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly writer: Writer
+}
 
 /** What a caller may know and do about itself. */
-export function currentOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const { state } = parts
+export function currentOperations(needs: Needs): Operation[] {
+  const { state } = needs
   const common = {
     apis: ['client', 'management'],
     permission: 'session',
@@ -37,8 +47,8 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
       handle: (call) => {
         const caller = callerOf(call)
         return {
-          ...detailAnswer(currentSessionView(parts, services, caller)),
-          headers: factorHeaders(parts, call.credentials, caller),
+          ...detailAnswer(currentSessionView(needs, caller)),
+          headers: factorHeaders(needs, call.credentials, caller),
         }
       },
     },
@@ -54,8 +64,8 @@ export function currentOperations(parts: ApiParts, services: ApiServices): Opera
       refusals: [401, 429, 503],
       handle: async (call) => {
         const { session } = callerOf(call)
-        await deleteCurrentSession(services.writer, call, session.id)
-        services.sessions.forget(session.id)
+        await deleteCurrentSession(needs.writer, call, session.id)
+        needs.sessions.forget(session.id)
         call.caller = null
         return emptyAnswer()
       },

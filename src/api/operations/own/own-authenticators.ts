@@ -9,13 +9,32 @@ import { Problem } from '../../../lib/problems.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { prepareOwnChange } from '../../preparers/authenticator.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { nothing } from '../../schemas/envelope.ts'
 import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../../schemas/sessions.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from './current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { ApiLimits } from '../../limits.ts'
+import type { PasswordVerifier } from '../../../auth/factors/password-verifier.ts'
+import type { PasswordLockout } from '../../../auth/factors/password-lockout.ts'
+import type { LogInThrottle } from '../../../auth/log-in/log-in-throttle.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly authorities: NetworkAuthorities
+  readonly limits: ApiLimits
+  readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
+  readonly throttle: LogInThrottle
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
 
 const authenticatorDetail = {
   name: 'authenticatorDetail',
@@ -24,8 +43,8 @@ const authenticatorDetail = {
 const path = '/current-identity/authenticators'
 
 /** The caller's own credentials. Those of others do not exist here, for administrators either. */
-export function ownAuthenticatorOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const own = new OwnAuthenticators(parts, services)
+export function ownAuthenticatorOperations(needs: Needs): Operation[] {
+  const own = new OwnAuthenticators(needs)
   const common = {
     tag: 'currentIdentity',
     apis: ['client', 'management'],
@@ -80,21 +99,19 @@ export function ownAuthenticatorOperations(parts: ApiParts, services: ApiService
 }
 
 class OwnAuthenticators {
-  readonly #parts: ApiParts
-  readonly #services: ApiServices
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: ApiServices) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   list(call: RequestContext): Reply | Promise<Reply> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const callerId = callerOf(call).identity.id
     const found = state.subList('identity', callerId, 'authenticators', listQueryOf(call))
     if (found === null) throw new Problem('UNAUTHORIZED')
     const { records, ...pagination } = found
-    return this.#services.lists.answer(call, {
+    return this.#needs.lists.answer(call, {
       records,
       show: (record) => this.#view(record, callerId),
       pagination,
@@ -105,7 +122,7 @@ class OwnAuthenticators {
   detail(call: RequestContext): Reply | Promise<Reply> {
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
-    return this.#parts.reads.found(call, named(id), () => {
+    return this.#needs.reads.found(call, named(id), () => {
       const record = this.#find(id, callerId)
       return record === undefined ? null : detailAnswer(this.#view(record, callerId))
     })
@@ -116,33 +133,25 @@ class OwnAuthenticators {
    * stays.
    */
   async change(call: RequestContext, mode: 'replace' | 'patch'): Promise<Reply> {
-    const { limits } = this.#parts
+    const { limits } = this.#needs
     const body = call.body as JsonObject & { readonly currentPassword: string }
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
     // A record of the request id would keep a plain hash over passwords in the log.
     call.metadata.isRepeatable = false
     return await retryWhenMoved(writeRequestOf(call), limits, async () => {
-      const own = await this.#parts.reads.latest(() => this.#find(id, callerId))
+      const own = await this.#needs.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
       await this.#prove(call, own, body.currentPassword)
       const { fields, ignoredFields, judgedOn } = await prepareOwnChange(
-        this.#parts,
-        this.#services,
+        this.#needs,
         call,
         mode,
         body,
         own,
       )
       const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
-      await this.#services.writer.entity(
-        originOf(call),
-        kind,
-        'authenticator',
-        id,
-        fields,
-        judgedOn,
-      )
+      await this.#needs.writer.entity(originOf(call), kind, 'authenticator', id, fields, judgedOn)
       return emptyAnswer(ignoredFields)
     })
   }
@@ -153,7 +162,7 @@ class OwnAuthenticators {
     if (own.method !== 'updb' || username === null) {
       throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
     }
-    const { throttle, passwords, lockout } = this.#services
+    const { throttle, passwords, lockout } = this.#needs
     const { address } = call.credentials
     const reserve = (): Promise<boolean> => lockout.reserve(own, address)
     const isRight = await throttle.attempt(username, address, async () =>
@@ -166,12 +175,12 @@ class OwnAuthenticators {
   }
 
   #find(id: string, callerId: string): Authenticator | undefined {
-    const record = this.#parts.state.get<Authenticator>('authenticator', id)
+    const record = this.#needs.state.get<Authenticator>('authenticator', id)
     return record?.identityId === callerId ? record : undefined
   }
 
   #view(record: EntityRecord, callerId: string): JsonObject {
-    const detail = this.#parts.state.detail('authenticator', record, callerId)
+    const detail = this.#needs.state.detail('authenticator', record, callerId)
     const self = { href: `.${path}/${record.id}` }
     return { ...detail, _links: { ...(detail['_links'] as JsonObject), self } }
   }

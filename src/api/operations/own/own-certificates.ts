@@ -16,7 +16,6 @@ import { originOf, type RequestContext } from '../../call.ts'
 import { authoritiesPem, answerThisCallAlone } from '../entrance/enrollment-answers.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import { onlyCertificate } from '../../preparers/certificates.ts'
 import { listParameters, listQueryOf } from '../../answers/query-parameters.ts'
 import { nothing } from '../../schemas/envelope.ts'
@@ -28,9 +27,25 @@ import {
   sessionCertificateCreated,
   sessionCertificateDetail,
 } from '../../schemas/enrollment.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from './current.ts'
 import { networkCertificate } from '../../../auth/certificates/trusted-authorities.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { CertificateIssuer } from '../../../ports/certificate-issuer.ts'
+import type { Writer } from '../../records/writes.ts'
+import type { ListAnswers } from '../../answers/list-answers.ts'
+import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { Clock } from '../../../lib/clock.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly authorities: NetworkAuthorities
+  readonly issuer: CertificateIssuer
+  readonly clock: Clock
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
 
 const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024
@@ -39,9 +54,9 @@ const BODY_BYTES_MAX = 128 * 1024
  * Certificates that a caller asks for itself: the next one of an authenticator, and short-lived
  * ones of its session.
  */
-export function ownCertificateOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const extension = new Extension(parts, services)
-  const ofSession = new SessionCertificates(parts, services)
+export function ownCertificateOperations(needs: Needs): Operation[] {
+  const extension = new Extension(needs)
+  const ofSession = new SessionCertificates(needs)
   const both = {
     tag: 'currentIdentity',
     apis: ['client', 'management'],
@@ -135,12 +150,10 @@ export function ownCertificateOperations(parts: ApiParts, services: ApiServices)
 }
 
 class Extension {
-  readonly #parts: ApiParts
-  readonly #services: Pick<ApiServices, 'writer'>
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: Pick<ApiServices, 'writer'>) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   /**
@@ -155,10 +168,10 @@ class Extension {
     const [leaf] = chain
     if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
-    if (!networkChain(this.#parts, question).ok) throw new Problem('UNAUTHORIZED')
+    if (!networkChain(this.#needs, question).ok) throw new Problem('UNAUTHORIZED')
     const { clientCertCsr } = call.body as { readonly clientCertCsr: string }
     const order = { identityId, currentPem: certPem, requestPem: clientCertCsr }
-    const issued = await this.#parts.issuer.extend(order, identityId)
+    const issued = await this.#needs.issuer.extend(order, identityId)
     answerThisCallAlone(call)
     const message = create(AuthenticatorExtendSchema, {
       id,
@@ -166,11 +179,11 @@ class Extension {
       certificate: networkCertificate(issued),
     })
     const payload = toBinary(AuthenticatorExtendSchema, message)
-    await this.#services.writer.write(originOf(call), {
+    await this.#needs.writer.write(originOf(call), {
       kind: CommandKind.AUTHENTICATOR_EXTEND,
       payload,
     })
-    return detailAnswer({ ca: authoritiesPem(this.#parts), clientCert: issued.chainPem })
+    return detailAnswer({ ca: authoritiesPem(this.#needs), clientCert: issued.chainPem })
   }
 
   async verify(call: RequestContext): Promise<Reply> {
@@ -179,7 +192,7 @@ class Extension {
     const fingerprint = fingerprintOf(clientCert)
     const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
     const payload = toBinary(AuthenticatorExtendVerifySchema, message)
-    await this.#services.writer.write(originOf(call), {
+    await this.#needs.writer.write(originOf(call), {
       kind: CommandKind.AUTHENTICATOR_EXTEND_VERIFY,
       payload,
     })
@@ -193,8 +206,8 @@ class Extension {
   async #own(call: RequestContext): Promise<Authenticator> {
     const id = call.param('id')
     const callerId = callerOf(call).identity.id
-    const own = await this.#parts.reads.latest(() =>
-      this.#parts.state.get<Authenticator>('authenticator', id),
+    const own = await this.#needs.reads.latest(() =>
+      this.#needs.state.get<Authenticator>('authenticator', id),
     )
     if (own === undefined) {
       throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
@@ -221,21 +234,19 @@ function fingerprintOf(pem: string): string {
 
 /** Those of another session do not exist here, whoever asks. */
 class SessionCertificates {
-  readonly #parts: ApiParts
-  readonly #services: ApiServices
+  readonly #needs: Needs
 
-  constructor(parts: ApiParts, services: ApiServices) {
-    this.#parts = parts
-    this.#services = services
+  constructor(needs: Needs) {
+    this.#needs = needs
   }
 
   list(call: RequestContext): Reply | Promise<Reply> {
-    const { state } = this.#parts
+    const { state } = this.#needs
     const { session } = callerOf(call)
     const query = listQueryOf(call)
     const found = state.listNaming('sessionCertificate', 'apiSessionId', session.id, query)
     const { records, ...pagination } = found
-    return this.#services.lists.answer(call, {
+    return this.#needs.lists.answer(call, {
       records,
       show: (record) => this.#view(record),
       pagination,
@@ -253,7 +264,7 @@ class SessionCertificates {
       certificateId: id,
       requestPem: csr,
     }
-    const issued = await this.#parts.issuer.session(order, identity.id)
+    const issued = await this.#needs.issuer.session(order, identity.id)
     answerThisCallAlone(call)
     const message = create(SessionCertificateCreateSchema, {
       id,
@@ -264,7 +275,7 @@ class SessionCertificates {
       validToMs: BigInt(issued.notAfterMs),
     })
     const payload = toBinary(SessionCertificateCreateSchema, message)
-    await this.#services.writer.write(originOf(call), {
+    await this.#needs.writer.write(originOf(call), {
       kind: CommandKind.SESSION_CERTIFICATE_CREATE,
       payload,
     })
@@ -272,14 +283,14 @@ class SessionCertificates {
       _links: { self: { href: `.${path}/${id}` } },
       id,
       certificate: issued.chainPem,
-      cas: authoritiesPem(this.#parts),
+      cas: authoritiesPem(this.#needs),
     })
   }
 
   detail(call: RequestContext): Reply | Promise<Reply> {
     const id = call.param('id')
-    return this.#parts.reads.found(call, `certificate with id ${id}`, () => {
-      const record = this.#parts.state.get('sessionCertificate', id)
+    return this.#needs.reads.found(call, `certificate with id ${id}`, () => {
+      const record = this.#needs.state.get('sessionCertificate', id)
       if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
       return detailAnswer(this.#view(record))
     })
@@ -291,7 +302,7 @@ class SessionCertificates {
       apiSessionId: callerOf(call).session.id,
     })
     const payload = toBinary(SessionCertificateDeleteSchema, message)
-    await this.#services.writer.write(originOf(call), {
+    await this.#needs.writer.write(originOf(call), {
       kind: CommandKind.SESSION_CERTIFICATE_DELETE,
       payload,
     })
@@ -299,7 +310,7 @@ class SessionCertificates {
   }
 
   #view(record: EntityRecord): JsonObject {
-    const detail = this.#parts.state.detail('sessionCertificate', record, '')
+    const detail = this.#needs.state.detail('sessionCertificate', record, '')
     return { ...detail, _links: { self: { href: `.${path}/${record.id}` } } }
   }
 }

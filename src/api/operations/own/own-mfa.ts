@@ -15,7 +15,6 @@ import {
   timeText,
 } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import {
   detailMfa,
   detailMfaRecoveryCodes,
@@ -24,8 +23,17 @@ import {
   totpToken,
 } from '../../schemas/mfa.ts'
 import { nothing } from '../../schemas/envelope.ts'
-import type { ApiServices } from '../../records/services.ts'
 import { callerOf } from './current.ts'
+import type { StateView } from '../../../ports/state-view.ts'
+import type { ConfirmedReads } from '../../consistency.ts'
+import type { PostureService } from '../../../ports/posture.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly secondFactors: SecondFactors
+}
 
 const path = '/current-identity/mfa'
 const codeHeader = {
@@ -37,14 +45,14 @@ const code = { schema: mfaCode, isRequired: true } as const
 const CODE_BODY_BYTES_MAX = 4096
 
 /** MFA of the caller: turned on, shown, used and turned off by whoever holds the session. */
-export function ownMfaOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  return [...enrollmentOperations(parts, services), ...codeOperations(parts, services)]
+export function ownMfaOperations(needs: Needs): Operation[] {
+  return [...enrollmentOperations(needs), ...codeOperations(needs)]
 }
 
 const common = { apis: ['client', 'management'], tag: 'MFA', success: 200 } as const
 
-function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const own = new OwnMfa(parts, services)
+function enrollmentOperations(needs: Needs): Operation[] {
+  const own = new OwnMfa(needs)
   return [
     {
       ...common,
@@ -108,8 +116,8 @@ function enrollmentOperations(parts: ApiParts, services: ApiServices): Operation
   ]
 }
 
-function codeOperations(parts: ApiParts, services: ApiServices): Operation[] {
-  const own = new OwnMfa(parts, services)
+function codeOperations(needs: Needs): Operation[] {
+  const own = new OwnMfa(needs)
   const recoveryCodes = {
     ...common,
     permission: 'session',
@@ -177,14 +185,14 @@ function codeOf(call: RequestContext): string {
 }
 
 class OwnMfa {
-  readonly #parts: ApiParts
+  readonly #needs: Needs
   readonly #factors: SecondFactors
-  readonly #posture: ApiParts['posture']
+  readonly #posture: Needs['posture']
 
-  constructor(parts: ApiParts, services: ApiServices) {
-    this.#parts = parts
-    this.#factors = services.secondFactors
-    this.#posture = parts.posture
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#factors = needs.secondFactors
+    this.#posture = needs.posture
   }
 
   async begin(call: RequestContext): Promise<Reply> {
@@ -235,8 +243,8 @@ class OwnMfa {
   /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
   async #latest(call: RequestContext): Promise<Mfa> {
     const { identity } = callerOf(call)
-    const found = await this.#parts.reads.latest(() => this.#factors.find(identity.id))
-    call.index = this.#parts.state.appliedIndex
+    const found = await this.#needs.reads.latest(() => this.#factors.find(identity.id))
+    call.index = this.#needs.state.appliedIndex
     if (found === undefined) throw notFound()
     return found
   }

@@ -1,11 +1,10 @@
 import { hexDigits } from '../../../lib/text/hex-digits.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
-import type { PostureReport } from '../../../ports/posture.ts'
+import type { PostureReport, PostureService } from '../../../ports/posture.ts'
 import type { RequestContext } from '../../call.ts'
 import type { Caller } from '../../../auth/principal/principal.ts'
 import { answer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
-import type { ApiParts } from '../../parts.ts'
 import {
   postureResponse,
   postureResponseBulk,
@@ -13,9 +12,15 @@ import {
 } from '../../schemas/posture.ts'
 import { IGNORED_FIELDS_MAX, ignoredFieldsOf } from '../../schemas/validation.ts'
 import { callerOf } from './current.ts'
+import type { ApiLimits } from '../../limits.ts'
+
+interface Needs {
+  readonly posture: PostureService
+  readonly limits: ApiLimits
+}
 
 /** What clients tell of their machines, in answer to the posture queries of their services. */
-export function postureResponseOperations(parts: ApiParts): Operation[] {
+export function postureResponseOperations(needs: Needs): Operation[] {
   const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
   const refusals = [400, 401, 429, 503] as const
   const report = async (
@@ -25,8 +30,8 @@ export function postureResponseOperations(parts: ApiParts): Operation[] {
   ) => {
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
     const caller = callerOf(call)
-    await parts.posture.report(caller.session, reports)
-    return answer(status, { services: prompted(parts, caller, reports) }, ignoredIn(responses))
+    await needs.posture.report(caller.session, reports)
+    return answer(status, { services: prompted(needs, caller, reports) }, ignoredIn(responses))
   }
   return [
     {
@@ -47,7 +52,7 @@ export function postureResponseOperations(parts: ApiParts): Operation[] {
       summary: 'Submit several posture responses, all or none',
       method: 'POST',
       path: '/posture-response-bulk',
-      body: { schema: postureResponseBulk(parts.limits.postureResponsesMax), isRequired: true },
+      body: { schema: postureResponseBulk(needs.limits.postureResponsesMax), isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: postureResponse },
       refusals,
@@ -61,7 +66,7 @@ export function postureResponseOperations(parts: ApiParts): Operation[] {
  * unlocked.
  */
 function prompted(
-  { posture }: ApiParts,
+  { posture }: Needs,
   { session }: Caller,
   reports: readonly PostureReport[],
 ): readonly object[] {
