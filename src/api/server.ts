@@ -13,7 +13,7 @@ import { clientSockets } from '../lib/bounds/descriptors.ts'
 import { Problem } from '../lib/problems.ts'
 import { ReplyWriter } from './answers/reply-writer.ts'
 import type { SocketCaller } from './transport/request-head.ts'
-import { readBody, roomFor } from './answers/body.ts'
+import { bodyParser } from './answers/body.ts'
 import type { RequestContext } from './call.ts'
 import { isEventSocket, takeEventSockets } from './events/event-socket.ts'
 import { type ApiServices, createServices } from './records/services.ts'
@@ -26,7 +26,7 @@ import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { ServedPaths } from './served-paths.ts'
 import { Pipeline } from './pipeline.ts'
-import { askForBody, deferContinue } from './transport/continue.ts'
+import { deferContinue } from './transport/continue.ts'
 import { closeGently } from './transport/drain.ts'
 import { PipelinedRequests } from './transport/pipelining.ts'
 import { listenerTls } from './transport/tls.ts'
@@ -119,7 +119,10 @@ function buildListener(
     )
   })
   app.addHook('onRequest', pipeline.judge)
-  addBodyParser(app, all, pipeline)
+  // The contract has a GET that takes a code in its body.
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', bodyParser(all))
   app.setErrorHandler((error, request, reply) => {
     answerer.fail(reply, pipeline.callOf(request), error)
   })
@@ -169,7 +172,6 @@ function newApp(
     // requests.
     return503OnClosing: false,
     forceCloseConnections: false,
-    genReqId: () => '',
     rewriteUrl: canonicalUrl,
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
     frameworkErrors: (error, request, reply) => {
@@ -214,43 +216,6 @@ function newServer(
   onHttpsServer?.(server)
   // Its requests and answers are those of HTTP; only the types know it as another server.
   return server as unknown as Server
-}
-
-/**
- * Only where the operation takes a body, and of its type alone: nothing of another request is
- * looked at. `application/json` with an empty body means that there is none.
- */
-function addBodyParser(
-  app: FastifyInstance,
-  { limits, largeBodies }: ApiParts & ApiServices,
-  pipeline: Pipeline,
-): void {
-  // The contract has a GET that takes a code in its body.
-  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (request, payload, done) => {
-    const call = request.call ?? pipeline.callOf(request)
-    if (call.operation?.body === undefined) {
-      done(null, undefined)
-      return
-    }
-    const { 'content-type': type, 'content-length': declared } = request.headers
-    const read = (): Promise<unknown> => {
-      askForBody(request.raw)
-      return readBody(call, type, payload, limits)
-    }
-    const room = roomFor(call, declared, payload, largeBodies, limits)
-    const reading = room === null ? read() : room.then(read)
-    reading.then(
-      (body) => {
-        done(null, body)
-      },
-      (error: unknown) => {
-        call.releaseBody()
-        done(error as Error)
-      },
-    )
-  })
 }
 
 function addRoutes(

@@ -32,6 +32,7 @@ function served(kind: Entity, shape: 'list' | 'detail'): Operation {
 
 const credentials: CallerCredentials = {
   address: '10.0.0.1',
+  source: '10.0.0.1',
   sessionToken: undefined,
   peerChain: () => null,
   bearers: () => [],

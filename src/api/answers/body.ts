@@ -1,11 +1,48 @@
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
+import type { FastifyContentTypeParser } from 'fastify'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../call.ts'
+import { askForBody } from '../transport/continue.ts'
 import type { LargeBodies } from './large-bodies.ts'
 import type { ApiLimits } from '../limits.ts'
+
+interface Needs {
+  readonly limits: Pick<ApiLimits, 'bodyBytesMax' | 'bodyDepthMax'>
+  readonly largeBodies: LargeBodies
+}
+
+/**
+ * Only where the operation takes a body, and of its type alone: nothing of another request is
+ * looked at. `application/json` with an empty body means that there is none.
+ */
+export function bodyParser({ limits, largeBodies }: Needs): FastifyContentTypeParser {
+  return (request, payload, done) => {
+    const { call } = request
+    if (call?.operation?.body === undefined) {
+      done(null, undefined)
+      return
+    }
+    const { 'content-type': type, 'content-length': declared } = request.headers
+    const read = (): Promise<unknown> => {
+      askForBody(request.raw)
+      return readBody(call, type, payload, limits)
+    }
+    const room = roomFor(call, declared, payload, largeBodies, limits)
+    const reading = room === null ? read() : room.then(read)
+    reading.then(
+      (body) => {
+        done(null, body)
+      },
+      (error: unknown) => {
+        call.releaseBody()
+        done(error as Error)
+      },
+    )
+  }
+}
 
 /**
  * Reads and parses the body of an operation that takes one. `application/json` with nothing in it

@@ -6,7 +6,6 @@ import { listMetaText, type Pagination, type Reply } from './envelope.ts'
 import type { ListResult, Listing } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
-import { sourceOf } from '../../lib/bounds/source.ts'
 import { tooMuchUnread, type UnsentAnswers } from '../transport/unsent-answers.ts'
 
 type ListLimits = Pick<
@@ -123,7 +122,7 @@ export class ListAnswers {
     const bytesMax = call.caller?.isAdmin === true ? longListBytesMax : longListBytesOfOthersMax
     let isLong = rows.records.length > pageLimits.limitMax
     if (isLong) this.#takeRoom(call)
-    const source = sourceOf(call.credentials.address)
+    const { source } = call.credentials
     let heldBytes = 0
     try {
       while (!rendering.showNext()) {

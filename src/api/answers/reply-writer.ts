@@ -166,7 +166,7 @@ export class ReplyWriter {
   ): void {
     const { raw } = reply
     const length = byteLengthOf(body)
-    const source = sourceOf(call.credentials.address)
+    const { source } = call.credentials
     if (!this.#unsent.hasRoomFor(source, length)) {
       this.fail(reply, call, tooMuchUnread())
       return
@@ -184,15 +184,14 @@ export class ReplyWriter {
       raw.end()
       return
     }
-    const end = (piece: string | Buffer, encoding: BufferEncoding): void => {
-      if (isEarly) {
-        raw.write(piece, encoding)
-        endAfterRequest(reply.request.raw, raw, this.#needs.limits)
-      } else {
-        raw.end(piece, encoding)
-      }
+    if (!isEarly) {
+      this.#unsent.send(raw, source, body, length)
+      return
     }
-    this.#unsent.send(raw, source, body, length, end)
+    this.#unsent.send(raw, source, body, length, (piece, encoding) => {
+      raw.write(piece, encoding)
+      endAfterRequest(reply.request.raw, raw, this.#needs.limits)
+    })
   }
 
   #record(call: RequestContext, status: number): void {

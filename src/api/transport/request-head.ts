@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
 import type { Actor } from '../../ports/actor.ts'
 import { bearersIn } from '../../auth/tokens/token-text.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
@@ -69,8 +70,10 @@ export function credentialsOf(
   raw: IncomingMessage,
   socketCaller: SocketCaller | null,
 ): CallerCredentials {
+  const address = raw.socket.remoteAddress ?? ''
   return {
-    address: raw.socket.remoteAddress ?? '',
+    address,
+    source: sourceOf(address),
     sessionToken: tokenOf(raw),
     peerChain: () => peerChainOf(raw.socket),
     bearers: () => bearersIn(headerValuesOf(raw, 'authorization')),

@@ -101,14 +101,16 @@ export class UnsentAnswers {
 
   /**
    * Writes the body. The head of the response has been written.
-   * @param end writes the last piece, or the only one, and ends the response.
+   * @param end writes the last piece, or the only one, and ends the response; by default at once.
    */
   send(
     response: ServerResponse,
     source: string,
     body: Body,
     byteLength: number,
-    end: (piece: string | Buffer, encoding: BufferEncoding) => void,
+    end: (piece: string | Buffer, encoding: BufferEncoding) => void = (piece, encoding) => {
+      response.end(piece, encoding)
+    },
   ): void {
     if (byteLength > this.#limits.answerPieceBytes) {
       this.#sendInPieces(response, source, body, end)

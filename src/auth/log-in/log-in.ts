@@ -167,9 +167,10 @@ export class LogIns {
     if (session === undefined || identity === undefined) throw new Problem('INVALID_AUTH')
     sessions.use(id)
     const opened = holderIn(state, session, identity)
-    const factor = await tokenFactor.tokenFor(shown, opened)
+    const isFull = opened.pendingFactors.length === 0
+    const factor = isFull ? null : await tokenFactor.tokenFor(shown, opened)
     const principal: SessionPrincipal = {
-      ...tokenFactor.completed(opened, factor),
+      ...(factor === null ? opened : tokenFactor.completed(opened, factor)),
       kind: 'session',
       address,
       permission: 'partial',

@@ -5,6 +5,8 @@ import type { Actor } from '../../ports/actor.ts'
 export interface CallerCredentials {
   /** Of the peer, without its port. */
   readonly address: string
+  /** Of that address, as sources share room. */
+  readonly source: string
   /** Undefined without one; an empty one is refused as a forged one is. */
   readonly sessionToken: string | undefined
   /** The certificates that the client showed in the handshake; null: none. */

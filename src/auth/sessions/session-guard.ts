@@ -193,7 +193,8 @@ export class SessionGuard {
     token: GoodToken,
     wanted: Permitted,
   ): RequestAdmission | Promise<RequestAdmission> {
-    const factor = typeof found === 'string' ? null : this.#factor.tokenFor(shown, found)
+    const isFull = typeof found === 'string' || found.pendingFactors.length === 0
+    const factor = isFull ? null : this.#factor.tokenFor(shown, found)
     if (!(factor instanceof Promise)) return this.#seat(shown, found, token, wanted, factor)
     return factor.then((verified) => {
       // The session may have ended while the token was verified.
@@ -220,7 +221,7 @@ export class SessionGuard {
       return refused('invalid')
     }
     const principal: SessionPrincipal = {
-      ...this.#factor.completed(found, factor),
+      ...(factor === null ? found : this.#factor.completed(found, factor)),
       kind: 'session',
       address,
       permission: neededOn(wanted.api, wanted.permission),

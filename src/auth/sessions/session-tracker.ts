@@ -103,9 +103,13 @@ export class SessionTracker {
     }
     const session = state.get('apiSession', sessionId)
     if (session === undefined) return 'unknown'
-    if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
     const identity = state.get<Identity>('identity', String(session['identityId']))
-    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#parts))) return 'refused'
+    if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
+    if (identity === undefined) return 'refused'
+    // Hardly any is, so that the time is not asked for.
+    if (identity.disabledAt !== null && isDisabled(identity, judgedNowMs(this.#parts))) {
+      return 'refused'
+    }
     if (!isCertificateHonoured(state, session as ApiSession)) return 'refused'
     if (!isSignerHonoured(state, session as ApiSession)) return 'refused'
     return holderIn(state, session, identity)
