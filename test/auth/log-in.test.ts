@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest'
+import { createServices } from '../../src/api/records/services.ts'
+import type { LogInCredential } from '../../src/auth/log-in/log-in.ts'
+import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
+import { present } from '../../src/lib/assert.ts'
+import { traceOf } from '../../src/lib/trace-context.ts'
+import type { Idempotency } from '../../src/ports/writer.ts'
+import { user } from '../api/support/controller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+
+// Log-in takes values and returns values: nothing here knows HTTP.
+const { controller } = await controllerForFile()
+const { logIns, gate } = createServices(controller.parts)
+const turn = { sharer: 'from 10.0.0.7', isGone: false }
+const right: LogInCredential = { by: 'password', ...user }
+
+function shown(more: Partial<CallerCredentials> = {}): CallerCredentials {
+  return {
+    address: '10.0.0.7',
+    source: '10.0.0.7',
+    sessionToken: undefined,
+    peerChain: () => null,
+    bearers: () => [],
+    hostUser: null,
+    ...more,
+  }
+}
+
+/** A request behind a write, and what it was told of that write. */
+function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempotency | null)[] } {
+  const told: (Idempotency | null)[] = []
+  return {
+    told,
+    write: {
+      trace: traceOf(undefined),
+      idempotency: { case: 'id', id: new Uint8Array(16), bodyHash: () => new Uint8Array(32) },
+      isAbandoned: () => false,
+      onProposed: (idempotency) => told.push(idempotency),
+      onOutcome: () => undefined,
+    },
+  }
+}
+
+test('a right password is a proof, and the session of a proof admits', async () => {
+  const proof = await logIns.prove(right, shown(), turn)
+  if ('code' in proof) throw new Error(`refused with ${proof.code}`)
+  expect(proof).toMatchObject({ identityId: 'alice-id', authenticator: { id: 'alice-updb' } })
+
+  const { write, told } = request()
+  const { principal, token } = await logIns.open(proof, shown(), { api: 'client' }, write)
+  expect(principal).toMatchObject({ kind: 'session', address: '10.0.0.7', permission: 'partial' })
+  // A request id would keep a hash over the password in the log.
+  expect(told).toEqual([{ case: 'notKept' }])
+
+  const wanted = { api: 'client', method: 'GET', permission: 'session' } as const
+  expect(await gate.admit(shown({ sessionToken: token }), wanted)).toMatchObject({
+    isAdmitted: true,
+    principal: { kind: 'session', permission: 'session', session: { id: principal.session.id } },
+  })
+})
+
+test.each<[string, LogInCredential, object]>([
+  [
+    'a wrong password',
+    { by: 'password', username: user.username, password: 'a guess' },
+    { code: 'INVALID_AUTH', challenge: null },
+  ],
+  [
+    'a name that no identity has',
+    { by: 'password', username: 'nemo', password: 'a guess' },
+    { code: 'INVALID_AUTH', challenge: null },
+  ],
+  ['no certificate', { by: 'cert' }, { code: 'INVALID_AUTH', challenge: null }],
+  [
+    'no bearer token',
+    { by: 'ext-jwt' },
+    {
+      code: 'UNAUTHORIZED',
+      challenge: { realm: 'openziti-primary-ext-jwt', error: 'missing', signers: [] },
+    },
+  ],
+])('%s is a refusal, and writes nothing', async (_, credential, refusal) => {
+  const { write, told } = request()
+  expect(await logIns.prove(credential, shown(), turn)).toEqual(refusal)
+  const about = { api: 'client' } as const
+  expect(await logIns.logIn(credential, shown(), about, { write, turn })).toEqual(refusal)
+  expect(told).toEqual([])
+})
+
+test('a password that is changed between proof and session opens none', async () => {
+  const proof = await logIns.prove(right, shown(), turn)
+  if ('code' in proof) throw new Error(`refused with ${proof.code}`)
+  const authenticator = present(proof.authenticator, 'the password of alice')
+  const old = { ...proof, authenticator: { ...authenticator, revision: 0 } }
+  const { write } = request()
+  await expect(logIns.open(old, shown(), { api: 'client' }, write)).rejects.toMatchObject({
+    code: 'REVISION_MOVED',
+  })
+})

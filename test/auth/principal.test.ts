@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import {
+  actorOf,
+  type Monitor,
+  type Principal,
+  type SessionPrincipal,
+} from '../../src/auth/principal/principal.ts'
+import { actorFault, actorName, systemActor } from '../../src/ports/actor.ts'
+
+const record = (id: string) => ({ id, createdAt: 0, updatedAt: 0, revision: 1 })
+const address = '10.0.0.7'
+const held = {
+  session: record('s1'),
+  identity: record('alice'),
+  isAdmin: false,
+  pendingFactors: [],
+}
+const session: SessionPrincipal = {
+  ...held,
+  kind: 'session',
+  address,
+  permission: 'session',
+}
+const enrolling = { kind: 'enrolling', address, method: 'ott' } as const
+
+test.each<[string, Exclude<Principal, Monitor>]>([
+  ['alice', session],
+  ['uid:0', { ...held, kind: 'hostUser', actor: systemActor({ name: 'uid:0' }) }],
+  ['router:r1', { kind: 'router', routerId: 'r1', address }],
+  ['enrollment:e1', { ...enrolling, shown: { enrollmentId: 'e1' } }],
+  ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
+  ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
+])('%s is an actor that apply takes', (name, principal) => {
+  const actor = actorOf(principal)
+  expect(actorName(actor)).toBe(name)
+  expect(actorFault(actor)).toBeNull()
+})
+
+test('the actor of a session names the token that came with its request', () => {
+  const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
+  expect(actorOf({ ...session, token })).toEqual({
+    case: 'session',
+    value: {
+      identityId: 'alice',
+      sessionId: 's1',
+      address,
+      permission: 'session',
+      signerId: 'j1',
+      signerRevision: '3',
+    },
+  })
+})
