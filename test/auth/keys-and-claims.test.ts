@@ -1,15 +1,11 @@
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { claimAt, textClaim } from '../../../src/auth/tokens/claims.ts'
-import { bearersIn, readToken } from '../../../src/auth/tokens/token-text.ts'
-import {
-  algorithmsOf,
-  keyOfCertificate,
-  keyOfJwk,
-} from '../../../src/auth/tokens/verification-key.ts'
-import type { Json } from '../../../src/lib/text/canonical-json.ts'
-import { newCa } from '../../support/authorities.ts'
-import { ecKey, jwkOf, rsaKey } from '../../support/identity-provider.ts'
+import { claimAt, textClaim } from '../../src/auth/tokens/claims.ts'
+import { bearersIn, readToken } from '../../src/auth/tokens/token-text.ts'
+import { algorithmsOf, keyOfCertificate, keyOfJwk } from '../../src/auth/tokens/verification-key.ts'
+import type { Json } from '../../src/lib/text/canonical-json.ts'
+import { newCa } from '../support/authorities.ts'
+import { ecKey, jwkOf, rsaKey } from '../support/identity-provider.ts'
 
 const ec = jwkOf(ecKey('ec'))
 const rsa = jwkOf(rsaKey('rsa'))

@@ -7,7 +7,7 @@ import {
 } from '../../src/auth/factors/password-verifier.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { sharerAt } from '../../src/lib/bounds/source.ts'
-import { ManualClock } from './support/manual-time.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
 
 const bob = from('10.0.0.2')
 
