@@ -1,6 +1,7 @@
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { parseUuid, uuidv7TimeMs } from '../lib/text/uuid.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
+import type { LatestReads } from '../ports/latest-reads.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ApiLimits } from './limits.ts'
 
@@ -45,7 +46,7 @@ export function parseNetRequestId(text: string): Uint8Array {
 }
 
 /** Reads of a state that reflects everything acknowledged before, on any controller. */
-export class ConfirmedReads {
+export class ConfirmedReads implements LatestReads {
   readonly #cluster: Pick<ClusterView, 'readIndex'>
   readonly #log: AppliedLog
   readonly #indexWaitMs: number
