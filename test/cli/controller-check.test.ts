@@ -130,7 +130,7 @@ describe('Preflight', () => {
   test('names a file of CAs for providers of keys that is missing, or holds no certificate', async () => {
     const file = join(ctrl1, 'signer-ca.pem')
     const environment = { FLOTILLA_API_SIGNER_CA: file }
-    expect(await onlyFault(environment)).toContain(`api.signerCa: ${file} does not exist`)
+    expect(await onlyFault(environment)).toContain(`api.signerCa: ${file}: file not found`)
     writeFileSync(file, 'no certificate')
     expect(await onlyFault(environment)).toContain(`api.signerCa: ${file}: `)
     cpSync(join(ctrl1, 'cert.pem'), file)
@@ -161,7 +161,7 @@ describe('Preflight', () => {
     const { trustDomain } = config()
     const own = `spiffe://${trustDomain}/controller/ctrl1`
     await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
-    expect(await onlyFault()).toContain('it belongs to controller ctrl2, but id is ctrl1')
+    expect(await onlyFault()).toContain('it belongs to controller ctrl2, not to ctrl1')
     await installLeaf({ uris: [own, `${own}b`] })
     expect(await onlyFault()).toContain('exactly one SPIFFE id')
     await installLeaf({ uris: [`spiffe://${trustDomain}/identity/ctrl1`] })
@@ -322,7 +322,7 @@ describe('flotilla controller check', () => {
     for (const verb of ['check', 'run']) {
       const done = await run(['controller', verb, join(ctrl1, 'config.yml')])
       expect(done.code, done.stderr).toBe(1)
-      expect(done.stderr).toContain('it belongs to controller b, but id is ctrl1')
+      expect(done.stderr).toContain('it belongs to controller b, not to ctrl1')
       expect(readdirSync(ctrl1, { recursive: true }).sort()).toEqual(before)
     }
   })

@@ -5,7 +5,6 @@ import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { BUNDLE_CERTIFICATES_MAX, CertificateError } from '../../pki/certificate.ts'
 import { pemOf, readCertificates, readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
-import { parsePublicKey } from '../../pki/public-key.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 
@@ -53,11 +52,8 @@ function readLeaf(
   if (!hasCert && (!hasKey || isHalfFormed)) return null
   const remedy = `put a valid pair there, or move ${cert} and ${key} away to create new ones`
   return about('identity.cert and identity.key', remedy, () => {
-    const [{ publicKeySha256, native }] = readCertificates(cert)
-    const owner = { id, trustDomain, publicKeySha256 }
+    const owner = { id, trustDomain, publicKeySha256: null }
     const set = readIdentitySet({ cert, key, ca }, owner, nowMs)
-    // The secrets of the cluster are wrapped for it, which takes a key of certain types.
-    parsePublicKey(native.publicKey.export({ type: 'spki', format: 'der' }))
     return { certificatePem: set.certificatePem, privateKeyPem: set.privateKeyPem }
   })
 }

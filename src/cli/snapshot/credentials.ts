@@ -15,7 +15,7 @@ import {
   checkChain,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { readCertificates, readIdentitySet } from '../../pki/verify/identity-files.ts'
+import { readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/authority/renewal.ts'
 import { checkSigner } from '../../pki/authority/signer.ts'
@@ -87,8 +87,7 @@ function readKept(
   nowMs: number,
 ): CertifiedKey {
   try {
-    const [{ publicKeySha256 }] = readCertificates(identity.cert)
-    const set = readIdentitySet(identity, { id, trustDomain, publicKeySha256 }, nowMs)
+    const set = readIdentitySet(identity, { id, trustDomain, publicKeySha256: null }, nowMs)
     checkChain([...set.chain], anchorsOf(manifest), nowMs)
     return { certificatePem: set.certificatePem, privateKeyPem: set.privateKeyPem }
   } catch (error) {

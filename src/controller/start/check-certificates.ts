@@ -1,24 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
+import { errorCode } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
+import { BUNDLE_CERTIFICATES_MAX, type Certificate } from '../../pki/certificate.ts'
 import {
-  BUNDLE_CERTIFICATES_MAX,
-  type Certificate,
-  CertificateError,
-  checkChain,
-  checkKeyMatches,
-  checkValidityTime,
-  leafControllerId,
-  parseCertificates,
-} from '../../pki/certificate.ts'
-import { checkControllerUsage, checkEndsAtRoot } from '../../pki/verify/controller-leaf.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+  type IdentityFault,
+  judgeIdentity,
+  pemOf,
+  readCertificates,
+} from '../../pki/verify/identity-files.ts'
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
 import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
-import { errorCode } from '../../lib/error-code.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Left to live at which a certificate is warned about at every start. */
@@ -40,46 +35,44 @@ export interface Credentials {
   readonly chain: readonly [Certificate, ...Certificate[]]
 }
 
+const remedies: Readonly<Record<IdentityFault['about'], string>> = {
+  file: 'name a PEM file that this user can read',
+  time: EXPIRED_REMEDY,
+  owner:
+    'issue one with spiffe://TRUST_DOMAIN/controller/ID as its only URI name, or correct id or trustDomain',
+  usage:
+    'issue one with the extended key usages serverAuth and clientAuth and the key usage digitalSignature',
+  chain: 'add the issuing CA to identity.ca, or the intermediates to identity.cert',
+  key: 'name the private key of identity.cert',
+  kind: 'make one of an allowed kind, and have a certificate issued for it',
+  tls: 'issue one that TLS accepts',
+}
+
 /** @returns null when there are faults in it; each is in the report, with its remedy. */
 export function readCredentials(
   config: ControllerConfig,
   nowMs: number,
   report: Report,
 ): Credentials | null {
-  const { cert, key, ca } = config.identity
-  const faultsBefore = report.faults.length
-  const chain = readCertificates(cert, 'identity.cert', undefined, report)
-  const anchors = readCertificates(ca, 'identity.ca', BUNDLE_CERTIFICATES_MAX, report)
-  const privateKeyPem = readSecret(key, 'identity.key', report)
+  const { id, trustDomain, identity } = config
+  const owner = { id, trustDomain, publicKeySha256: null }
+  const { set, faults, warning } = judgeIdentity(identity, owner, nowMs)
+  for (const { file, about, error } of faults) {
+    const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
+    // The sentences about a key file have their own remedy.
+    const isWhole = file === 'key' && about === 'file'
+    const sentence = `identity.${file}: ${sentenceOf(error)}`
+    report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
+  }
+  if (warning !== null) report.warnings.push(`identity.key: ${warning}`)
   const { signerCa } = config.api
-  const ofSigners =
-    signerCa === null
-      ? []
-      : readCertificates(signerCa, 'api.signerCa', BUNDLE_CERTIFICATES_MAX, report)
-  const before = report.faults.length
-  if (chain !== null) checkLeaf(config, chain, nowMs, report)
-  if (chain !== null && anchors !== null && before === report.faults.length) {
-    const remedy = `add the issuing CA to identity.ca, or the intermediates to identity.cert`
-    report.attempt(`identity.cert: ${cert}: `, remedy, () => {
-      checkChain(chain, anchors, nowMs)
-      checkEndsAtRoot(chain, anchors, nowMs)
-    })
-  }
-  if (chain !== null && privateKeyPem !== null) {
-    const remedy = `name the private key of ${cert}`
-    report.attempt(`identity.key: ${key}: `, remedy, () => checkKeyMatches(chain[0], privateKeyPem))
-  }
-  if (report.faults.length > faultsBefore || chain === null || anchors === null) return null
-  if (privateKeyPem === null) return null
-  const pemOf = (certificates: readonly Certificate[]): string =>
-    certificates.map(({ pem }) => pem).join('')
-  return {
-    certificatePem: pemOf(chain),
-    privateKeyPem,
-    caPem: pemOf(anchors),
-    signerCaPem: pemOf(ofSigners ?? []),
-    chain,
-  }
+  const ofSigners = report.attempt('api.signerCa: ', 'name a PEM file with certificates', () =>
+    signerCa === null ? [] : readCertificates(signerCa, BUNDLE_CERTIFICATES_MAX),
+  )
+  if (set === null || ofSigners === null) return null
+  warnOfLeaf(config, set.chain[0], nowMs, report)
+  const { chain, certificatePem, privateKeyPem, caPem } = set
+  return { certificatePem, privateKeyPem, caPem, signerCaPem: pemOf(ofSigners), chain }
 }
 
 /**
@@ -113,57 +106,13 @@ export function checkSignerKey({ identity: { signer } }: ControllerConfig, repor
   )
 }
 
-function readCertificates(
-  path: string,
-  key: string,
-  certificatesMax: number | undefined,
-  report: Report,
-): [Certificate, ...Certificate[]] | null {
-  const text = report.attempt(`${key}: ${path} `, 'name a PEM file that this user can read', () =>
-    readOperatorFile(path),
-  )
-  if (text === null) return null
-  return report.attempt(`${key}: ${path}: `, 'name a PEM file with certificates', () =>
-    parseCertificates(text, certificatesMax === undefined ? {} : { certificatesMax }),
-  )
-}
-
-function readSecret(path: string, key: string, report: Report): string | null {
-  try {
-    const { text, warning } = readSecretFile(path)
-    if (warning !== null) report.warnings.push(`${key}: ${warning}`)
-    return text
-  } catch (error) {
-    report.faults.push(`${key}: ${sentenceOf(error)}`)
-    return null
-  }
-}
-
-function checkLeaf(
+function warnOfLeaf(
   config: ControllerConfig,
-  [leaf]: readonly [Certificate, ...Certificate[]],
+  leaf: Certificate,
   nowMs: number,
   report: Report,
 ): void {
   const subject = `identity.cert: ${config.identity.cert}: `
-  report.attempt(subject, EXPIRED_REMEDY, () => checkValidityTime(leaf, nowMs))
-  report.attempt(
-    subject,
-    `issue one with spiffe://${config.trustDomain}/controller/${config.id} as its only URI name, or correct id or trustDomain`,
-    () => {
-      const id = leafControllerId(leaf, config.trustDomain)
-      if (id === config.id) return
-      throw new CertificateError(
-        'wrong-identity',
-        `it belongs to controller ${id}, but id is ${config.id}`,
-      )
-    },
-  )
-  report.attempt(
-    subject,
-    'issue one with the extended key usages serverAuth and clientAuth and the key usage digitalSignature',
-    () => checkControllerUsage(leaf),
-  )
   const leftMs = leaf.notAfterMs - nowMs
   if (leftMs > 0 && leftMs < EXPIRY_WARNING_MS) {
     const days = Math.floor(leftMs / DAY_MS)

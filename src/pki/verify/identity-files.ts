@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -11,9 +12,10 @@ import {
   parseCertificates,
   PEM_BYTES_MAX,
 } from '../certificate.ts'
-import { checkControllerUsage } from './controller-leaf.ts'
+import { checkControllerUsage, checkEndsAtRoot } from './controller-leaf.ts'
 import { readSecretFile } from '../key-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
+import { parsePublicKey } from '../public-key.ts'
 
 /** Absolute paths of what a controller proves itself with. */
 export interface IdentityPaths {
@@ -34,37 +36,104 @@ export interface IdentitySet {
 export interface IdentityOwner {
   readonly id: string
   readonly trustDomain: string
-  /** By which the other members know it: SHA-256 of the SubjectPublicKeyInfo in DER. */
-  readonly publicKeySha256: Uint8Array
+  /**
+   * By which the other members know it: SHA-256 of the SubjectPublicKeyInfo in DER; null where none
+   * knows it yet.
+   */
+  readonly publicKeySha256: Uint8Array | null
+}
+
+export interface IdentityFault {
+  readonly file: keyof IdentityPaths
+  readonly about: 'file' | 'time' | 'owner' | 'usage' | 'chain' | 'key' | 'kind' | 'tls'
+  /** One sentence that names the file. */
+  readonly error: unknown
+}
+
+export interface JudgedIdentity {
+  /** Null when there is a fault. */
+  readonly set: IdentitySet | null
+  readonly faults: readonly IdentityFault[]
+  /** About the key file, which may be used all the same. */
+  readonly warning: string | null
 }
 
 /**
- * Reads the files of a running controller again.
- * @throws {CertificateError | SecretFileError} the first thing that is wrong, naming the file.
+ * The one judgement of what a controller proves itself with: before a start, at it, and of files
+ * that are exchanged while it runs.
  */
+export function judgeIdentity(
+  paths: IdentityPaths,
+  owner: IdentityOwner,
+  nowMs: number,
+): JudgedIdentity {
+  const faults: IdentityFault[] = []
+  const step = <T>(file: IdentityFault['file'], about: IdentityFault['about'], run: () => T) => {
+    try {
+      return about === 'file' ? run() : naming(paths[file], run)
+    } catch (error) {
+      faults.push({ file, about, error })
+      return null
+    }
+  }
+  const chain = step('cert', 'file', () => readCertificates(paths.cert))
+  const anchors = step('ca', 'file', () => readCertificates(paths.ca, BUNDLE_CERTIFICATES_MAX))
+  const key = step('key', 'file', () => readSecretFile(paths.key))
+  const before = faults.length
+  if (chain !== null) {
+    const [leaf] = chain
+    step('cert', 'time', () => checkValidityTime(leaf, nowMs))
+    step('cert', 'owner', () => checkOwner(leaf, owner))
+    step('cert', 'usage', () => checkControllerUsage(leaf))
+    if (anchors !== null && faults.length === before) {
+      step('cert', 'chain', () => {
+        checkChain(chain, anchors, nowMs)
+        checkEndsAtRoot(chain, anchors, nowMs)
+      })
+    }
+    if (key !== null) step('key', 'key', () => checkKeyMatches(leaf, key.text))
+    // The secrets of the cluster are wrapped for it, which takes a key of certain kinds.
+    step('key', 'kind', () =>
+      parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
+    )
+  }
+  const warning = key?.warning ?? null
+  if (chain === null || anchors === null || key === null || faults.length > 0) {
+    return { set: null, faults, warning }
+  }
+  const set: IdentitySet = {
+    chain,
+    anchors,
+    certificatePem: pemOf(chain),
+    privateKeyPem: key.text,
+    caPem: pemOf(anchors),
+  }
+  // TLS has rules of its own, as on the length of keys and on digests.
+  const { certificatePem: cert, privateKeyPem, caPem: ca } = set
+  step('cert', 'tls', () => createSecureContext({ cert, key: privateKeyPem, ca }))
+  return { set: faults.length === 0 ? set : null, faults, warning }
+}
+
+/** @throws {CertificateError | SecretFileError} the first thing that is wrong, naming the file. */
 export function readIdentitySet(
   paths: IdentityPaths,
   owner: IdentityOwner,
   nowMs: number,
 ): IdentitySet {
-  const chain = readCertificates(paths.cert)
-  const anchors = readCertificates(paths.ca, BUNDLE_CERTIFICATES_MAX)
-  const privateKeyPem = readSecretFile(paths.key).text
-  naming(paths.cert, () => {
-    checkValidityTime(chain[0], nowMs)
-    checkOwner(chain[0], owner)
-    checkControllerUsage(chain[0])
-    checkChain(chain, anchors, nowMs)
-  })
-  naming(paths.key, () => checkKeyMatches(chain[0], privateKeyPem))
-  return { chain, anchors, certificatePem: pemOf(chain), privateKeyPem, caPem: pemOf(anchors) }
+  const { set, faults } = judgeIdentity(paths, owner, nowMs)
+  if (set !== null) return set
+  throw faults[0]?.error
 }
 
 function checkOwner(leaf: Certificate, owner: IdentityOwner): void {
   const id = leafControllerId(leaf, owner.trustDomain)
   if (id !== owner.id) {
-    throw new CertificateError('wrong-identity', `it belongs to ${id}, not to ${owner.id}`)
+    throw new CertificateError(
+      'wrong-identity',
+      `it belongs to controller ${id}, not to ${owner.id}`,
+    )
   }
+  if (owner.publicKeySha256 === null) return
   if (Buffer.compare(leaf.publicKeySha256, owner.publicKeySha256) === 0) return
   throw new CertificateError(
     'key-mismatch',
