@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
 import type { ClusterStatus, ListedMember, MemberStatus } from '../../src/ports/cluster-status.ts'
-import { JoinProgress } from '../../src/cli/join/run.ts'
+import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
 import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/removal-action.ts'
 
 afterEach(() => {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { formCluster } from '../../src/cli/init/form.ts'
+import { formCluster } from '../../src/cli/bootstrap/form.ts'
 import { finishForming, plannedConfigOf } from '../../src/cli/quickstart/form.ts'
 import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { freePortBlock } from './ports.ts'

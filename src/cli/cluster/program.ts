@@ -10,8 +10,8 @@ import {
   transferLeadership,
 } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
-import type { InitOptions } from '../init/init.ts'
-import type { JoinOptions } from '../join/join.ts'
+import type { InitOptions } from '../bootstrap/init.ts'
+import type { JoinOptions } from '../bootstrap/join.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshots } from '../snapshot/program.ts'
@@ -70,7 +70,7 @@ Examples:
     --bind-router 10.0.0.1:1380 --password-file - < password`,
     )
     .action(async (config: string, options: InitOptions) => {
-      const { initCluster } = await import('../init/init.ts')
+      const { initCluster } = await import('../bootstrap/init.ts')
       await initCluster(config, options)
     })
 }
@@ -137,7 +137,7 @@ Examples:
     flotilla cluster join /etc/flotilla/config.yml --ticket-file - --no-run`,
     )
     .action(async (config: string, options: JoinOptions) => {
-      const { joinCluster } = await import('../join/join.ts')
+      const { joinCluster } = await import('../bootstrap/join.ts')
       await joinCluster(config, options)
     })
 }

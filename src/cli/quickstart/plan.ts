@@ -3,8 +3,8 @@ import { join, resolve } from 'node:path'
 
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { IDENTITY_NAME } from '../../store/log/identity.ts'
-import { JOINING_NAME } from '../join/state.ts'
-import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
+import { JOINING_NAME } from '../bootstrap/join-state.ts'
+import { ADMIN_FILE_NAME, type AdminFile } from '../bootstrap/admin-file.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 
 export const LOOPBACK = '127.0.0.1'

@@ -7,7 +7,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { composeRouterConfig } from '../../config/router/compose.ts'
 import { ApiClient } from '../client/api-client.ts'
-import { ADMIN_FILE_NAME } from '../cluster/admin-file.ts'
+import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { LOOPBACK, type ProcessPlan, type QuickstartPlan, readAdminFile } from './plan.ts'
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import { newCa } from '../../support/authorities.ts'
-import { Administrator } from '../session/support.ts'
+import { Administrator } from '../client/support.ts'
 
 // Goal: the network of another controller is taken over by one command. The export below has the form that `ziti ops export` of
 // release 2.0 writes: names behind `@`, and the members of details that it does not filter out.

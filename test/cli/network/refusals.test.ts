@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { Administrator } from '../session/support.ts'
+import { Administrator } from '../client/support.ts'
 
 // Goal: a file with one mistake changes nothing, and its mistake is named with its line.
 

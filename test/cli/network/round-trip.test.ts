@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { allSections } from '../../../src/cli/network/sections.ts'
-import { Administrator } from '../session/support.ts'
+import { Administrator } from '../client/support.ts'
 import { fillNetwork } from './support.ts'
 
 // Goal: a file holds a whole network. Method: two clusters, of which the second knows the first by its file alone.

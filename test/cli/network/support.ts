@@ -1,5 +1,5 @@
 import { newCa } from '../../support/authorities.ts'
-import type { Administrator } from '../session/support.ts'
+import type { Administrator } from '../client/support.ts'
 
 /** Makes a network that has an object of every kind which a file can describe, and a reference of every sort. */
 export async function fillNetwork(person: Administrator): Promise<void> {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
-import { Administrator } from '../session/support.ts'
+import { Administrator } from '../client/support.ts'
 
 // Goal: whatever the management API keeps can be made, seen, changed and deleted from a terminal, by names alone.
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { allKinds, wordsFor } from '../../../src/cli/records/kinds.ts'
 import { user } from '../../api/support/controller.ts'
-import { Administrator } from '../session/support.ts'
+import { Administrator } from '../client/support.ts'
 
 // Goal: what is typed wrongly is refused by one sentence that says what would be right, and changes nothing.
 

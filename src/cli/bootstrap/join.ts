@@ -10,7 +10,7 @@ import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-} from '../config-from-flags.ts'
+} from './config-from-flags.ts'
 import { operatorFailure } from '../../controller/failure.ts'
 import { checkAnswer, layDown } from './lay-down.ts'
 import {
@@ -20,9 +20,9 @@ import {
   checkMembers,
   checkPorts,
   checkTicket,
-} from './preflight.ts'
-import { type ReachedMember, requestJoin } from './request.ts'
-import { beginJoinState, endJoinState, type JoinState, readJoinState } from './state.ts'
+} from './join-preflight.ts'
+import { type ReachedMember, requestJoin } from './join-request.ts'
+import { beginJoinState, endJoinState, type JoinState, readJoinState } from './join-state.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { programVersion } from '../../controller/version.ts'
@@ -51,7 +51,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     throw operatorFailure(error)
   }
   if (options.run) {
-    const { runJoined } = await import('./run.ts')
+    const { runJoined } = await import('./run-joined.ts')
     await runJoined(planned.path, { isVoter: ticket.isVoter, isJson: options.json === true })
     return
   }

@@ -1,9 +1,9 @@
 import type { Command, Option } from 'commander'
 
-import { completionNames } from '../records/read.ts'
-import { allKinds, type Kind, kindNamed } from '../records/kinds.ts'
-import { connect } from '../client/context-client.ts'
-import { readContexts } from '../client/context-file.ts'
+import { completionNames } from './records/read.ts'
+import { allKinds, type Kind, kindNamed } from './records/kinds.ts'
+import { connect } from './client/context-client.ts'
+import { readContexts } from './client/context-file.ts'
 
 const NAMES_MAX = 100
 const WAIT_MS = 2000

@@ -13,11 +13,11 @@ import { readSecretFile } from '../../pki/key-file.ts'
 import { parseTicket, type Ticket, TicketError } from '../../pki/secrets/ticket.ts'
 import { readIdentity } from '../../store/log/identity.ts'
 import type { CheckList } from '../terminal/check-list.ts'
-import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
+import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
 import { sentenceOf } from '../../controller/failure.ts'
-import { type ReachedMember, reachMembers } from './request.ts'
-import type { JoinState } from './state.ts'
+import { type ReachedMember, reachMembers } from './join-request.ts'
+import type { JoinState } from './join-state.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000

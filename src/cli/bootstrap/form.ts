@@ -33,7 +33,7 @@ import { FEATURE_LEVEL, levelOfKind } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
 import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
+import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import type { Supplied } from './form-supplied.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { run } from '../support.ts'
-import { Administrator } from '../session/support.ts'
+import { run } from './support.ts'
+import { Administrator } from './client/support.ts'
 
 // Goal: a shell is offered what the program takes at that place, names of records among it.
 

@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander'
 
 import { type SwitchableLogLevel, switchableLogLevels } from '../../ports/log-level.ts'
 import { withConnection } from '../client/connection-options.ts'
-import type { LogLevelOptions } from './level.ts'
+import type { LogLevelOptions } from './log-level.ts'
 
 /** `flotilla log …`. */
 export function addLog(program: Command): void {
@@ -23,7 +23,7 @@ Examples:
   flotilla log level info --url https://ctrl1.example.net:1280`,
     )
     .action(async (level: SwitchableLogLevel | undefined, options: LogLevelOptions) => {
-      const { logLevel } = await import('./level.ts')
+      const { logLevel } = await import('./log-level.ts')
       await logLevel(level, options)
     })
 }

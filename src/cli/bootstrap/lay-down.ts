@@ -20,9 +20,9 @@ import { formDataFolder } from '../../store/folder/form-data-folder.ts'
 import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
-import { advertisedHosts, type PlannedConfig } from '../config-from-flags.ts'
+import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import { sentenceOf } from '../../controller/failure.ts'
-import { endJoinState, type JoinState } from './state.ts'
+import { endJoinState, type JoinState } from './join-state.ts'
 
 /** As many as the configuration takes. */
 const SEEDS_MAX = 32

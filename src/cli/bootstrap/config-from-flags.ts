@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 
-import { composeConfig } from '../config/controller/compose.ts'
-import { loadControllerConfig, parseControllerConfig } from '../config/controller/load.ts'
-import { formatFault } from '../config/engine/fault.ts'
-import type { ControllerConfig } from '../config/controller/options.ts'
-import { formatHostPort, isControllerId, parseHostPort } from '../lib/text/names.ts'
-import { type CommandFailure, usageFailure } from '../controller/failure.ts'
+import { composeConfig } from '../../config/controller/compose.ts'
+import { loadControllerConfig, parseControllerConfig } from '../../config/controller/load.ts'
+import { formatFault } from '../../config/engine/fault.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
+import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
 
 /** What `cluster init` and `cluster join` take to write a configuration that is not there yet. */
 export interface ConfigFlags {

@@ -8,8 +8,8 @@ import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
 import { writeSecretFile } from '../../pki/key-file.ts'
 import { readIdentity } from '../../store/log/identity.ts'
-import { ADMIN_FILE_NAME, type AdminFile } from '../cluster/admin-file.ts'
-import { type ConfigFlags, planConfig, type PlannedConfig } from '../config-from-flags.ts'
+import { ADMIN_FILE_NAME, type AdminFile } from './admin-file.ts'
+import { type ConfigFlags, planConfig, type PlannedConfig } from './config-from-flags.ts'
 import {
   CommandFailure,
   EXIT_FAILED,
