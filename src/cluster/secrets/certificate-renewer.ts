@@ -7,7 +7,6 @@ import {
 } from '../../pki/authority/authority.ts'
 import { CertificateError, checkChain, isoTime, parseCertificates } from '../../pki/certificate.ts'
 import {
-  fileStamp,
   type IdentityOwner,
   type IdentityPaths,
   type IdentitySet,
@@ -28,7 +27,7 @@ import {
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
-import { RefusedFiles } from './refused-files.ts'
+import { WatchedFiles } from './watched-files.ts'
 
 /**
  * How often files and times are looked at. A changed set of files is taken when it has stayed the
@@ -79,11 +78,7 @@ export class CertificateRenewer {
   readonly #parts: CertificateRenewerParts
   readonly #owner: IdentityOwner
   #set: IdentitySet
-  /** Of the files that `#set` was read from, or that were refused. */
-  #judgedStamp: string
-  /** As they were at the last look. */
-  #seenStamp: string
-  readonly #refused: RefusedFiles
+  readonly #files: WatchedFiles
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | null = null
@@ -92,16 +87,14 @@ export class CertificateRenewer {
 
   constructor(parts: CertificateRenewerParts) {
     this.#parts = parts
-    this.#refused = new RefusedFiles(parts.alarms, parts.paths.cert)
     const { identity, selfId, trustDomain } = parts
     const chain = parseCertificates(identity.certificatePem)
     const anchors = parseCertificates(identity.caPem, { certificatesMax: 256 })
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
-    // The files may have changed since `identity` was read from them, so they are judged at the
-    // first look.
-    this.#judgedStamp = ''
-    this.#seenStamp = fileStamp(parts.paths)
+    // They may have changed since `identity` was read from them, so they are judged at the first
+    // look.
+    this.#files = new WatchedFiles(parts.paths, parts.alarms)
   }
 
   start(): void {
@@ -161,8 +154,6 @@ export class CertificateRenewer {
    */
   async reload(): Promise<void> {
     await this.#inTurn(() => {
-      this.#judgedStamp = fileStamp(this.#parts.paths)
-      this.#seenStamp = this.#judgedStamp
       this.#read()
       this.#tellExpiry()
       return Promise.resolve()
@@ -184,7 +175,7 @@ export class CertificateRenewer {
       issuingPem: issuing?.certificatePem ?? null,
       isRenewedHere,
       renewAtMs: isRenewedHere ? certificateLife(chain[0], nowMs).renewAtMs : null,
-      refused: this.#refused.sentence,
+      refused: this.#files.refusal,
       alarm: this.#alarm,
     }
   }
@@ -209,13 +200,7 @@ export class CertificateRenewer {
   }
 
   #reloadChanged(): void {
-    const stamp = fileStamp(this.#parts.paths)
-    const isSettled = stamp === this.#seenStamp
-    this.#seenStamp = stamp
-    // Certificate and key are seldom exchanged in one moment: half a set would be refused for
-    // nothing.
-    if (!isSettled || stamp === this.#judgedStamp) return
-    this.#judgedStamp = stamp
+    if (!this.#files.areDue()) return
     try {
       this.#read()
     } catch (error) {
@@ -227,16 +212,12 @@ export class CertificateRenewer {
   }
 
   #read(): void {
-    try {
+    this.#files.judge(() => {
       const set = readIdentitySet(this.#parts.paths, this.#owner, this.#parts.clock.nowMs())
-      this.#refused.set(null)
       if (isSameSet(set, this.#set)) return
       this.#take(set)
       this.#parts.log.info({}, `certificate files reloaded: ${endOf(set)}`)
-    } catch (error) {
-      this.#refused.set(errorMessage(error))
-      throw error
-    }
+    })
   }
 
   async #renewDue(): Promise<void> {
@@ -244,9 +225,9 @@ export class CertificateRenewer {
     const issuing = this.#parts.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
     // What an operator has put there and is not good is theirs to mend: it is not written over.
-    if (this.#refused.sentence !== null || clock.monotonicMs() < this.#retryAtMs) return
+    if (this.#files.refusal !== null || clock.monotonicMs() < this.#retryAtMs) return
     // Nor is what has just been put there, before it was judged.
-    if (fileStamp(this.#parts.paths) !== this.#judgedStamp) return
+    if (!this.#files.areJudged) return
     const reason = renewalReason({
       chain: this.#set.chain,
       issuingPem: issuing.certificatePem,
@@ -281,9 +262,7 @@ export class CertificateRenewer {
     // Judged as peers will, before it takes the place of one that they accept.
     checkChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
-    this.#judgedStamp = fileStamp(paths)
-    this.#seenStamp = this.#judgedStamp
-    this.#refused.set(null)
+    this.#files.accept()
     const set = { ...this.#set, chain: next, certificatePem }
     this.#take(set)
     log.info({ reason }, `certificate renewed: ${endOf(set)}`)

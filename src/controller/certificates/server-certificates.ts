@@ -2,10 +2,9 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 import { listenerTls } from '../../api/transport/tls.ts'
-import { RefusedFiles } from '../../cluster/secrets/refused-files.ts'
+import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type Certificate, isoTime } from '../../pki/certificate.ts'
-import { fileStamp } from '../../pki/verify/identity-files.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
 import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/authority/renewal.ts'
 import {
@@ -42,17 +41,13 @@ export class ServerCertificate {
   readonly paths: ServerCertificatePaths
   readonly #parts: Parts
   #inForce: InForce | null = null
-  readonly #refused: RefusedFiles
+  readonly #files: WatchedFiles
   #alarm: string | null = null
-  /** Of the files that were taken or refused last. */
-  #judgedStamp = ''
-  /** As they were at the last look. */
-  #seenStamp = ''
 
   constructor(paths: ServerCertificatePaths, parts: Parts) {
     this.paths = paths
     this.#parts = parts
-    this.#refused = new RefusedFiles(parts.alarms, paths.cert)
+    this.#files = new WatchedFiles(paths, parts.alarms)
   }
 
   get leaf(): Certificate | null {
@@ -69,31 +64,22 @@ export class ServerCertificate {
 
   /** Takes changed files once they have settled, and tells what ends soon. Never throws. */
   look(): void {
-    const stamp = fileStamp(this.paths)
-    const isSettled = stamp === this.#seenStamp
-    this.#seenStamp = stamp
-    if (isSettled && stamp !== this.#judgedStamp) this.#attempt()
+    if (this.#files.areDue()) this.#attempt()
     this.#tellExpiry()
   }
 
   /** Reads the files now. @throws {CertificateError | SecretFileError} why they are not taken. */
   reload(): void {
-    this.#judgedStamp = fileStamp(this.paths)
-    this.#seenStamp = this.#judgedStamp
-    try {
+    this.#files.judge(() => {
       this.#take(readServerCertificate(this.paths, this.#parts.clock.nowMs()))
-      this.#refused.set(null)
-    } catch (error) {
-      this.#refused.set(sentenceOf(error))
-      throw error
-    }
+    })
     this.#tellExpiry()
   }
 
   view(): ServerCertificateInForce {
     const [certificate = null] =
       this.#inForce === null ? [] : inspectChain(this.#inForce.set.chain, [], this.#nowMs)
-    return { path: this.paths.cert, certificate, refused: this.#refused.sentence }
+    return { path: this.paths.cert, certificate, refused: this.#files.refusal }
   }
 
   #attempt(): void {
