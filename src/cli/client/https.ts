@@ -127,7 +127,8 @@ function send(
     const timer = isStream ? undefined : setTimeout(() => giveUp(timedOut()), timeoutMs)
     if (isStream) asked.setTimeout(timeoutMs, () => giveUp(timedOut()))
     const abort = (): void => giveUp(new Error('aborted'))
-    signal?.addEventListener('abort', abort)
+    if (signal?.aborted === true) abort()
+    else signal?.addEventListener('abort', abort)
     // The server has been judged: the request is on its way, and only an answer says what became
     // of it.
     asked.on('socket', () => (isSent = true))
