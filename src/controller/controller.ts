@@ -26,7 +26,6 @@ import { openBackups } from './backups/open-backups.ts'
 import { Certificates } from './certificates/open-certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
 import type { ControllerParts } from './controller-parts.ts'
-import { sentenceOf } from './failure.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
 import { IdentityInForce } from './identity-in-force.ts'
 import { networkAuthoritiesOf, openIssuer } from './service/issuing.ts'
@@ -44,6 +43,7 @@ import { fateOfAnswer, fateOfRefusal, type RemovalAction } from './start/removal
 import { checkMemberKey, type MemberKeyParts, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
+import { errorMessage } from '../lib/error-code.ts'
 
 /** What is open before anything is served. */
 interface Opened {
@@ -106,7 +106,7 @@ export class Controller {
     } catch (error) {
       this.#parts.log.error(
         { err: error },
-        `certificate files rejected: ${sentenceOf(error)}; keeping the current ones`,
+        `certificate files rejected: ${errorMessage(error)}; keeping the current ones`,
       )
     }
   }

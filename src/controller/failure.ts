@@ -21,11 +21,6 @@ export function usageFailure(message: string): CommandFailure {
   return new CommandFailure(EXIT_USAGE, message)
 }
 
-/** What an error says, for a line that a person reads. */
-export function sentenceOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
 /**
  * What an operator can act on becomes one line; the rest is a mistake of ours and keeps its stack.
  */

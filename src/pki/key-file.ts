@@ -11,6 +11,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { errorMessage } from '../lib/error-code.ts'
 
 export const SECRET_FILE_BYTES_MAX = 64 * 1024
 
@@ -134,7 +135,7 @@ function openFaultOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null
   if (code === 'ENOENT') return 'file not found'
   if (code === 'EACCES') return 'the user running this program has no permission to'
-  return error instanceof Error ? error.message : String(error)
+  return errorMessage(error)
 }
 
 /**

@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 // JSON Schemas that users bring (draft-07). Nothing here may run where others wait: a schema can
 // hold a regular expression that never comes to an end.
@@ -30,7 +31,7 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
     compile(schema)
     return null
   } catch (error) {
-    return faultOf('schema', messageOf(error))
+    return faultOf('schema', errorMessage(error))
   }
 }
 
@@ -46,7 +47,7 @@ export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
     return error === undefined ? faultOf('data', 'it violates its schema') : faultAt(error, data)
   } catch (error) {
     // A schema that refers to itself without end.
-    return faultOf('data', messageOf(error))
+    return faultOf('data', errorMessage(error))
   }
 }
 
@@ -96,10 +97,6 @@ function faultOf(field: string, what: string, value?: Json): FieldFault {
   const name = field.slice(0, messageCharactersMax)
   const reason = `${name} is invalid: ${what}`.slice(0, messageCharactersMax)
   return value === undefined ? { field: name, reason } : { field: name, reason, value }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** A scalar, cut; whole documents are not sent back. */

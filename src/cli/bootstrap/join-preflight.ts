@@ -15,9 +15,9 @@ import { readIdentity } from '../../store/log/identity.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
-import { sentenceOf } from '../../controller/failure.ts'
 import { type ReachedMember, reachMembers } from './join-request.ts'
 import type { JoinState } from './join-state.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
@@ -136,7 +136,7 @@ export function checkIdentity(
   } catch (error) {
     return checks.fail(
       'key',
-      `${key} exists, but its certificate ${cert} cannot be used in this cluster (${sentenceOf(error)}); move both away, or install a valid certificate`,
+      `${key} exists, but its certificate ${cert} cannot be used in this cluster (${errorMessage(error)}); move both away, or install a valid certificate`,
       error,
     )
   }

@@ -2,8 +2,8 @@ import type { JoinAnswer, JoinRequest } from '../../ports/membership.ts'
 import { type Certificate, leafControllerId } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
 import { refusalIn } from '../client/refusal.ts'
-import { sentenceOf } from '../../controller/failure.ts'
 import { ask, HttpsFault, type HttpsAnswer } from '../client/https.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const REACH_MS = 5_000
 /**
@@ -51,7 +51,9 @@ class MemberAdmission {
     try {
       this.memberId = leafControllerId(leaf, this.#ticket.trustDomain)
     } catch (error) {
-      throw new Error(`is not a controller of this cluster: ${sentenceOf(error)}`, { cause: error })
+      throw new Error(`is not a controller of this cluster: ${errorMessage(error)}`, {
+        cause: error,
+      })
     }
   }
 }

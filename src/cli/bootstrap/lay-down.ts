@@ -21,8 +21,8 @@ import { writeRosterFile } from '../../store/folder/membership-cache-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts, type PlannedConfig } from './config-from-flags.ts'
-import { sentenceOf } from '../../controller/failure.ts'
 import { endJoinState, type JoinState } from './join-state.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** As many as the configuration takes. */
 const SEEDS_MAX = 32
@@ -76,7 +76,7 @@ function judgedLeaf(
   } catch (error) {
     return checks.fail(
       'certificate',
-      `unusable response of the cluster: ${sentenceOf(error)}; rerun the join, and correct the clock if the time is wrong`,
+      `unusable response of the cluster: ${errorMessage(error)}; rerun the join, and correct the clock if the time is wrong`,
       error,
     )
   }

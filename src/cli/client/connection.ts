@@ -3,13 +3,7 @@ import { readFileSync } from 'node:fs'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import {
-  CommandFailure,
-  EXIT_FAILED,
-  EXIT_USAGE,
-  sentenceOf,
-  usageFailure,
-} from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, askController } from './admin-socket.ts'
@@ -17,6 +11,7 @@ import { ApiClient, baseUrl } from './api-client.ts'
 import { checkLoggedIn, clientIn } from './context-client.ts'
 import { type Context, readContexts } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /**
  * Which controller a cluster verb asks: one on this host, or any that is reached with a session.
@@ -229,7 +224,7 @@ function readCa(path: string): string {
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,
-      `--ca: ${path} cannot be read (${sentenceOf(error)})`,
+      `--ca: ${path} cannot be read (${errorMessage(error)})`,
       error,
     )
   }

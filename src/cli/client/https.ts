@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 import { request as requestOf } from '../../lib/node-http.ts'
 import { Connections, type Peer, timedOut } from './connections.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
@@ -203,5 +204,5 @@ function reasonOf(error: unknown, timeoutMs: number): string {
     return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
   }
   const clause = clauses[code] ?? (code.startsWith('ERR_SSL_') ? clauses['EPROTO'] : undefined)
-  return clause ?? (error instanceof Error ? error.message : String(error))
+  return clause ?? errorMessage(error)
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { askHidden, askLine, isInteractive } from '../terminal/prompt.ts'
@@ -19,6 +19,7 @@ import {
 } from './context-file.ts'
 import { ApiRefusal } from './refusal.ts'
 import { trustedCa } from './trust.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface LogInOptions {
   readonly user?: string
@@ -108,7 +109,7 @@ function clientKey(cert: string, key: string): Credential {
     return { certificatePem: readFileSync(cert, 'utf8'), privateKeyPem: readSecretFile(key).text }
   } catch (error) {
     const isKey = error instanceof SecretFileError
-    const message = isKey ? `--key: ${error.message}` : `--cert: ${cert} (${sentenceOf(error)})`
+    const message = isKey ? `--key: ${error.message}` : `--cert: ${cert} (${errorMessage(error)})`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }

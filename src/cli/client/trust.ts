@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -12,6 +12,7 @@ import { ask, HttpsFault, isUnknownCa } from './https.ts'
 import { askLine, isInteractive } from '../terminal/prompt.ts'
 import { shellWord } from '../terminal/output.ts'
 import { MANAGEMENT } from './api-client.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const TIMEOUT_MS = 15_000
 const CERTIFICATES_PATH = '/.well-known/est/cacerts'
@@ -45,7 +46,7 @@ function givenCa(path: string): string {
     parseCertificates(pem, { certificatesMax: BUNDLE_CERTIFICATES_MAX })
     return pem
   } catch (error) {
-    const message = `--ca: ${path} cannot be used (${sentenceOf(error)})`
+    const message = `--ca: ${path} cannot be used (${errorMessage(error)})`
     throw new CommandFailure(EXIT_USAGE, message, error)
   }
 }

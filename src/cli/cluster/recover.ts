@@ -6,7 +6,6 @@ import {
   EXIT_FAILED,
   EXIT_USAGE,
   operatorFailure,
-  sentenceOf,
 } from '../../controller/failure.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { beginGeneration } from '../../controller/recover/new-generation.ts'
@@ -23,6 +22,7 @@ import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, shellWord } from '../terminal/output.ts'
 import { typedText } from '../terminal/typed-text.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface RecoverOptions {
   readonly inspect?: boolean
@@ -123,7 +123,7 @@ function readOwn<T>(read: () => T): T {
   } catch (error) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `cannot check whether other members are running without this controller's certificate: ${sentenceOf(error)}; nothing changed`,
+      `cannot check whether other members are running without this controller's certificate: ${errorMessage(error)}; nothing changed`,
     )
   }
 }
@@ -172,7 +172,7 @@ function readSurvivorFile(path: string): Survivor {
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,
-      `--survivor: ${path} is not the output of --inspect (${sentenceOf(error)}); create it with 'flotilla cluster recover CONFIG --inspect --json'`,
+      `--survivor: ${path} is not the output of --inspect (${errorMessage(error)}); create it with 'flotilla cluster recover CONFIG --inspect --json'`,
     )
   }
 }

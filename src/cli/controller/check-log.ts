@@ -1,9 +1,9 @@
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
 import { readRosterFile } from '../../store/folder/membership-cache-file.ts'
-import { sentenceOf } from '../../controller/failure.ts'
 import { hasOtherVoters, membersOfRoster, meshesOf } from '../../controller/start/known-voters.ts'
 import { hasNoData } from '../../controller/start/set-aside.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 interface Checked {
   readonly id: string
@@ -40,6 +40,6 @@ export function checkLog({ id, data, cluster }: Checked): Findings {
     }
     return { ...NOTHING, faults: [`data: ${damage.message}`] }
   } catch (error) {
-    return { ...NOTHING, faults: [`data: ${sentenceOf(error)}`] }
+    return { ...NOTHING, faults: [`data: ${errorMessage(error)}`] }
   }
 }

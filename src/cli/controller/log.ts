@@ -3,10 +3,11 @@ import type { Logger } from 'pino'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { auditLimits } from '../../fsm/records/audit-log.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
 import { forStdout, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/rotating-file.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** The log of a controller and its audit lines, all to one output and in their order. */
 export interface ControllerLog {
@@ -41,7 +42,7 @@ function openLogFile(options: RotatingFileOptions): RotatingFile {
   try {
     return new RotatingFile(options)
   } catch (error) {
-    const message = `logFile.path: ${options.path} cannot be written (${sentenceOf(error)}); name a file in a folder that this user can write`
+    const message = `logFile.path: ${options.path} cannot be written (${errorMessage(error)}); name a file in a folder that this user can write`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }

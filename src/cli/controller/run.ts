@@ -15,7 +15,6 @@ import {
   EXIT_DONE,
   EXIT_FAILED,
   operatorFailure,
-  sentenceOf,
 } from '../../controller/failure.ts'
 import {
   hasOtherVoters,
@@ -32,6 +31,7 @@ import { shellWord } from '../terminal/output.ts'
 import { removePidFile, writePidFile } from './pid-file.ts'
 import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** A stop that takes longer is cut short: whoever sent SIGTERM will not wait for ever. */
 const STOP_MS_MAX = 9_500
@@ -246,8 +246,8 @@ class ControllerRun {
     // What an operator can act on is a sentence; a mistake of this program keeps its stack.
     const known = operatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
-    this.#log?.fatal(fields, `controller exits: ${sentenceOf(known)}`)
-    process.stderr.write(`flotilla: ${this.#config.id} stops: ${sentenceOf(error)}\n`)
+    this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
+    process.stderr.write(`flotilla: ${this.#config.id} stops: ${errorMessage(error)}\n`)
     removePidFile(this.#path)
     process.exit(EXIT_FAILED)
   }

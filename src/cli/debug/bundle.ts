@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 
 import { type ControllerConfig, controllerOptions } from '../../config/controller/options.ts'
 import { shownValues } from '../../config/engine/shown.ts'
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
@@ -15,6 +15,7 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { hostFacts, listingOf, LOG_TAIL_BYTES } from './host-facts.ts'
 import { tailOf } from '../terminal/tail.ts'
 import { type TarFile, tarOf } from './tar.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface BundleOptions {
   readonly config: string
@@ -64,7 +65,7 @@ function save(out: string, bytes: Uint8Array): void {
   try {
     writeNewFile(out, bytes, 0o600)
   } catch (error) {
-    const message = `${out} cannot be written (${sentenceOf(error)}); choose another --out`
+    const message = `${out} cannot be written (${errorMessage(error)}); choose another --out`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }
@@ -83,7 +84,7 @@ async function gather(config: ControllerConfig): Promise<Gathered> {
       if (bytes.length > PART_BYTES_MAX) missing.push(`${name}: cut off at ${PART_BYTES_MAX} bytes`)
       files.push({ name, bytes: bytes.subarray(0, PART_BYTES_MAX) })
     } catch (error) {
-      missing.push(`${name}: ${sentenceOf(error)}`)
+      missing.push(`${name}: ${errorMessage(error)}`)
     }
   }
   return { files, missing }

@@ -1,7 +1,8 @@
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /**
  * What is wrong with token, certificate or key file is told in one sentence.
@@ -15,7 +16,7 @@ export async function inOneSentence(enroll: () => Promise<void>): Promise<void> 
       error instanceof EnrollmentFault ||
       error instanceof CertificateError ||
       error instanceof SecretFileError
-    if (isTheirs) throw new CommandFailure(EXIT_FAILED, sentenceOf(error), error)
+    if (isTheirs) throw new CommandFailure(EXIT_FAILED, errorMessage(error), error)
     throw error
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { Validator } from '../../api/schemas/validation.ts'
 import { nearest } from '../../config/engine/suggest.ts'
 import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/engine/yaml-tree.ts'
-import { sentenceOf, usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -23,6 +23,7 @@ import {
   type NetworkSection,
 } from './sections.ts'
 import { numbered } from './live.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** An object of a file. */
 export interface FileObject extends NetworkObject {
@@ -50,7 +51,7 @@ export function readNetworkText(path: string): string {
     const { size } = statSync(path)
     if (size <= networkLimits.fileBytesMax) return readFileSync(path, 'utf8')
   } catch (error) {
-    throw usageFailure(`${path} cannot be read (${sentenceOf(error)})`)
+    throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
   }
   throw usageFailure(`${path} is larger than ${networkLimits.fileBytesMax} bytes; split it`)
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { type Credentials, readCredentials } from '../../controller/start/check-certificates.ts'
 import { Report } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -30,6 +30,7 @@ import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printJson } from '../terminal/output.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const PROBE_MS = 60 * 60 * 1000
 
@@ -131,7 +132,7 @@ class Verification {
       const [own] = parseCertificates(authority.certificatePem)
       this.#checks.ok('signer', `${nameOf(own)}, ${this.#end(own)}`)
     } catch (error) {
-      this.#checks.failed('signer', `${subject}${sentenceOf(error)}; ${remedy}`)
+      this.#checks.failed('signer', `${subject}${errorMessage(error)}; ${remedy}`)
     }
   }
 
@@ -177,7 +178,7 @@ class Verification {
     try {
       return step()
     } catch (error) {
-      this.#checks.failed(check, `${subject}${sentenceOf(error)}; ${remedy}`)
+      this.#checks.failed(check, `${subject}${errorMessage(error)}; ${remedy}`)
       return null
     }
   }

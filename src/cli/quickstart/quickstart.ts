@@ -10,7 +10,7 @@ import { askController } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../ports/cluster-status.ts'
 import { listenFault } from '../../controller/start/check-listeners.ts'
 import { Processes, type ProcessEvent } from './processes.ts'
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
 import { linesOfEnd } from './end.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
@@ -28,6 +28,7 @@ import {
   readAdminFile,
 } from './plan.ts'
 import { prepareRouter } from './routers.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const READY_MS_MAX = 120_000
 const POLL_MS = 100
@@ -102,7 +103,7 @@ async function startRouter(router: ProcessPlan, { plan, processes }: Start): Pro
     const pid = processes.pidOf(router)
     if (pid !== null) printLine(`${router.id} runs (pid ${pid}); its log is ${router.logPath}`)
   } catch (error) {
-    printLine(`${router.id} was not started: ${sentenceOf(error)}`)
+    printLine(`${router.id} was not started: ${errorMessage(error)}`)
   }
 }
 
@@ -154,7 +155,7 @@ async function notVotersBecause(
     const missing = controllers.filter(({ id }) => !voters.includes(id)).map(({ id }) => id)
     return missing.length === 0 ? null : `${missing.join(', ')} is not a voter yet`
   } catch (error) {
-    return sentenceOf(error)
+    return errorMessage(error)
   }
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 import { parseYamlTree, type YamlTree } from '../../config/engine/yaml-tree.ts'
-import { CommandFailure, sentenceOf, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, usageFailure } from '../../controller/failure.ts'
 import { merged } from '../../entities/nested.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
@@ -9,6 +9,7 @@ import { type KindField, usualValues } from './fields.ts'
 import { fieldNamed, type Kind, spoken, withArticle } from './kinds.ts'
 import { memberAt, withMember } from './names.ts'
 import { memberSchema, valueOf } from './values.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export type WriteMode = 'create' | 'patch'
 
@@ -203,6 +204,6 @@ function readText(path: string, what: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw usageFailure(`${what}: ${path} cannot be read (${sentenceOf(error)})`)
+    throw usageFailure(`${what}: ${path} cannot be read (${errorMessage(error)})`)
   }
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 
 import type { BackupManifest } from '../../backup/manifest.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import {
   type CertifiedKey,
   issueControllerCertificate,
@@ -22,6 +22,7 @@ import { checkSigner } from '../../pki/authority/signer.ts'
 import { advertisedHosts, type PlannedConfig } from '../bootstrap/config-from-flags.ts'
 import { FORMING_MARK } from '../bootstrap/form.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 const MARK = 'restored\n'
 
@@ -73,7 +74,7 @@ function isHalfRestored(folder: string): boolean {
 }
 
 function inTheWay(path: string, cause?: CertificateError | SecretFileError): CommandFailure {
-  const why = cause === undefined ? 'already exists' : `cannot be used (${sentenceOf(cause)})`
+  const why = cause === undefined ? 'already exists' : `cannot be used (${errorMessage(cause)})`
   return new CommandFailure(
     EXIT_FAILED,
     `${path} ${why}; restore certificate, key and CA of the old controller, or move this file away`,

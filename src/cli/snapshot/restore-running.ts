@@ -17,6 +17,7 @@ import { changesText, loadLive } from './diff.ts'
 import { sealedForCluster } from './restored-factors.ts'
 import { dataFolderOf } from './save.ts'
 import { readKey, requireSha256 } from './verify.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export interface RestoreRunningOptions {
   readonly config?: string
@@ -215,7 +216,7 @@ function failureOf(error: unknown): unknown {
 const RECORDS_MOVED = /^records were written after index/
 
 function outcomeUnknown(error: unknown): CommandFailure {
-  const why = error instanceof Error ? error.message : String(error)
+  const why = errorMessage(error)
   return new CommandFailure(
     EXIT_FAILED,
     `the connection was lost while the records were being replaced (${why}); outcome unknown, check it with 'flotilla cluster snapshot diff'`,

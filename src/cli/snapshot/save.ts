@@ -4,19 +4,14 @@ import { resolve } from 'node:path'
 import { bytesOfFile, writeNewBackup } from '../../backup/files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
-import {
-  CommandFailure,
-  EXIT_FAILED,
-  EXIT_USAGE,
-  sentenceOf,
-  usageFailure,
-} from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
 import { AdminError, askForBytes } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { faultAt, refuseExisting } from './backup-file.ts'
 import { countsText, withStaleHint } from './describe.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** Where a controller hands out a backup of its state. */
 export const BACKUP_PATH = '/fabric/v1/cluster/backup'
@@ -108,7 +103,7 @@ function readRecipient(path: string): string {
   } catch (error) {
     throw new CommandFailure(
       EXIT_USAGE,
-      `--recipient: ${path} cannot be read (${sentenceOf(error)})`,
+      `--recipient: ${path} cannot be read (${errorMessage(error)})`,
       error,
     )
   }

@@ -1,7 +1,8 @@
 import { readSync } from 'node:fs'
 
 import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/key-file.ts'
-import { CommandFailure, EXIT_FAILED, sentenceOf } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /**
  * A secret from a file that is its owner's alone, or from standard input: never from the command
@@ -21,7 +22,7 @@ function readFile(path: string, what: string): string {
     return readSecretFile(path).text
   } catch (error) {
     if (!(error instanceof SecretFileError)) throw error
-    throw new CommandFailure(EXIT_FAILED, `${what}: ${sentenceOf(error)}`, error)
+    throw new CommandFailure(EXIT_FAILED, `${what}: ${errorMessage(error)}`, error)
   }
 }
 

@@ -1,5 +1,6 @@
 import { fileStamp } from '../../pki/verify/identity-files.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 interface CertificateFiles {
   readonly cert: string
@@ -54,7 +55,7 @@ export class WatchedFiles {
       step()
       this.#refuse(null)
     } catch (error) {
-      this.#refuse(error instanceof Error ? error.message : String(error))
+      this.#refuse(errorMessage(error))
       throw error
     }
   }

@@ -4,11 +4,12 @@ import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
-import { operatorFailure, sentenceOf } from '../failure.ts'
+import { operatorFailure } from '../failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { type Hook, runHook } from './hook.ts'
 import { type BackupParts, bytesOf, takeBackup, type TakenBackup } from './take-backup.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** How often it is looked at whether a backup is due. */
 const LOOK_MS = 1000
@@ -142,7 +143,7 @@ export class BackupSchedule {
   #faultOf(error: unknown): string {
     const told = operatorFailure(error)
     const isOfSystem = told !== error && told instanceof Error
-    return isOfSystem ? `${this.#parts.folder.path}: ${told.message}` : sentenceOf(error)
+    return isOfSystem ? `${this.#parts.folder.path}: ${told.message}` : errorMessage(error)
   }
 
   async #recipient(): Promise<BackupRecipient> {

@@ -11,9 +11,9 @@ import { CertificateError } from '../../pki/certificate.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PkiControl } from '../../ports/pki-control.ts'
 import { pkiControl } from '../admin/pki-control.ts'
-import { sentenceOf } from '../failure.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { ServerCertificates } from './server-certificates.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /** The issuing authority that the members share. */
 export interface SharedAuthority {
@@ -80,7 +80,7 @@ export class Certificates {
       await this.#renewer.reload()
     } catch (error) {
       if (faults.length === 0) throw error
-      faults.unshift(sentenceOf(error))
+      faults.unshift(errorMessage(error))
     }
     if (faults.length > 0) throw new CertificateError('untrusted', faults.join('; '))
   }

@@ -14,7 +14,7 @@ import {
 } from '../../pki/verify/server-certificate.ts'
 import type { AlarmRaiser } from '../../ports/alarms.ts'
 import type { ServerCertificateInForce } from '../../ports/pki-control.ts'
-import { sentenceOf } from '../failure.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 /**
  * How often files are looked at; changed ones are taken when they have stayed the same for one such
@@ -86,7 +86,7 @@ export class ServerCertificate {
     try {
       this.reload()
     } catch (error) {
-      const message = `server certificate rejected: ${sentenceOf(error)}; ${this.#consequence}`
+      const message = `server certificate rejected: ${errorMessage(error)}; ${this.#consequence}`
       this.#parts.log.error({ err: error }, message)
     }
   }
@@ -169,7 +169,7 @@ export class ServerCertificates {
         one.reload()
         return []
       } catch (error) {
-        return [sentenceOf(error)]
+        return [errorMessage(error)]
       }
     })
   }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { errorCode } from '../../lib/error-code.ts'
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { BUNDLE_CERTIFICATES_MAX, type Certificate } from '../../pki/certificate.ts'
 import {
@@ -12,7 +12,6 @@ import {
 } from '../../pki/verify/identity-files.ts'
 import { missingHosts } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
-import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -61,7 +60,7 @@ export function readCredentials(
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
     // The sentences about a key file have their own remedy.
     const isWhole = file === 'key' && about === 'file'
-    const sentence = `identity.${file}: ${sentenceOf(error)}`
+    const sentence = `identity.${file}: ${errorMessage(error)}`
     report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
   }
   if (warning !== null) report.warnings.push(`identity.key: ${warning}`)
@@ -90,7 +89,7 @@ export function checkServerCertificates(
       readServerCertificate({ cert, key }, nowMs)
     } catch (error) {
       report.warnings.push(
-        `${name}: ${sentenceOf(error)}; until it is corrected, its names get the certificate of the controller`,
+        `${name}: ${errorMessage(error)}; until it is corrected, its names get the certificate of the controller`,
       )
     }
   }
@@ -138,6 +137,6 @@ export function readOperatorFile(path: string): string {
     const code = errorCode(error)
     if (code === 'ENOENT') throw new Error('does not exist', { cause: error })
     if (code === 'EACCES') throw new Error('may not be read by this user', { cause: error })
-    throw new Error(`cannot be read (${sentenceOf(error)})`, { cause: error })
+    throw new Error(`cannot be read (${errorMessage(error)})`, { cause: error })
   }
 }

@@ -16,11 +16,10 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { readFence } from '../../store/folder/fence-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { readIdentity } from '../../store/log/identity.ts'
-import { sentenceOf } from '../failure.ts'
 import { fencedSentence } from './removal-action.ts'
 import { hasNoData } from './set-aside.ts'
 import type { Report } from './check-report.ts'
-import { errorCode } from '../../lib/error-code.ts'
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 /** Leaves nothing behind: whether the file can be made is judged by its folder. */
 export function checkLogFile({ logFile: { path } }: ControllerConfig, report: Report): void {
@@ -88,7 +87,7 @@ async function checkUnused({ data }: ControllerConfig, report: Report): Promise<
     const lock = await lockDataFolder(data)
     await lock.release()
   } catch (error) {
-    report.faults.push(`data: ${sentenceOf(error)}`)
+    report.faults.push(`data: ${errorMessage(error)}`)
   }
 }
 
@@ -100,7 +99,7 @@ function checkOwner(config: ControllerConfig, report: Report): void {
   try {
     owner = readIdentity(config.data).nodeId
   } catch (error) {
-    report.faults.push(`data: ${sentenceOf(error)}`)
+    report.faults.push(`data: ${errorMessage(error)}`)
     return
   }
   if (owner === config.id) return
@@ -145,7 +144,7 @@ function writeFaultOf(error: unknown): string {
     case 'EDQUOT':
       return 'has no space left; free disk space'
     default:
-      return `cannot be written (${sentenceOf(error)}); check its file system`
+      return `cannot be written (${errorMessage(error)}); check its file system`
   }
 }
 

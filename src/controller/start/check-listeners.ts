@@ -1,9 +1,8 @@
 import { createServer } from 'node:net'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
-import { sentenceOf } from '../failure.ts'
 import type { Report } from './check-report.ts'
-import { errorCode } from '../../lib/error-code.ts'
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 export async function checkListeners(config: ControllerConfig, report: Report): Promise<void> {
   const binds = [
@@ -42,6 +41,6 @@ export async function listenFault(bind: string): Promise<string | null> {
     case 'EAI_AGAIN':
       return `is not an address of this host; bind one that is, or ${formatHostPort({ host: '0.0.0.0', port })}`
     default:
-      return `cannot be listened on (${sentenceOf(error)}); choose another address`
+      return `cannot be listened on (${errorMessage(error)}); choose another address`
   }
 }

@@ -1,4 +1,4 @@
-import { sentenceOf } from '../failure.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 
 export class Report {
   readonly faults: string[] = []
@@ -9,7 +9,7 @@ export class Report {
     try {
       return step()
     } catch (error) {
-      this.faults.push(`${subject}${sentenceOf(error)}; ${remedy}`)
+      this.faults.push(`${subject}${errorMessage(error)}; ${remedy}`)
       return null
     }
   }
@@ -25,6 +25,6 @@ export function attempt(
   try {
     step()
   } catch (error) {
-    report.warnings.push(`${subject}${sentenceOf(error)}; ${consequence} until it is corrected`)
+    report.warnings.push(`${subject}${errorMessage(error)}; ${consequence} until it is corrected`)
   }
 }
