@@ -77,8 +77,6 @@ export type PostureReport =
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
-export const nothingReported: Posture = { os: null, domain: null, mac: null, processes: [] }
-
 /** A session that an identity was refused because of posture. */
 export interface FailedRequest {
   readonly atMs: number

@@ -9,7 +9,3 @@ export interface RouterInspections {
   /** Never rejects: a router that does not answer in time is an error among `errors`. */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
 }
-
-export const noRouterInspections: RouterInspections = {
-  inspect: () => Promise.resolve({ values: [], errors: [] }),
-}

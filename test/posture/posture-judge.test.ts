@@ -2,12 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
 import { factorTimes } from '../../src/posture/factor-judge.ts'
 import { judgedValues, passes } from '../../src/posture/posture-judge.ts'
-import {
-  nothingReported,
-  type Posture,
-  type ProcessReport,
-  type ShownFactor,
-} from '../../src/ports/posture.ts'
+import { type Posture, type ProcessReport, type ShownFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
   Object.entries(postureCheck.fields).map(([name, field]) => [name, field.zero]),
@@ -16,6 +11,7 @@ const base = { id: 'c1', name: 'c1', createdAt: 1, updatedAt: 1, revision: 1, ta
 const check = (fields: object): PostureCheck =>
   ({ ...zeros, ...base, ...fields }) as unknown as PostureCheck
 
+const nothingReported: Posture = { os: null, domain: null, mac: null, processes: [] }
 const told = (parts: Partial<Posture>): Posture => ({ ...nothingReported, ...parts })
 const at = { checkId: 'c1', atMs: 5 }
 const process = (fields: Partial<ProcessReport>): ProcessReport => ({

@@ -60,7 +60,6 @@ import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
-import { noRouterInspections } from '../../../src/ports/router-inspections.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { SnapshotFiles } from '../../../src/store/state/snapshot-files.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
@@ -406,7 +405,7 @@ export async function startController(
     }),
     ...live,
     restores: new LocalRestores(),
-    routerInspections: noRouterInspections,
+    routerInspections: { inspect: () => Promise.resolve({ values: [], errors: [] }) },
     clock,
     scheduler,
     limits: all,
