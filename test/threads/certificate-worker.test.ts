@@ -153,7 +153,7 @@ test('beyond its line it sends away, and nobody alone fills it', async () => {
 })
 
 test('a thread that hangs is replaced; what it was at is refused, the rest is issued', async () => {
-  const issuer = start({ certificateMsMax: 300 })
+  const issuer = start({ certificateMsMax: 1500 })
   await issuer.identity(order, 'a')
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(() => undefined)
   const ends = Array.from({ length: 12 }, () => issuer.identity(order, 'a'))
