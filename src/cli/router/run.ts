@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
+import { flushCompileCache } from 'node:module'
 import { createServer, type Server } from 'node:net'
 
 import type { Logger } from 'pino'
@@ -17,6 +18,7 @@ import type { CertificateRequests } from '../../router/identity/requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
 import { RouterFailure } from '../../router/logger.ts'
 import { RouterProgram } from '../../router/router.ts'
+import { boundHeapGrowth } from '../../threads/collect-buffers.ts'
 import { ask } from '../client/https.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
 import { forStdout, jsonLogger } from '../terminal/log-lines.ts'
@@ -57,6 +59,9 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     })
     await router.start({ extends: options.extend === true })
     log.info({ version: programVersion(), pid: process.pid }, 'router running')
+    // Before the flags of V8 change, by which it knows what it compiled.
+    flushCompileCache()
+    boundHeapGrowth()
     try {
       await Promise.race([stopped, router.failed])
     } finally {

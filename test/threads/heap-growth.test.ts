@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+// Goal: a process whose heap growth is bounded collects it more often, although its flags are set long after its start.
+// Method: processes of their own, as flags of V8 are those of a whole process; each keeps what it allocates.
+
+const run = promisify(execFile)
+const module = join(import.meta.dirname, '../../src/threads/collect-buffers.ts')
+
+/** Counts the collections of a whole heap that grows to some 200 MiB. */
+async function collections(before: string): Promise<number> {
+  const script = `
+    import { PerformanceObserver, constants } from 'node:perf_hooks'
+    import { boundHeapGrowth } from '${module}'
+    let count = 0
+    new PerformanceObserver((list) => {
+      count += list.getEntries().filter(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR).length
+    }).observe({ entryTypes: ['gc'] })
+    const kept = []
+    ${before}
+    for (let at = 0; at < 200; at += 1) {
+      for (let n = 0; n < 8_000; n += 1) kept.push({ at, n, next: [n, at, n + at] })
+      await new Promise((done) => setTimeout(done, 1))
+    }
+    console.log(count, kept.length)
+  `
+  const flags = ['--no-warnings', '--input-type=module', '--eval', script]
+  const { stdout } = await run(process.execPath, flags)
+  return Number(stdout.split(' ')[0])
+}
+
+test('a heap whose growth is bounded is collected more often than V8 does by itself', async () => {
+  const [bounded, unbounded] = await Promise.all([
+    collections('boundHeapGrowth()'),
+    collections(''),
+  ])
+  expect(bounded).toBeGreaterThan(unbounded)
+})
