@@ -11,6 +11,8 @@ const LOOK_MS = 200
 export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
+  // With it the threads that are started later would compile all modules of Node by themselves.
+  setFlagsFromString('--no-expose-gc')
   const external = (): number => getHeapStatistics().external_memory
   let after = external()
   setInterval(() => {
