@@ -31,7 +31,7 @@ const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) 
 /** Blocks that are typed elsewhere, by how they begin. */
 const elsewhere: Readonly<Record<string, string>> = {
   'npm install --global': 'package.test.ts',
-  'flotilla identity enroll': 'enrolling.test.ts',
+  'flotilla identity enroll': 'typed-pages.test.ts',
   'flotilla router check': 'router-program.test.ts',
   'grep -h': 'only searches files',
 }

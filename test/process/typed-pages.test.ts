@@ -1,18 +1,45 @@
 import { mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: whoever follows docs/enrolling.md word for word, with curl and openssl alone, gets what it says on three controllers.
+// Goal: a reader who follows docs/log-in.md, docs/administration.md and docs/enrolling.md word for
+// word gets what they say on three controllers. Method: one cluster for all of them, as a reader has
+// it; each page works in a folder of its own.
 
-test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
-  await using cluster = await TestCluster.start()
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await TestCluster.start()
   const { dir } = cluster
   symlinkSync(cluster.folder, join(dir, '.flotilla'))
   mkdirSync(join(dir, 'bin'))
   symlinkSync(flotilla, join(dir, 'bin/flotilla'))
+})
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]()
+})
+
+test('each line of docs/log-in.md works when it is typed as it stands there, from top to bottom', async () => {
+  const { code, output } = await run(linesOf('log-in.md', cluster.port), cluster.dir)
+  expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
+  expect(output).toMatch(/"isMfaEnabled":true/)
+  expect(output).toMatch(/"authQueries":\[\{[^\]]*"isTotpEnrolled":true/)
+  expect(output).toMatch(/"isMfaComplete":true/)
+})
+
+test('each line of docs/administration.md works when it is typed as it stands there, from top to bottom', async () => {
+  const path = `PATH='${dirname(flotilla)}':$PATH\n`
+  const { code, output } = await run(path + linesOf('administration.md', cluster.port), cluster.dir)
+  expect(code, output).toBe(0)
+  expect(output).toContain('deleted service policy dial-web\n')
+  expect(output).toContain('done: 0 created, 1 updated, 0 deleted\n')
+  expect(output).toContain('logged out of net\n')
+})
+
+test('each line of docs/enrolling.md works when it is typed as it stands there, from top to bottom', async () => {
+  const { dir } = cluster
   const told = `\ncat gate-client.pem gate-server.pem > gate.pem\n`
   const { code, output } = await run(linesOf('enrolling.md', cluster.port) + told, dir)
   expect(code, `the page needs curl and openssl.\n${output}`).toBe(0)
@@ -39,10 +66,8 @@ test('each line of docs/enrolling.md works when it is typed as it stands there, 
 })
 
 test('an interrupted enrollment is taken up again at real controllers, and a used token is refused', async () => {
-  await using cluster = await TestCluster.start()
-  symlinkSync(cluster.folder, join(cluster.dir, '.flotilla'))
   const client = await cluster.loggedIn(1)
-  const body = { name: 'laptop', type: 'Device', isAdmin: false, enrollment: { ott: true } }
+  const body = { name: 'notebook', type: 'Device', isAdmin: false, enrollment: { ott: true } }
   const made = await client.request('POST', '/edge/management/v1/identities', { body })
   const { id } = made.body.data as { id: string }
   const { body: shown } = await client.request('GET', `/edge/management/v1/identities/${id}`)
@@ -50,14 +75,14 @@ test('an interrupted enrollment is taken up again at real controllers, and a use
   // The token names the first controller, and any of them may lead: the one that is asked forwards.
   const script = `
     umask 077
-    printf %s '${jwt}' > laptop.jwt
-    ${flotilla} identity enroll - --cert laptop.pem --key laptop.key --ca ca.pem < laptop.jwt
-    mv laptop.pem first.pem
-    ${flotilla} identity enroll laptop.jwt --cert laptop.pem --key laptop.key --ca ca.pem
-    cmp first.pem laptop.pem
-    ! ${flotilla} identity enroll laptop.jwt --out other.json
+    printf %s '${jwt}' > notebook.jwt
+    ${flotilla} identity enroll - --cert notebook.pem --key notebook.key --ca ca.pem < notebook.jwt
+    mv notebook.pem first.pem
+    ${flotilla} identity enroll notebook.jwt --cert notebook.pem --key notebook.key --ca ca.pem
+    cmp first.pem notebook.pem
+    ! ${flotilla} identity enroll notebook.jwt --out other.json
     ls
-    curl -sS --fail-with-body --cacert ca.pem --cert laptop.pem --key laptop.key -H 'content-type: application/json' \
+    curl -sS --fail-with-body --cacert ca.pem --cert notebook.pem --key notebook.key -H 'content-type: application/json' \
       -d '{}' 'https://127.0.0.1:${cluster.port + 2}/edge/client/v1/authenticate?method=cert'
   `
   const { code, output } = await run(script, cluster.dir)
