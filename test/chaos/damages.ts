@@ -93,15 +93,7 @@ export class DamageCampaign {
     const fleet = this.#fleet
     await until(
       `ctrl${victim} is a voter again`,
-      async () => {
-        const members = JSON.parse(await fleet.cluster(witness, 'list', '--json')) as {
-          id: string
-          voter: boolean
-          connected: boolean
-        }[]
-        const member = members.find(({ id }) => id === `ctrl${victim}`)
-        return member?.voter === true && member.connected
-      },
+      () => fleet.isConnectedVoter(victim, witness),
       90_000,
     )
     await until(

@@ -16,22 +16,14 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-interface Listed {
-  readonly id: string
-  readonly voter: boolean
-  readonly leader: boolean
-}
-
 async function voters(k: number): Promise<string[]> {
-  const members = JSON.parse(await fleet.cluster(k, 'list', '--json')) as readonly Listed[]
-  return members.flatMap(({ id, voter }) => (voter ? id : [])).sort()
+  return (await fleet.listed(k)).flatMap(({ id, voter }) => (voter ? id : [])).sort()
 }
 
 /** Numbers of the members, the first of them one that runs. */
 async function memberNumbers(): Promise<number[]> {
   const asked = [1, 2, 3, 4, 5].find((k) => fleet.isRunning(k)) ?? 1
-  const members = JSON.parse(await fleet.cluster(asked, 'list', '--json')) as readonly Listed[]
-  const numbers = members.map(({ id }) => Number(id.slice('ctrl'.length)))
+  const numbers = (await fleet.listed(asked)).map(({ id }) => Number(id.slice('ctrl'.length)))
   return [asked, ...numbers.filter((k) => k !== asked)]
 }
 

@@ -164,7 +164,7 @@ export class UpgradeDrill {
   async raised(level: number): Promise<void> {
     for (const k of [1, 2, 3]) {
       await until(`level ${level} on ctrl${k}`, async () => {
-        return (await this.status(k)).featureLevel === level
+        return (await this.cluster.clusterStatus(k)).featureLevel === level
       })
     }
   }

@@ -218,7 +218,7 @@ export async function until<T>(
   what: string,
   ask: () => Promise<T | null | undefined | false>,
   timeoutMs = PATIENCE_MS,
-  everyMs = 50,
+  everyMs = 100,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs
   let last: unknown = 'nothing'

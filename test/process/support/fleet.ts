@@ -12,7 +12,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askController } from '../../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../../src/cli/client/connection.ts'
-import type { ClusterStatus, MemberStatus } from '../../../src/ports/cluster-status.ts'
+import type {
+  ClusterStatus,
+  ListedMember,
+  MemberStatus,
+} from '../../../src/ports/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla, withoutAudit } from './cluster.ts'
@@ -39,6 +43,8 @@ export interface ListedController {
 }
 
 const CATCH_UP_MS_MAX = 30_000
+/** Between two looks at the lists of all controllers, which take time from what they wait for. */
+const LIST_EVERY_MS = 200
 
 /**
  * Controllers on one machine, each in a folder of its own, formed and changed by the command line alone, as operators
@@ -304,6 +310,16 @@ export class Fleet {
     return members
   }
 
+  /** What `cluster list` of controller k shows, without a process for each time that a test looks. */
+  async listed(k: number): Promise<readonly ListedMember[]> {
+    return (await askController(this.data(k), requestOf('list'))) as readonly ListedMember[]
+  }
+
+  async isConnectedVoter(k: number, asked: number): Promise<boolean> {
+    const member = (await this.listed(asked)).find(({ id }) => id === `ctrl${k}`)
+    return member?.voter === true && member.connected
+  }
+
   async clusterId(k: number): Promise<string> {
     const { clusterId } = JSON.parse(await this.cluster(k, 'status', '--json')) as {
       readonly clusterId: string
@@ -397,6 +413,7 @@ export async function expectMembers(fleet: Fleet, expected: readonly number[]): 
         throw new Error(JSON.stringify(lists))
       },
       30_000,
+      LIST_EVERY_MS,
     )
     const tookMs = Math.round(performance.now() - startedAt)
     console.log(`every controller listed exactly ${wanted.join(', ')} after ${tookMs} ms`)
