@@ -50,18 +50,17 @@ test-tools:
 	@missing=$$(echo $$($(MAKE) --silent --no-print-directory missing-tools)); [ -z "$$missing" ] || { \
 		echo "make test needs on PATH what is not there: $$missing (on Debian: apt-get install $$missing)" >&2; exit 1; }
 
-# Unit and simulation first, then real controllers. What Node compiles is kept for all of it, as each process and thread would
-# compile the same sources. What failed is told again at the end.
+# Real controllers first, then all else in the same run, so that no core waits for the last of them. What Node compiles is kept
+# for all of it, as each process and thread would compile the same sources. What failed is told again at the end.
 test: test-tools $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
 	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts FLOTILLA_TEST_FAILURES=$(CURDIR)/.test/failures \
 		FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla NODE_COMPILE_CACHE=$(CURDIR)/.test/compiled; \
 	node tools/build-program.ts .test/program --self-contained || exit 1; \
-	vitest run --project unit --project mocked; unit=$$?; \
-	vitest run --project process; processes=$$?; \
+	vitest run; result=$$?; \
 	[ ! -f .test/failures ] || cat .test/failures; \
 	awk '{p+=$$1; f+=$$2; s+=$$3} END {print p+0 " passed, " f+0 " failed, " s+0 " skipped"}' .test/counts; \
-	exit $$((unit + processes))
+	exit $$result
 
 # Generated message code is committed; this makes it anew (the compiler is fetched from the npm registry).
 proto: $(INSTALLED)

@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { DearestFirst } from './test/support/dearest-first.ts'
 import { PATIENCE_MS } from './test/support/patience.ts'
 
 // `unit` runs in parallel and in one process tree; `mocked` has the files that put others in the
@@ -8,6 +9,7 @@ const mocked = 'test/**/*.mocked.test.ts'
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: DearestFirst },
     reporters: ['default', './test/support/count-reporter.ts'],
     // No time decides a test: what is waited for comes at once on an idle machine, and late on one that many share.
     testTimeout: 2 * PATIENCE_MS,
