@@ -123,8 +123,8 @@ test.each(['true', 'false'])(
   },
 )
 
-test('The CAs that a controller tells anybody of are those that its own certificate leads to', async () => {
-  start()
+test('The CAs that a controller tells are those of its own certificate, and a broken file that SIGHUP has it read changes nothing', async () => {
+  const running = start()
   await until(leads)
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   // The root and the authority below it, which alone signs, once its secret is opened.
@@ -134,6 +134,12 @@ test('The CAs that a controller tells anybody of are those that its own certific
     expect(parseCertificates(told)).toHaveLength(2)
     expect((await fetched('/version', told)).status).toBe(200)
   })
+  writeFileSync(join(controller.folder, 'cert.pem'), 'half a certifi')
+  running.child.kill('SIGHUP')
+  await until(() => expect(running.output).toContain('certificate files rejected: '))
+  expect(await versionStatus()).toBe(200)
+  running.child.kill('SIGTERM')
+  expect(await running.ended, running.output).toBe(0)
 })
 
 test('A second one on the same folder is refused, and after a kill -9 the next one starts without clean-up', async () => {
@@ -216,22 +222,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('SIGHUP reads the certificate files again; a broken one is told to the log and changes nothing', async () => {
-  const running = start()
-  await until(leads)
-  writeFileSync(join(controller.folder, 'cert.pem'), 'half a certifi')
-  running.child.kill('SIGHUP')
-  await until(() => expect(running.output).toContain('certificate files rejected: '))
-  expect(await versionStatus()).toBe(200)
-  running.child.kill('SIGTERM')
-  expect(await running.ended, running.output).toBe(0)
-})
-
 test('A damaged log ends the start with one sentence, and nothing on disk is changed', async () => {
-  const first = start()
-  await until(leads)
-  first.child.kill('SIGTERM')
-  await first.ended
   const name = present(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
