@@ -28,7 +28,7 @@ const DEAREST = [
   'test/cli/network/round-trip.test.ts',
   'test/cluster/catch-up.test.ts',
 ]
-/** Real controllers wait for each other now and then, and files of the others fill the time at their end. */
+/** The last files of real controllers leave a core idle, which files of the others then use. */
 const PROJECTS = ['process', 'mocked', 'unit']
 
 /** Projects one after the other, in each the dearest files first, then as Vitest orders them. */
