@@ -27,8 +27,8 @@ export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number):
 const HEAP_GROWTH_PERCENT = 25
 
 /**
- * From here on each heap is collected when it has grown by a quarter: by itself it would grow to
- * several times what is in use. This is set once a process has started. On its command line it
+ * Collects each heap when it has grown by a quarter: by itself it would grow to several times what
+ * is in use. This is set once a process has started. On its command line it
  * would make V8 refuse the compiled code that Node brings of its own modules, which takes a third
  * more processor time at each start, and short commands need no bound.
  */
