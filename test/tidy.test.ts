@@ -35,6 +35,20 @@ const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
  * the files that put its parts together, or that all of them meet at.
  */
 const innerArrows: Readonly<Record<string, readonly string[]>> = {
+  auth: [],
+  'auth/certificates': [],
+  'auth/enrollment': ['auth/certificates', 'auth/factors', 'auth/principal', 'auth/tokens'],
+  'auth/factors': ['auth/principal'],
+  'auth/log-in': [
+    'auth/certificates',
+    'auth/factors',
+    'auth/principal',
+    'auth/sessions',
+    'auth/tokens',
+  ],
+  'auth/principal': ['auth/certificates', 'auth/tokens'],
+  'auth/sessions': ['auth/principal', 'auth/tokens'],
+  'auth/tokens': [],
   cluster: [
     'cluster/health',
     'cluster/mesh',
@@ -273,6 +287,23 @@ test('each subject of a room imports only the subjects that its arrows allow', (
     }
   }
   expect(broken).toEqual([])
+})
+
+/** What a controller gives the API, and what the API makes of it: known where both are put together. */
+const bags = /\b(ApiParts|ApiServices)\b/
+const apiCompositions = new Set([
+  'src/api/operations/all.ts',
+  'src/api/parts.ts',
+  'src/api/records/services.ts',
+  'src/api/server.ts',
+  'src/controller/service/api.ts',
+  'src/controller/service/live-parts.ts',
+])
+
+test('a subject of the API names the few parts that it needs, and takes no bag of all', () => {
+  const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
+  expect(broken).toEqual([])
+  expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
 })
 
 test('a package has one owning room', () => {
