@@ -47,7 +47,7 @@ const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'auth/tokens',
   ],
   'auth/principal': ['auth/certificates', 'auth/tokens'],
-  'auth/sessions': ['auth/principal', 'auth/tokens'],
+  'auth/sessions': ['auth/certificates', 'auth/principal', 'auth/tokens'],
   'auth/tokens': [],
   cluster: [
     'cluster/health',

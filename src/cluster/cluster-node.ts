@@ -2,7 +2,7 @@ import type { Configuration as ConfigurationRecord } from '../../proto/gen/membe
 import { Problem } from '../lib/problems.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
-import type { PeerChannel } from '../ports/peer-channel.ts'
+import type { PeerChannel } from './peer-channel.ts'
 import type { Applied, ProposalInput, Proposer } from '../ports/proposer.ts'
 import { type SoftState, softTopics } from '../ports/soft-topics.ts'
 import type { HostStats } from '../ports/stats.ts'

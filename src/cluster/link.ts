@@ -1,4 +1,4 @@
-import type { PeerCaller } from '../ports/peer-channel.ts'
+import type { PeerCaller } from './peer-channel.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index, NodeId, Position, Role, Term } from '../raft/types.ts'
 import type { Logger, LogLevel } from './logger.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppliedEntry, Machine } from '../ports/machine.ts'
-import type { PeerChannel } from '../ports/peer-channel.ts'
+import type { PeerChannel } from './peer-channel.ts'
 import type { Entry, Index, NodeId, Position } from '../raft/types.ts'
 import type { ClusterObserver } from './cluster-observer.ts'
 import type { QuarantineMark } from './state-transfer/quarantine.ts'

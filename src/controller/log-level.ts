@@ -1,6 +1,10 @@
 import { ActionLog } from '../cluster/action-recorder.ts'
 import { type Actor, actorName } from '../ports/actor.ts'
-import type { LogLevelControl, LogLevelState, SwitchableLogLevel } from '../ports/log-level.ts'
+import type {
+  LogLevelControl,
+  LogLevelState,
+  SwitchableLogLevel,
+} from '../api/operations/host/log-level-control.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { ControllerParts } from './controller-parts.ts'

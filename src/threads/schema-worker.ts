@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type FieldFault, Problem } from '../lib/problems.ts'
-import type { SchemaJudge } from '../ports/schema-judge.ts'
+import type { SchemaJudge } from '../api/schemas/schema-judge.ts'
 import type { SchemaQuestion } from './schema-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 

@@ -1,6 +1,10 @@
 import { afterEach, expect, test, vi } from 'vitest'
 
-import type { ClusterStatus, ListedMember, MemberStatus } from '../../src/ports/cluster-status.ts'
+import type {
+  ClusterStatus,
+  ListedMember,
+  MemberStatus,
+} from '../../src/api/operations/cluster/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
 import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/removal-action.ts'
 

@@ -11,7 +11,7 @@ import { DivergenceWatch } from '../../src/cluster/state-transfer/divergence-wat
 import { toleranceNow } from '../../src/cluster/health/failure-tolerance.ts'
 import { type KnownMember, KnownMembers } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
-import { alarmTable } from '../../src/ports/alarms.ts'
+import { alarmTable } from '../../src/cluster/alarm-table.ts'
 import type { MemberView } from '../../src/ports/cluster-view.ts'
 import { RecordedLog, until } from './mesh-fixture.ts'
 

@@ -23,7 +23,7 @@ import { MembershipReconciler } from '../../src/cluster/membership/reconciler.ts
 import { present } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { PeerHandler } from '../../src/ports/peer-channel.ts'
+import type { PeerHandler } from '../../src/cluster/peer-channel.ts'
 import type { Role } from '../../src/raft/types.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { until } from './mesh-fixture.ts'

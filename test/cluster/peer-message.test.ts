@@ -15,7 +15,7 @@ import {
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Machine } from '../../src/ports/machine.ts'
-import type { PeerChannel } from '../../src/ports/peer-channel.ts'
+import type { PeerChannel } from '../../src/cluster/peer-channel.ts'
 
 const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 const text = (payload: Uint8Array): string => new TextDecoder().decode(payload)

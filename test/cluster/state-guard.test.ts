@@ -6,7 +6,7 @@ import { quarantineLimits } from '../../src/cluster/state-transfer/quarantine.ts
 import { StateGuard } from '../../src/cluster/state-transfer/state-guard.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { PeerChannel } from '../../src/ports/peer-channel.ts'
+import type { PeerChannel } from '../../src/cluster/peer-channel.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
 // What takes minutes with real controllers: time is a number here, and the others are members that can not be called.

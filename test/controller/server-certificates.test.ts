@@ -17,7 +17,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/key-file.ts'
-import { alarmTable } from '../../src/ports/alarms.ts'
+import { alarmTable } from '../../src/cluster/alarm-table.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'
 import { freePort } from '../support/ports.ts'

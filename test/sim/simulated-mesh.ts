@@ -25,7 +25,7 @@ import {
   type RaftContent,
 } from '../../src/cluster/message-codec.ts'
 import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
-import type { PeerCaller } from '../../src/ports/peer-channel.ts'
+import type { PeerCaller } from '../../src/cluster/peer-channel.ts'
 import { entryBytes } from '../../src/raft/log.ts'
 import type { Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import type { Forwarded, Link } from './link.ts'

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { Alarm } from '../../src/ports/alarms.ts'
+import type { Alarm } from '../../src/cluster/alarm-table.ts'
 import type { HostEvent, SelfRefusal } from '../../src/cluster/link.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'

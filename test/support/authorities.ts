@@ -10,7 +10,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import type { NetworkAuthorities } from '../../src/ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../src/auth/certificates/network-authorities.ts'
 
 /** The authorities of a network: an anchor, and one below it that signs. */
 export interface TestAuthorities extends NetworkAuthorities {

@@ -26,7 +26,7 @@ import type { PostureService } from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
-import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 
 interface Needs {
   readonly state: StateView

@@ -13,7 +13,7 @@ import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface Needs {
   readonly state: StateView

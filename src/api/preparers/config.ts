@@ -7,7 +7,7 @@ import type { RequestContext } from '../call.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
-import type { SchemaJudge } from '../../ports/schema-judge.ts'
+import type { SchemaJudge } from '../schemas/schema-judge.ts'
 
 interface Needs {
   readonly state: StateView

@@ -10,7 +10,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 
 interface Needs {

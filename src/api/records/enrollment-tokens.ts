@@ -3,7 +3,7 @@ import type { EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../parts.ts'
 
 interface Needs {

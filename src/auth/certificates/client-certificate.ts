@@ -13,7 +13,7 @@ import {
 } from '../../pki/verify/client-chain.ts'
 import { type ExternalId, externalIdOf } from '../../pki/external-id.ts'
 import { certificateOf, networkAuthorities } from './trusted-authorities.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 

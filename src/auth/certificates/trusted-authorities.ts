@@ -8,7 +8,7 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import type { IssuedCertificate } from '../../ports/certificate-issuer.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /**

@@ -23,7 +23,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 import type { PasswordVerifier } from '../factors/password-verifier.ts'
 
 type Credential = Enroll['credential']

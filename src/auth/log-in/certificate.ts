@@ -6,7 +6,7 @@ import type { Proof } from './log-in.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
 export interface CertificateProofNeeds {
   readonly state: StateView

@@ -2,7 +2,7 @@ import { type Certificate, CertificateError, checkChain } from '../../pki/certif
 import { isExternal } from '../../pki/spiffe.ts'
 import type { CallerCredentials } from './credentials.ts'
 import { networkAuthorities } from '../certificates/trusted-authorities.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface MonitorParts {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { JwtSigner } from '../../ports/jwt-signer.ts'
+import type { JwtSigner } from './jwt-signer.ts'
 
 /** Bound to its API session, so it does not outlive that one by this. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60

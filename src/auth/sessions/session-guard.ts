@@ -22,7 +22,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
 /** The reason given in WWW-Authenticate of a 401 (RFC 6750 wording, as the API family uses it). */
 export type Challenge = 'missing' | 'invalid' | 'expired'

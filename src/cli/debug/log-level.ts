@@ -1,4 +1,7 @@
-import type { LogLevelState, SwitchableLogLevel } from '../../ports/log-level.ts'
+import type {
+  LogLevelState,
+  SwitchableLogLevel,
+} from '../../api/operations/host/log-level-control.ts'
 import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

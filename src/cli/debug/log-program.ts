@@ -1,6 +1,9 @@
 import { Argument, type Command } from 'commander'
 
-import { type SwitchableLogLevel, switchableLogLevels } from '../../ports/log-level.ts'
+import {
+  type SwitchableLogLevel,
+  switchableLogLevels,
+} from '../../api/operations/host/log-level-control.ts'
 import { withConnection } from '../client/connection-options.ts'
 import type { LogLevelOptions } from './log-level.ts'
 

@@ -1,6 +1,6 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { AlarmRaiser } from '../alarm-table.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { NodeId, Position } from '../../raft/types.ts'
 import { toleranceNow } from './failure-tolerance.ts'

@@ -5,7 +5,7 @@ import {
   type AlarmFacts,
   type AlarmRaiser,
   alarmTable,
-} from '../../ports/alarms.ts'
+} from '../alarm-table.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const ALARMS_MAX = 64

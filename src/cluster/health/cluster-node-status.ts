@@ -1,5 +1,5 @@
 import type { Index, NodeId, Role, Term } from '../../raft/types.ts'
-import type { Alarm } from '../../ports/alarms.ts'
+import type { Alarm } from '../alarm-table.ts'
 
 /** How this controller stands in the cluster, as it knows itself. */
 export interface ClusterNodeStatus {

@@ -1,5 +1,5 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { PeerChannel } from '../../ports/peer-channel.ts'
+import type { PeerChannel } from '../peer-channel.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId, Role } from '../../raft/types.ts'

@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js'
 
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
-import type { PeerCaller } from '../../ports/peer-channel.ts'
+import type { PeerCaller } from '../peer-channel.ts'
 import { type Certificate, leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { RollbackDetector } from './rollback-detector.ts'

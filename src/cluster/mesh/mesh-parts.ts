@@ -3,7 +3,7 @@ import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../../pr
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import type { Index, NodeId, Transport } from '../../raft/types.ts'
-import type { PeerCaller } from '../../ports/peer-channel.ts'
+import type { PeerCaller } from '../peer-channel.ts'
 import type { AddressBook } from './addresses.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftContent } from '../message-codec.ts'

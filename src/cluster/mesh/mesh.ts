@@ -12,7 +12,7 @@ import {
   type SnapshotChunk,
 } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
-import type { PeerCaller } from '../../ports/peer-channel.ts'
+import type { PeerCaller } from '../peer-channel.ts'
 import { resolveAddress } from './addresses-names.ts'
 import { SeedFinder } from './addresses-seeds.ts'
 import {

@@ -9,7 +9,7 @@ import {
 
 import { LeaderCallSchema } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { PeerChannel } from '../../ports/peer-channel.ts'
+import type { PeerChannel } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { fieldsOf, initOf, jsonIn } from './peer-message-json.ts'
 

@@ -9,7 +9,7 @@ import {
   type ForwardFrame,
   NoteSchema,
 } from '../../../proto/gen/mesh_pb.ts'
-import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../../ports/peer-channel.ts'
+import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostCommand, HostEvent } from '../link.ts'
 import { integer } from '../message-codec.ts'

@@ -5,7 +5,7 @@ import {
   type PeerCaller,
   type PeerChannel,
   type PeerHandler,
-} from '../../ports/peer-channel.ts'
+} from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { CallFailure, HostEvent, MainLink } from '../link.ts'
 

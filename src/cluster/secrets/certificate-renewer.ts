@@ -24,7 +24,7 @@ import {
   type RenewalReason,
   validityWithin,
 } from '../../pki/authority/renewal.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
 import { WatchedFiles } from './watched-files.ts'

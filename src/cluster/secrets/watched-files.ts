@@ -1,5 +1,5 @@
 import { fileStamp } from '../../pki/verify/identity-files.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { AlarmRaiser } from '../alarm-table.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 interface CertificateFiles {

@@ -3,7 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { SoftBatchSchema, SoftResyncSchema } from '../../../proto/gen/soft_pb.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { PeerChannel } from '../../ports/peer-channel.ts'
+import type { PeerChannel } from '../peer-channel.ts'
 import {
   SOFT_TTL_MS_MIN,
   SOFT_VALUE_BYTES_MAX,

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { AlarmRaiser } from '../alarm-table.ts'
 import type { HostStatus } from '../link.ts'
 
 /** A member that has a snapshot and takes no step from there is not waited for any longer. */

@@ -1,5 +1,5 @@
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { AlarmRaiser } from '../alarm-table.ts'
 import type { DigestComparison } from './digest-ring.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
 import type { StateOffer } from '../../../proto/gen/peer_pb.ts'
 import type { Machine } from '../../ports/machine.ts'
-import { PEER_PAYLOAD_BYTES_MAX, type PeerChannel } from '../../ports/peer-channel.ts'
+import { PEER_PAYLOAD_BYTES_MAX, type PeerChannel } from '../peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import {

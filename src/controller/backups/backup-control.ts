@@ -3,7 +3,11 @@ import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../../ports/membership.ts'
-import type { BackupControl, BackupRequest, ScheduledBackups } from '../../ports/backup-control.ts'
+import type {
+  BackupControl,
+  BackupRequest,
+  ScheduledBackups,
+} from '../../api/operations/cluster/backup-control.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import {
   type BackupParts,

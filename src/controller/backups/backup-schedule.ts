@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 
 import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
+import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
 import { operatorFailure } from '../failure.ts'

@@ -12,8 +12,8 @@ import {
   type ServerCertificatePaths,
   type ServerCertificateSet,
 } from '../../pki/verify/server-certificate.ts'
-import type { AlarmRaiser } from '../../ports/alarms.ts'
-import type { ServerCertificateInForce } from '../../ports/pki-control.ts'
+import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
+import type { ServerCertificateInForce } from '../../api/operations/cluster/pki-control.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { Router } from '../../entities/kinds/router.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
-import type { Host, HostedService, Hosts } from '../../ports/hosts.ts'
+import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
 
 /**
  * What it costs at least to enter a router: a way of fewer routers is preferred to one of as much

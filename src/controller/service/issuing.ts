@@ -4,7 +4,7 @@ import type { ApiLimits } from '../../api/limits.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { NetworkAuthorities } from '../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import { CertificateWorker } from '../../threads/certificate-worker.ts'
 
 /** Issues certificates by the authority that is held at each moment. */

@@ -1,10 +1,13 @@
-import type { BackupControl, BackupRequest } from '../../../src/ports/backup-control.ts'
+import type {
+  BackupControl,
+  BackupRequest,
+} from '../../../src/api/operations/cluster/backup-control.ts'
 import type {
   CertificatesInForce,
   IssuedCertificate,
   PkiControl,
-} from '../../../src/ports/pki-control.ts'
-import type { RestoreControl } from '../../../src/ports/restore-control.ts'
+} from '../../../src/api/operations/cluster/pki-control.ts'
+import type { RestoreControl } from '../../../src/api/operations/cluster/restore-control.ts'
 import { type Actor, actorName } from '../../../src/ports/actor.ts'
 
 const issued: IssuedCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }

@@ -1,4 +1,4 @@
-import type { BackupControl, BackupRequest } from '../../../ports/backup-control.ts'
+import type { BackupControl, BackupRequest } from './backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../../answers/envelope.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'

@@ -1,4 +1,4 @@
-import type { IssueRequest, PkiControl } from '../../../ports/pki-control.ts'
+import type { IssueRequest, PkiControl } from './pki-control.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { actorOfCall, type RequestContext } from '../../call.ts'
 import type { Operation } from '../../operation.ts'

@@ -3,7 +3,7 @@ import type {
   RestoreAnnouncement,
   RestoreControl,
   RestoreEnding,
-} from '../../../ports/restore-control.ts'
+} from './restore-control.ts'
 import { detailAnswer, emptyAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { nothing } from '../../schemas/envelope.ts'

@@ -1,5 +1,5 @@
 import { present } from '../../../lib/assert.ts'
-import type { ClusterStatus, MemberStatus } from '../../../ports/cluster-status.ts'
+import type { ClusterStatus, MemberStatus } from './cluster-status.ts'
 import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../../ports/node-health.ts'
 import { detailAnswer } from '../../answers/envelope.ts'

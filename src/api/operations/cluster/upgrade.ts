@@ -1,4 +1,4 @@
-import { upgradeStatusOf } from '../../../ports/upgrade-status.ts'
+import { upgradeStatusOf } from './upgrade-status.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { upgradeStatus } from '../../schemas/upgrade.ts'

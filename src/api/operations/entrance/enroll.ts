@@ -28,11 +28,11 @@ import {
   tokenEnrollment,
   updbEnrollment,
 } from '../../schemas/enrollment.ts'
-import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../../auth/sessions/jwt-signer.ts'
 import type { ClusterView } from '../../../ports/cluster-view.ts'
 import type { StateView } from '../../../ports/state-view.ts'
 import type { ConfirmedReads } from '../../consistency.ts'
-import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../../auth/certificates/network-authorities.ts'
 import type { CertificateIssuer } from '../../../ports/certificate-issuer.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { ApiLimits } from '../../limits.ts'

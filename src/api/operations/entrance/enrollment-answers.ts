@@ -3,7 +3,7 @@ import type { RequestContext } from '../../call.ts'
 import { detailAnswer, type Reply } from '../../answers/envelope.ts'
 import { controllersForClients } from '../../records/controller-view.ts'
 import type { ClusterView } from '../../../ports/cluster-view.ts'
-import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../../auth/certificates/network-authorities.ts'
 
 interface Needs {
   readonly cluster: ClusterView

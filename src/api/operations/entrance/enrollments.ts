@@ -20,7 +20,7 @@ import type { ConfirmedReads } from '../../consistency.ts'
 import type { ApiLimits } from '../../limits.ts'
 import type { Writer } from '../../records/writes.ts'
 import type { ClusterView } from '../../../ports/cluster-view.ts'
-import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../../auth/sessions/jwt-signer.ts'
 import type { BindingName } from '../../parts.ts'
 import type { Clock } from '../../../lib/clock.ts'
 

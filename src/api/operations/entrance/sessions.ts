@@ -26,7 +26,7 @@ import type { LiveCircuit } from '../../../ports/live-circuits.ts'
 import type { ApiLimits } from '../../limits.ts'
 import type { Writer } from '../../records/writes.ts'
 import type { ListAnswers } from '../../answers/list-answers.ts'
-import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { BindingName } from '../../parts.ts'
 

@@ -3,7 +3,7 @@ import { networkAuthorities } from '../../../auth/certificates/trusted-authoriti
 import { bareAnswer, type Reply } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { estCertificates } from '../../schemas/identities.ts'
-import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../../auth/certificates/network-authorities.ts'
 
 interface Needs {
   readonly authorities: NetworkAuthorities

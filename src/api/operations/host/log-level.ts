@@ -3,7 +3,7 @@ import {
   type LogLevelControl,
   type SwitchableLogLevel,
   switchableLogLevels,
-} from '../../../ports/log-level.ts'
+} from './log-level-control.ts'
 import { detailAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { ignoredFieldsOf } from '../../schemas/validation.ts'

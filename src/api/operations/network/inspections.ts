@@ -1,6 +1,6 @@
 import { processMemory } from '../../../lib/thread-memory.ts'
 import { fieldProblem } from '../../../lib/problems.ts'
-import type { SchemaJudge } from '../../../ports/schema-judge.ts'
+import type { SchemaJudge } from '../../schemas/schema-judge.ts'
 import { bareAnswer } from '../../answers/envelope.ts'
 import type { Operation } from '../../operation.ts'
 import { inspectRequest, inspectResponse } from '../../schemas/inspections.ts'

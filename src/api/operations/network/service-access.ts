@@ -19,7 +19,7 @@ import type { StateView } from '../../../ports/state-view.ts'
 import type { ConfirmedReads } from '../../consistency.ts'
 import type { PostureService } from '../../../ports/posture.ts'
 import type { ListAnswers } from '../../answers/list-answers.ts'
-import type { JwtSigner } from '../../../ports/jwt-signer.ts'
+import type { JwtSigner } from '../../../auth/sessions/jwt-signer.ts'
 
 interface Needs {
   readonly state: StateView

@@ -22,7 +22,7 @@ import type { PasswordLockout } from '../../../auth/factors/password-lockout.ts'
 import type { LogInThrottle } from '../../../auth/log-in/log-in-throttle.ts'
 import type { Writer } from '../../records/writes.ts'
 import type { ListAnswers } from '../../answers/list-answers.ts'
-import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../../auth/certificates/network-authorities.ts'
 
 interface Needs {
   readonly state: StateView

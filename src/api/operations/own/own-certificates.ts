@@ -34,7 +34,7 @@ import type { ConfirmedReads } from '../../consistency.ts'
 import type { CertificateIssuer } from '../../../ports/certificate-issuer.ts'
 import type { Writer } from '../../records/writes.ts'
 import type { ListAnswers } from '../../answers/list-answers.ts'
-import type { NetworkAuthorities } from '../../../ports/network-authorities.ts'
+import type { NetworkAuthorities } from '../../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../../lib/clock.ts'
 
 interface Needs {

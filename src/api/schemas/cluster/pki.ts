@@ -24,7 +24,7 @@ const shownCertificate = {
   additionalProperties: false,
 } as const
 
-/** What a controller has in force (src/ports/pki-control.ts). */
+/** What a controller has in force (src/api/operations/cluster/pki-control.ts). */
 export const certificatesInForce: NamedSchema = {
   name: 'pkiCertificates',
   schema: {

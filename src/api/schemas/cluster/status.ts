@@ -46,7 +46,7 @@ export const logTimeResult: NamedSchema = {
   },
 }
 
-/** The cluster as one controller sees it (src/ports/cluster-status.ts). */
+/** The cluster as one controller sees it (src/api/operations/cluster/cluster-status.ts). */
 export const clusterStatus: NamedSchema = {
   name: 'clusterStatus',
   schema: {

@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
-import type { FieldFault } from '../lib/problems.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import type { FieldFault } from '../../lib/problems.ts'
 
 /**
  * Judges JSON Schemas (draft-07) that users bring, and data by them, away from the threads that

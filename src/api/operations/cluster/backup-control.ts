@@ -1,4 +1,4 @@
-import type { Actor } from './actor.ts'
+import type { Actor } from '../../../ports/actor.ts'
 
 export interface BackupRequest {
   /** PEM, a public key or certificate: the backup is encrypted for it; null: it is not. */

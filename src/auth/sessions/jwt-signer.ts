@@ -1,4 +1,4 @@
-import type { JsonObject } from '../lib/text/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
  * JSON Web Tokens of the controllers: for routers, enrolling clients, and whoever knows their

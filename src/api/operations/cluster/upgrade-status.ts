@@ -1,4 +1,4 @@
-import type { ClusterView, MemberView } from './cluster-view.ts'
+import type { ClusterView, MemberView } from '../../../ports/cluster-view.ts'
 
 /** Under writes a member is always some entries behind what the leader last told. */
 const LAG_ENTRIES_MAX = 100

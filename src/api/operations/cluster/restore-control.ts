@@ -1,5 +1,5 @@
-import type { Actor } from './actor.ts'
-import type { Index, NodeId } from '../raft/types.ts'
+import type { Actor } from '../../../ports/actor.ts'
+import type { Index, NodeId } from '../../../raft/types.ts'
 
 /** A restore that is to be staged: the sizes and the digest of all that follows. */
 export interface RestoreAnnouncement {

@@ -1,4 +1,4 @@
-import type { Actor } from './actor.ts'
+import type { Actor } from '../../../ports/actor.ts'
 
 /** One certificate as operators see it. */
 export interface ShownCertificate {

@@ -1,4 +1,4 @@
-import type { Actor } from './actor.ts'
+import type { Actor } from '../../../ports/actor.ts'
 
 /** Those that a running controller can be switched to. */
 export const switchableLogLevels = ['error', 'warn', 'info', 'debug', 'trace'] as const
