@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 
 import { askController } from '../src/cli/client/admin-socket.ts'
 import { requestOf } from '../src/cli/client/connection.ts'
-import type { ClusterStatus } from '../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../src/api/cluster/cluster-status.ts'
 import type { Client } from '../test/process/support/client.ts'
 import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest'
 
 import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { defaultLimits } from '../src/api/limits.ts'
-import { answerTimes } from '../src/api/operations/cluster/answer-times.ts'
-import { traceMsMax } from '../src/api/operations/network/identity-trace.ts'
+import { answerTimes } from '../src/api/cluster/answer-times.ts'
+import { traceMsMax } from '../src/api/identities/identity-trace.ts'
 import { refusalLimits } from '../src/api/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
-import { inspectionLimits } from '../src/api/schemas/inspections.ts'
-import { tracesMax } from '../src/api/traces.ts'
+import { inspectionLimits } from '../src/api/fabric/inspections-schema.ts'
+import { tracesMax } from '../src/api/identities/traces.ts'
 import { writeLimits } from '../src/api/write-allowance.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
@@ -92,10 +92,10 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/refusal-quota.ts': refusalLimits,
   'src/api/records/detachments.ts': detachmentLimits,
   'src/api/write-allowance.ts': writeLimits,
-  'src/api/schemas/inspections.ts': inspectionLimits,
-  'src/api/traces.ts': { tracesMax },
-  'src/api/operations/cluster/answer-times.ts': answerTimes,
-  'src/api/operations/network/identity-trace.ts': { traceMsMax },
+  'src/api/fabric/inspections-schema.ts': inspectionLimits,
+  'src/api/identities/traces.ts': { tracesMax },
+  'src/api/cluster/answer-times.ts': answerTimes,
+  'src/api/identities/identity-trace.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/records/dedupe.ts': {

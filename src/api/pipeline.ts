@@ -14,7 +14,7 @@ import type { SessionPermission } from '../lib/permissions.ts'
 import { checkQuery } from './answers/query-parameters.ts'
 import { parseIfMatch } from './records/revisions.ts'
 import { Validator } from './schemas/validation.ts'
-import { outcomeUnknown } from './records/writes.ts'
+import { outcomeUnknown } from './writes.ts'
 import {
   checkHead,
   credentialsOf,

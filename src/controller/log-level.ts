@@ -4,7 +4,7 @@ import type {
   LogLevelControl,
   LogLevelState,
   SwitchableLogLevel,
-} from '../api/operations/host/log-level-control.ts'
+} from '../api/host/log-level-control.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { ControllerParts } from './controller-parts.ts'

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { allOperations } from '../../src/api/operations/all.ts'
+import { allOperations } from '../../src/api/operations.ts'
 import type { Operation } from '../../src/api/operation.ts'
-import { createServices } from '../../src/api/records/services.ts'
+import { createServices } from '../../src/api/services.ts'
 import { socketOnly } from '../../src/auth/principal/host-user.ts'
 import { createApi } from '../../src/api/server.ts'
 import { systemActor } from '../../src/ports/actor.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { ApiRouterClients } from '../../src/api/duties/router-clients.ts'
-import { createServices } from '../../src/api/records/services.ts'
+import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { createServices } from '../../src/api/services.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import {
   createCertificateRequest,

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { ApiRouterClients } from '../../src/api/duties/router-clients.ts'
-import { createServices } from '../../src/api/records/services.ts'
+import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { createServices } from '../../src/api/services.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createServices } from '../../src/api/records/services.ts'
+import { createServices } from '../../src/api/services.ts'
 import type { LogInCredential } from '../../src/auth/log-in/log-in.ts'
 import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
 import { present } from '../../src/lib/assert.ts'

@@ -15,7 +15,7 @@ import {
 import { requestOf } from '../../src/cli/client/connection.ts'
 import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ClusterStatus } from '../../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { fabric, management } from '../api/support/caller.ts'
 import { answerTo, WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'

@@ -20,7 +20,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { askController } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
-import type { ClusterStatus } from '../../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { present } from '../../src/lib/assert.ts'
 import {

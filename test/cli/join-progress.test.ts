@@ -4,7 +4,7 @@ import type {
   ClusterStatus,
   ListedMember,
   MemberStatus,
-} from '../../src/api/operations/cluster/cluster-status.ts'
+} from '../../src/api/cluster/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
 import { fateOfAnswer, fateOfRefusal } from '../../src/controller/start/removal-action.ts'
 

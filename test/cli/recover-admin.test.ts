@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'vitest'
-import type { RecoveredAdmin } from '../../src/api/operations/cluster/recover-admin.ts'
+import type { RecoveredAdmin } from '../../src/api/cluster/recover-admin.ts'
 import { createApi } from '../../src/api/server.ts'
 import { systemActor } from '../../src/ports/actor.ts'
 import { type Body, CallerOf, fabric, management } from '../api/support/caller.ts'

@@ -13,7 +13,7 @@ import { beforeEach, expect, test } from 'vitest'
 
 import { askController } from '../../src/cli/client/admin-socket.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ScheduledBackups } from '../../src/api/operations/cluster/backup-control.ts'
+import type { ScheduledBackups } from '../../src/api/backups/backup-control.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readIdentity } from '../../src/store/log/identity.ts'
 import { composeConfig } from '../../src/config/controller/compose.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { ClusterStatus } from '../../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { CommandFailure, EXIT_FAILED } from '../../src/controller/failure.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import { type WatchParts, watchStatus } from '../../src/cli/cluster/status-watch.ts'

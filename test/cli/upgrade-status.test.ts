@@ -2,10 +2,7 @@ import { expect, test } from 'vitest'
 
 import { upgradeText } from '../../src/cli/cluster/upgrade.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
-import {
-  type UpgradeStatus,
-  upgradeStatusOf,
-} from '../../src/api/operations/cluster/upgrade-status.ts'
+import { type UpgradeStatus, upgradeStatusOf } from '../../src/api/cluster/upgrade-status.ts'
 
 type Told = Partial<
   Pick<MemberView, 'voter' | 'connected' | 'version' | 'featureLevel' | 'progress' | 'vitals'>

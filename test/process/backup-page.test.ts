@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { askController } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
-import type { ClusterStatus } from '../../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { flotilla } from '../support/program.ts'
 import { type Client, until } from './support/client.ts'
 import { dataOf } from './support/enrolling.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { MemberStatus } from '../../src/api/operations/cluster/cluster-status.ts'
+import type { MemberStatus } from '../../src/api/cluster/cluster-status.ts'
 import { StatesDiffer, compareDigests } from './support/digests.ts'
 
 function member(id: string, digestIndex: number, digest: string): MemberStatus {

@@ -12,7 +12,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import type { ClusterStatus } from '../../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { askController } from '../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../src/cli/client/connection.ts'
 import { flotilla } from '../support/program.ts'

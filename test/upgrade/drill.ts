@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-import type { UpgradeStatus } from '../../src/api/operations/cluster/upgrade-status.ts'
+import type { UpgradeStatus } from '../../src/api/cluster/upgrade-status.ts'
 import { type Client, isRunning, until } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { Load } from '../process/support/load.ts'

@@ -10,7 +10,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { Writer } from './writes.ts'
+import type { Writer } from '../writes.ts'
 import type { ListAnswers } from '../answers/list-answers.ts'
 import type { Preparers } from '../preparers/preparer.ts'
 

@@ -1,6 +1,6 @@
 import { loadConfigOrFail, requestOf } from '../client/connection.ts'
 import { askController } from '../client/admin-socket.ts'
-import type { ClusterStatus, ListedMember } from '../../api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
 

@@ -1,5 +1,5 @@
 import { type AskCluster, type ConnectionOptions, connectTo } from '../client/connection.ts'
-import type { ClusterStatus, ListedMember } from '../../api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { EXIT_DONE } from '../../controller/failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { statusText } from './status-screen.ts'

@@ -1,4 +1,4 @@
-import type { RecoveredAdmin } from '../../api/operations/cluster/recover-admin.ts'
+import type { RecoveredAdmin } from '../../api/cluster/recover-admin.ts'
 import { connectTo } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'

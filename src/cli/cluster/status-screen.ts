@@ -1,4 +1,4 @@
-import type { ClusterStatus, MemberStatus } from '../../api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus, MemberStatus } from '../../api/cluster/cluster-status.ts'
 import { formatTable } from '../terminal/output.ts'
 
 const DIGEST_SHOWN_LENGTH = 12

@@ -1,4 +1,4 @@
-import type { ClusterStatus } from '../../api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
 import { CommandFailure } from '../../controller/failure.ts'
 import { streamDocument } from '../terminal/output.ts'
 import { statusLine, statusText } from './status-screen.ts'

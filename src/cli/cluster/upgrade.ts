@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
-import type { UpgradeStatus } from '../../api/operations/cluster/upgrade-status.ts'
+import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
 import { type AskCluster, connectTo } from '../client/connection.ts'

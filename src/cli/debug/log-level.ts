@@ -1,7 +1,4 @@
-import type {
-  LogLevelState,
-  SwitchableLogLevel,
-} from '../../api/operations/host/log-level-control.ts'
+import type { LogLevelState, SwitchableLogLevel } from '../../api/host/log-level-control.ts'
 import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

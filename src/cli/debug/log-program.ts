@@ -1,9 +1,6 @@
 import { Argument, type Command } from 'commander'
 
-import {
-  type SwitchableLogLevel,
-  switchableLogLevels,
-} from '../../api/operations/host/log-level-control.ts'
+import { type SwitchableLogLevel, switchableLogLevels } from '../../api/host/log-level-control.ts'
 import { withConnection } from '../client/connection-options.ts'
 import type { LogLevelOptions } from './log-level.ts'
 

@@ -27,7 +27,7 @@ import {
   writeSecretFile,
 } from '../../pki/key-file.ts'
 import { validityWithin } from '../../pki/authority/renewal.ts'
-import type { CertificatesInForce } from '../../api/operations/cluster/pki-control.ts'
+import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
 import { askAt, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
 import { asOwnerOf } from '../../controller/as-owner.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'

@@ -17,7 +17,7 @@ import {
 } from '../../pki/authority/inspection.ts'
 import { SecretFileError } from '../../pki/key-file.ts'
 import { readSigner } from '../../pki/authority/signer.ts'
-import type { CertificatesInForce } from '../../api/operations/cluster/pki-control.ts'
+import type { CertificatesInForce } from '../../api/cluster/pki-control.ts'
 import { AdminError, askController } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'

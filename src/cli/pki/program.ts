@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 
 import type { ConnectionOptions } from '../client/connection.ts'
 import { withConnection } from '../client/connection-options.ts'
-import { ISSUED_DAYS_MAX } from '../../api/operations/cluster/pki-control.ts'
+import { ISSUED_DAYS_MAX } from '../../api/cluster/pki-control.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 

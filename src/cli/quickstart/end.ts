@@ -1,6 +1,6 @@
 import { requestOf } from '../client/connection.ts'
 import { askController } from '../client/admin-socket.ts'
-import type { ListedMember } from '../../api/operations/cluster/cluster-status.ts'
+import type { ListedMember } from '../../api/cluster/cluster-status.ts'
 import { shellWord } from '../terminal/output.ts'
 import type { ControllerPlan, ProcessPlan } from './plan.ts'
 

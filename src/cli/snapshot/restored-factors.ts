@@ -1,7 +1,7 @@
 import { BackupFault } from '../../backup/fault.ts'
 import { factorsOf, openedFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
-import type { SealedAgain } from '../../api/operations/cluster/restore-control.ts'
+import type { SealedAgain } from '../../api/backups/restore-control.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import type { Factor } from '../../pki/secrets/sealed-factor.ts'

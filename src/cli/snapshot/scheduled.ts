@@ -1,4 +1,4 @@
-import type { ScheduledBackups } from '../../api/operations/cluster/backup-control.ts'
+import type { ScheduledBackups } from '../../api/backups/backup-control.ts'
 import { type ConnectionOptions, connectTo } from '../client/connection.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { backupTimeText } from './describe.ts'

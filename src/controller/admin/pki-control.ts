@@ -33,7 +33,7 @@ import {
   type IssueRequest,
   type PkiControl,
   type ServerCertificateInForce,
-} from '../../api/operations/cluster/pki-control.ts'
+} from '../../api/cluster/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -7,7 +7,7 @@ import type {
   BackupControl,
   BackupRequest,
   ScheduledBackups,
-} from '../../api/operations/cluster/backup-control.ts'
+} from '../../api/backups/backup-control.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import {
   type BackupParts,

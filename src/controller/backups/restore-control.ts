@@ -16,7 +16,7 @@ import type {
   RestoreAnnouncement,
   RestoreControl,
   RestoreEnding,
-} from '../../api/operations/cluster/restore-control.ts'
+} from '../../api/backups/restore-control.ts'
 import type { BackupParts } from './take-backup.ts'
 import { sealFactors } from './seal-factors.ts'
 

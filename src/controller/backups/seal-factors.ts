@@ -1,6 +1,6 @@
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
-import type { OpenFactor, SealedAgain } from '../../api/operations/cluster/restore-control.ts'
+import type { OpenFactor, SealedAgain } from '../../api/backups/restore-control.ts'
 import type { BackupParts } from './take-backup.ts'
 
 /** Of one request. */

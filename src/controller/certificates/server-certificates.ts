@@ -13,7 +13,7 @@ import {
   type ServerCertificateSet,
 } from '../../pki/verify/server-certificate.ts'
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
-import type { ServerCertificateInForce } from '../../api/operations/cluster/pki-control.ts'
+import type { ServerCertificateInForce } from '../../api/cluster/pki-control.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**

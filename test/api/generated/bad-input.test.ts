@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import { createServices } from '../../../src/api/records/services.ts'
-import { allOperations } from '../../../src/api/operations/all.ts'
+import { createServices } from '../../../src/api/services.ts'
+import { allOperations } from '../../../src/api/operations.ts'
 import { entitiesByName } from '../../../src/entities/registry.ts'
 import type { Entity } from '../../../src/entities/define.ts'
 import type { Field } from '../../../src/entities/fields.ts'

@@ -1,13 +1,10 @@
-import type {
-  BackupControl,
-  BackupRequest,
-} from '../../../src/api/operations/cluster/backup-control.ts'
+import type { BackupControl, BackupRequest } from '../../../src/api/backups/backup-control.ts'
 import type {
   CertificatesInForce,
   IssuedCertificate,
   PkiControl,
-} from '../../../src/api/operations/cluster/pki-control.ts'
-import type { RestoreControl } from '../../../src/api/operations/cluster/restore-control.ts'
+} from '../../../src/api/cluster/pki-control.ts'
+import type { RestoreControl } from '../../../src/api/backups/restore-control.ts'
 import { type Actor, actorName } from '../../../src/ports/actor.ts'
 
 const issued: IssuedCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }

@@ -7,8 +7,8 @@ import {
   ApiSessionRemovedSchema,
   SessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { ApiRouterClients } from '../../../src/api/duties/router-clients.ts'
-import { createServices } from '../../../src/api/records/services.ts'
+import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
+import { createServices } from '../../../src/api/services.ts'
 import { hostsOf } from '../../../src/controller/service/hosts.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'

@@ -4,10 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askController } from '../../../src/cli/client/admin-socket.ts'
 import { requestOf } from '../../../src/cli/client/connection.ts'
-import type {
-  ClusterStatus,
-  MemberStatus,
-} from '../../../src/api/operations/cluster/cluster-status.ts'
+import type { ClusterStatus, MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
 import { formedSecret } from '../../support/formed-secret.ts'

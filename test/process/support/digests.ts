@@ -1,4 +1,4 @@
-import type { MemberStatus } from '../../../src/api/operations/cluster/cluster-status.ts'
+import type { MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { pause } from './client.ts'
 
 /** Heard of lately: what is told of the others may be long past. */

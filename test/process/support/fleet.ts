@@ -16,7 +16,7 @@ import type {
   ClusterStatus,
   ListedMember,
   MemberStatus,
-} from '../../../src/api/operations/cluster/cluster-status.ts'
+} from '../../../src/api/cluster/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
 import { Client, until } from './client.ts'
 import { flotilla, withoutAudit } from './cluster.ts'

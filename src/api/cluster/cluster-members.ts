@@ -1,0 +1,195 @@
+import { fieldProblem } from '../../lib/problems.ts'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
+import { actorOfCall, type RequestContext } from '../call.ts'
+import { answer, emptyAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import {
+  changePlan,
+  memberAddition,
+  memberChoice,
+  memberRemoval,
+  memberReplacement,
+  plannedChange,
+} from './members-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { answerTimes } from './answer-times.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly membership: MembershipControl
+}
+
+interface Confirmed {
+  readonly confirmation?: string | null
+}
+type Choice = Confirmed & { readonly id: string }
+type Removal = Choice & { readonly isCompromised?: boolean }
+type Replacement = Confirmed & { readonly oldId: string; readonly newId: string }
+type Addition = Confirmed & { readonly address: string; readonly isVoter?: boolean }
+type Planned = Partial<Removal> & Partial<Replacement> & { readonly verb: MembershipChange['verb'] }
+
+const common = {
+  tag: 'cluster',
+  apis: ['fabric'],
+  method: 'POST',
+  permission: 'admin',
+  success: 200,
+  needsNoState: true,
+  answerMsMax: answerTimes.changeMsMax,
+  refusals: [400, 401, 404, 409, 413, 429, 503],
+} as const
+
+/** Operations of the API family: they answer nothing but that it is done. */
+export function memberOperations({ cluster, membership }: Needs): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'clusterMemberAdd',
+      summary: 'Promote or demote a member, by address or id; new controllers join with a ticket',
+      path: '/cluster/add-member',
+      body: { schema: memberAddition, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        const { address, isVoter = true, confirmation } = call.body as Addition
+        const id = memberAt(cluster, address)
+        await membership.change(
+          { verb: isVoter ? 'promote' : 'demote', id },
+          confirmation ?? null,
+          actorOfCall(call),
+        )
+        return emptyAnswer(ignoredFieldsOf(memberAddition.schema, call.body))
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterMemberRemove',
+      summary: 'Remove a member and revoke its access',
+      path: '/cluster/remove-member',
+      body: { schema: memberRemoval, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        const { id, isCompromised = false, confirmation } = call.body as Removal
+        await membership.change(
+          { verb: 'remove', id, isCompromised },
+          confirmation ?? null,
+          actorOfCall(call),
+        )
+        return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, call.body))
+      },
+    },
+    ...changeOperations(membership),
+    planOperation(membership),
+  ]
+}
+
+/** Our own: each answers with what it has done. */
+function changeOperations(membership: MembershipControl): Operation[] {
+  const changing = async (
+    call: RequestContext,
+    schema: NamedSchema,
+    change: MembershipChange,
+  ): Promise<Reply> => {
+    const { confirmation } = call.body as Confirmed
+    return planAnswer(
+      await membership.change(change, confirmation ?? null, actorOfCall(call)),
+      schema,
+      call,
+    )
+  }
+  const response = { kind: 'detail', schema: changePlan } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterMemberPromote',
+      summary: 'Promote a learner to voter',
+      path: '/cluster/promote-member',
+      body: { schema: memberChoice, isRequired: true },
+      response,
+      handle: (call) =>
+        changing(call, memberChoice, { verb: 'promote', id: (call.body as Choice).id }),
+    },
+    {
+      ...common,
+      operationId: 'clusterMemberDemote',
+      summary: 'Demote a voter to learner',
+      path: '/cluster/demote-member',
+      body: { schema: memberChoice, isRequired: true },
+      response,
+      handle: (call) =>
+        changing(call, memberChoice, { verb: 'demote', id: (call.body as Choice).id }),
+    },
+    {
+      ...common,
+      operationId: 'clusterMemberReplace',
+      summary: 'Replace a voter by a learner in one change',
+      path: '/cluster/replace-member',
+      body: { schema: memberReplacement, isRequired: true },
+      response,
+      handle: (call) => {
+        const { oldId, newId } = call.body as Replacement
+        return changing(call, memberReplacement, { verb: 'replace', oldId, newId })
+      },
+    },
+  ]
+}
+
+function planOperation(membership: MembershipControl): Operation {
+  return {
+    ...common,
+    operationId: 'clusterPlanChange',
+    summary: 'Plan a membership change: its effect and confirmation text; changes nothing',
+    path: '/cluster/plan',
+    body: { schema: plannedChange, isRequired: true },
+    response: { kind: 'detail', schema: changePlan },
+    handle: async (call) => {
+      const change = changeOf(call.body as Planned)
+      return planAnswer(await membership.plan(change), plannedChange, call)
+    },
+  }
+}
+
+function planAnswer(plan: ChangePlan, { schema }: NamedSchema, call: RequestContext): Reply {
+  const ignoredFields = ignoredFieldsOf(schema, call.body)
+  return answer(200, plan, ignoredFields.length === 0 ? null : { ignoredFields })
+}
+
+function changeOf({ verb, id, isCompromised, oldId, newId }: Planned): MembershipChange {
+  switch (verb) {
+    case 'promote':
+    case 'demote':
+      return { verb, id: required('id', id) }
+    case 'remove':
+      return { verb, id: required('id', id), isCompromised: isCompromised ?? false }
+    case 'replace':
+      return { verb, oldId: required('oldId', oldId), newId: required('newId', newId) }
+  }
+}
+
+function required(field: string, value: string | undefined): string {
+  if (value === undefined) throw fieldProblem(field, `${field} is required`)
+  return value
+}
+
+/**
+ * By its id, by where controllers reach it (`tls:host:port` in the API family), or by the address
+ * of its APIs, as the list of members shows it.
+ */
+function memberAt(cluster: ClusterView, text: string): string {
+  const address = text.replace(/^tls:/, '')
+  const member = cluster
+    .members()
+    .find((known) => known.address === address || known.id === text || isServedAt(known, text))
+  if (member !== undefined) return member.id
+  throw fieldProblem(
+    'address',
+    'no member has this address; a new controller joins with a ticket (flotilla cluster invite on a member, then flotilla cluster join on the new one)',
+    text,
+  )
+}
+
+function isServedAt({ apiAddresses }: MemberView, text: string): boolean {
+  return apiAddresses.some(({ url }) => URL.canParse(url) && new URL(url).origin === text)
+}

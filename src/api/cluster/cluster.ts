@@ -1,0 +1,78 @@
+import { fieldProblem } from '../../lib/problems.ts'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { leadershipTransfer, membersSchema } from './members-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { answerTimes } from './answer-times.ts'
+import { actorOfCall } from '../call.ts'
+import { preferredLeaders } from './controller-view.ts'
+import type { MembershipControl } from '../../ports/membership.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly membership: MembershipControl
+}
+
+/** The cluster as operators see it. */
+export function clusterOperations({ cluster, membership }: Needs): Operation[] {
+  const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterListMembers',
+      summary: 'List the members of the cluster',
+      method: 'GET',
+      path: '/cluster/list-members',
+      needsNoState: true,
+      response: { kind: 'bare', schema: membersSchema },
+      refusals: [401, 429, 503],
+      handle: () => {
+        const views = cluster.members()
+        const preferred = preferredLeaders(views)
+        const data = views.map((member) => ({
+          id: member.id,
+          address: addressForConsoles(member),
+          ctrlAddress: member.address,
+          voter: member.voter,
+          leader: member.leader,
+          connected: member.connected,
+          version: member.version,
+          readOnly: member.readOnly,
+          preferredLeader: preferred.has(member.id),
+        }))
+        return bareAnswer(JSON.stringify({ data }))
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterTransferLeadership',
+      summary: 'Transfer leadership to a member, by default the most up-to-date one',
+      method: 'POST',
+      path: '/cluster/transfer-leadership',
+      needsNoState: true,
+      answerMsMax: answerTimes.transferMsMax,
+      body: { schema: leadershipTransfer, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 413, 429, 500, 503],
+      handle: async (call) => {
+        const { newLeaderId } = call.body as { readonly newLeaderId?: string | null }
+        const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
+        const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
+        if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
+        await membership.transferLeadership(to, actorOfCall(call))
+        return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
+      },
+    },
+  ]
+}
+
+/**
+ * Where the management API of a member is. The console of the API family asks each member there
+ * before it uses more than one; of an address like `tls:host:port` it would drop the port.
+ */
+function addressForConsoles({ address, apiAddresses }: MemberView): string {
+  const found = apiAddresses.find(({ api, url }) => api === 'edge-management' && URL.canParse(url))
+  return found === undefined ? `tls:${address}` : new URL(found.url).origin
+}

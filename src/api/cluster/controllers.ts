@@ -1,0 +1,111 @@
+import { defineEntity } from '../../entities/define.ts'
+import { boolean, nameText, text, timestamp } from '../../entities/fields.ts'
+import { lanesOf } from '../../fsm/records/digest.ts'
+import { noLinks } from '../../fsm/query/evaluate.ts'
+import { Lister } from '../../fsm/query/list.ts'
+import { symbolNames } from '../../fsm/query/symbols.ts'
+import { Table } from '../../fsm/records/table.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import { listAnswer } from '../answers/envelope.ts'
+import { mayCall } from '../../auth/principal/permissions.ts'
+import type { RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import { controllerView, fingerprintOf, preferredLeaders } from './controller-view.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { controller } from '../schemas/about.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+}
+
+const fields = {
+  name: nameText(),
+  ctrlAddress: text(),
+  certPem: text(),
+  fingerprint: text(),
+  isOnline: boolean(),
+  isPreferredLeader: boolean(),
+  lastJoinedAt: timestamp(),
+}
+const shared = { name: 'controller', plural: 'controllers', operations: {}, fields } as const
+const symbols = [
+  'name',
+  'certPem',
+  'fingerprint',
+  'isOnline',
+  'isPreferredLeader',
+  'lastJoinedAt',
+] as const
+
+/**
+ * What a filter on the list may use. The rows are not stored: they are what the cluster looks like
+ * from here, now. How controllers reach each other is shown on the management API alone, to callers
+ * who may read controllers; the rows of all others can not be filtered by it either.
+ */
+const clientRows = defineEntity({ ...shared, symbols })
+const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
+
+/** Rows have no sub-lists. */
+const lister = new Lister(noLinks)
+
+export function controllerOperations({ cluster }: Needs): Operation[] {
+  const common = {
+    operationId: 'listControllers',
+    summary: 'List the controllers of the cluster with their addresses',
+    tag: 'controllers',
+    method: 'GET',
+    path: '/controllers',
+    query: listParameters,
+    success: 200,
+    response: { kind: 'list', schema: controller },
+    refusals: [400, 401, 429, 503],
+    handle: (call) => {
+      const members = new Map(cluster.members().map((member) => [member.id, member]))
+      const preferred = preferredLeaders([...members.values()])
+      const seesMesh = isShownMesh(call)
+      const rows = seesMesh ? meshRows : clientRows
+      const table = new Table(rows)
+      for (const member of members.values()) {
+        table.change(member.id, {
+          record: recordOf(member, preferred.has(member.id)),
+          lanes: noLanes,
+        })
+      }
+      const found = lister.list(table, listQueryOf(call), null)
+      const details = found.records.flatMap(({ id }) => {
+        const member = members.get(id)
+        const shows = { api: call.api, seesMesh, isPreferredLeader: preferred.has(id) }
+        return member === undefined ? [] : [controllerView(member, shows)]
+      })
+      const { limit, offset, totalCount } = found
+      return listAnswer(details, { limit, offset, totalCount }, symbolNames(rows))
+    },
+  } as const satisfies Omit<Operation, 'apis' | 'permission'>
+  return [{ ...common, apis: ['client', 'management'], permission: 'session' }]
+}
+
+function isShownMesh(call: RequestContext): boolean {
+  const { caller, api } = call
+  return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
+}
+
+/** Rows of one answer take part in no digest. */
+const noLanes = lanesOf('', '')
+
+function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {
+  return {
+    id: member.id,
+    createdAt: member.startedAtMs,
+    updatedAt: member.startedAtMs,
+    revision: 0,
+    tags: {},
+    name: member.id,
+    ctrlAddress: member.address,
+    certPem: member.certificatePem,
+    fingerprint: fingerprintOf(member.certificatePem),
+    isOnline: member.connected,
+    isPreferredLeader,
+    lastJoinedAt: member.startedAtMs,
+  }
+}

@@ -1,0 +1,153 @@
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import type { Admission, JoinAnswer, JoinRequest } from '../../ports/membership.ts'
+import { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
+import { actorOfCall, type RequestContext } from '../call.ts'
+import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import {
+  invitation,
+  invitationRequest,
+  joinAnswer,
+  joinRequest,
+  joinTicketSchema,
+  joinTicketChoice,
+} from './join-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiLimits } from '../limits.ts'
+
+interface Needs {
+  readonly admission: Admission
+  readonly clock: Clock
+  readonly limits: ApiLimits
+}
+
+const JOIN_BODY_BYTES_MAX = 64 * 1024
+const HOUR_MS = 60 * 60_000
+const BASE64URL = /^[A-Za-z0-9_-]*$/
+
+/**
+ * How a new controller comes in: an administrator asks for a ticket, and the ticket is its
+ * credential.
+ */
+export function joinOperations(needs: Needs): Operation[] {
+  const { admission, limits, clock } = needs
+  const throttle = new LogInThrottle(
+    {
+      failuresMax: limits.logInFailuresMax,
+      pauseMsMin: limits.logInPauseMsMin,
+      pauseMsMax: limits.logInPauseMsMax,
+      sourcesMax: limits.logInSourcesMax,
+      attemptsMax: limits.logInsMax,
+    },
+    clock,
+  )
+  const common = { tag: 'cluster', apis: ['fabric'], method: 'POST', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterInvite',
+      summary: 'Create a join ticket for one controller',
+      path: '/cluster/invite',
+      needsNoState: true,
+      permission: 'admin',
+      body: { schema: invitationRequest, isRequired: false },
+      response: { kind: 'detail', schema: invitation },
+      refusals: [400, 401, 409, 413, 415, 429, 503],
+      handle: async (call) => {
+        const { isVoter, lifetimeMs } = call.body as {
+          readonly isVoter?: boolean | null
+          readonly lifetimeMs?: number | null
+        }
+        return detailAnswer(
+          await admission.invite(
+            { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
+            actorOfCall(call),
+          ),
+        )
+      },
+    },
+    ...ticketOperations(needs),
+    {
+      ...common,
+      operationId: 'clusterJoin',
+      summary: 'Join the cluster with a ticket (idempotent)',
+      path: '/cluster/join',
+      permission: 'public',
+      bodyBytesMax: JOIN_BODY_BYTES_MAX,
+      body: { schema: joinRequest, isRequired: true },
+      response: { kind: 'detail', schema: joinAnswer },
+      refusals: [400, 403, 409, 413, 415, 429, 503],
+      handle: (call) => join(needs, throttle, call),
+    },
+  ]
+}
+
+/** What became of the tickets; a ticket that got into wrong hands is taken back. */
+function ticketOperations({ admission }: Needs): Operation[] {
+  const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'clusterTicketsList',
+      summary: 'List unexpired join tickets, newest first; no secrets',
+      method: 'GET',
+      path: '/cluster/list-tickets',
+      needsNoState: true,
+      response: { kind: 'list', schema: joinTicketSchema },
+      refusals: [401, 429, 503],
+      handle: async () => {
+        const tickets = await admission.tickets()
+        const page = { limit: tickets.length, offset: 0, totalCount: tickets.length }
+        return listAnswer(tickets, page, [])
+      },
+    },
+    {
+      ...common,
+      operationId: 'clusterTicketRevoke',
+      summary: 'Revoke an unused join ticket',
+      method: 'POST',
+      path: '/cluster/revoke-ticket',
+      needsNoState: true,
+      body: { schema: joinTicketChoice, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 413, 415, 429, 503],
+      handle: async (call) => {
+        const { id } = call.body as { readonly id: string }
+        await admission.revoke(id, actorOfCall(call))
+        return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, call.body))
+      },
+    },
+  ]
+}
+
+/** A refused ticket counts as a failed log-in of its source. */
+async function join(needs: Needs, throttle: LogInThrottle, call: RequestContext): Promise<Reply> {
+  const request = requestOf(call.body as JoinBody)
+  let refusal: Problem | null = null
+  const joined = await throttle.attempt('', call.credentials.address, async () => {
+    try {
+      return await needs.admission.admit(request)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'TICKET_REFUSED') throw error
+      refusal = error
+      return null
+    }
+  })
+  if (joined !== null) return detailAnswer(wireAnswer(joined))
+  throw refusal ?? new Problem('TICKET_REFUSED')
+}
+
+type JoinBody = Omit<JoinRequest, 'storeId'> & { readonly storeId: string }
+
+function requestOf(body: JoinBody): JoinRequest {
+  const { storeId } = body
+  if (!BASE64URL.test(storeId)) throw fieldProblem('storeId', 'must be base64url')
+  return { ...body, storeId: Uint8Array.from(Buffer.from(storeId, 'base64url')) }
+}
+
+/** Bytes as base64url. */
+function wireAnswer(answer: JoinAnswer): Record<string, unknown> {
+  return { ...answer, configuration: Buffer.from(answer.configuration).toString('base64url') }
+}

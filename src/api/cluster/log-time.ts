@@ -1,0 +1,74 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, LogTimeResetSchema } from '../../../proto/gen/command_pb.ts'
+import { shownTime } from '../../lib/text/shown-time.ts'
+import { Problem } from '../../lib/problems.ts'
+import { levelOfKind } from '../../ports/feature-level.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import { actorOfCall, type RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import { logTimeResult } from './status-schema.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+
+interface Needs {
+  readonly proposer: Proposer
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+}
+
+const AHEAD_MS_ALLOWED = 2_000
+
+/** Brings log time back to the clocks of a majority. */
+export function logTimeOperations(needs: Needs): Operation[] {
+  return [
+    {
+      operationId: 'clusterResetLogTime',
+      summary: 'Bring log time back to the clocks of a majority (admin socket only)',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'POST',
+      path: '/cluster/reset-log-time',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'detail', schema: logTimeResult },
+      refusals: [401, 403, 409, 429, 503],
+      handle: (call) => reset(needs, call),
+    },
+  ]
+}
+
+async function reset(needs: Needs, call: RequestContext): Promise<Reply> {
+  const { cluster, state, reads, proposer } = needs
+  await reads.reachLatest()
+  const targetMs = cluster.quorumClockMs()
+  if (targetMs === null) {
+    throw new Problem('PEER_UNREACHABLE', {
+      detail: 'the clocks of a majority are not known here; retry when the members are connected',
+      retryAfterSeconds: 1,
+    })
+  }
+  // As far ahead as the stamps of a leader may be, it needs no remedy, which has a price.
+  if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
+  const kind = CommandKind.LOG_TIME_RESET
+  const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })
+  const { outcome } = await proposer.propose({
+    kind,
+    level: levelOfKind(kind),
+    actor: actorOfCall(call),
+    payload: toBinary(LogTimeResetSchema, message),
+  })
+  if (!outcome.ok) {
+    const { code, detail } = outcome
+    throw new Problem(code, detail === null ? {} : { detail })
+  }
+  const aheadMs = Number(outcome.id)
+  return answered(aheadMs, aheadMs === 0 ? state.logTimeMs : targetMs)
+}
+
+function answered(aheadMs: number, logTimeMs: number): Reply {
+  return detailAnswer({ aheadMs, logTime: shownTime(logTimeMs) })
+}

@@ -1,0 +1,87 @@
+import type { Actor } from '../../ports/actor.ts'
+
+/** One certificate as operators see it. */
+export interface ShownCertificate {
+  readonly what: string
+  readonly subject: string
+  readonly issuer: string
+  /** SPIFFE ids and other URIs, DNS names, IP addresses. */
+  readonly names: readonly string[]
+  readonly notBeforeMs: number
+  readonly notAfterMs: number
+  readonly daysLeft: number
+  readonly level: string
+  readonly isNotYetValid: boolean
+  readonly isTrusted: boolean | null
+  readonly sha256: string
+}
+
+/** Of another authority, for the names in it. */
+export interface ServerCertificateInForce {
+  readonly path: string
+  /** null: none of these files has been accepted yet. */
+  readonly certificate: ShownCertificate | null
+  /** Why the files that lie there now are not in force; null when they are. */
+  readonly refused: string | null
+}
+
+/** What a controller has in force. */
+export interface CertificatesInForce {
+  /** The own leaf, then the authorities above it. */
+  readonly certificates: readonly ShownCertificate[]
+  /** The issuing authority in force, PEM, without its key; null when it is not known. */
+  readonly issuingPem: string | null
+  /** False: the leaf comes from elsewhere, and whoever made it must renew it. */
+  readonly isRenewedHere: boolean
+  /** From when on it renews itself; UTC ms, null for a leaf from elsewhere. */
+  readonly renewAtMs: number | null
+  /** Why the files that lie there now are not in force; null when they are. */
+  readonly refused: string | null
+  readonly alarm: string | null
+  readonly serverCertificates: readonly ServerCertificateInForce[]
+}
+
+/** A certificate for a client or server outside of the cluster. */
+export interface IssueRequest {
+  /** PEM, PKCS #10: its common name is the name of the certificate. */
+  readonly requestPem: string
+  /** DNS names and IP addresses. */
+  readonly hosts: readonly string[]
+  readonly usages: readonly ('server' | 'client')[]
+  readonly days: number
+}
+
+export interface IssuedCertificate {
+  readonly certificatePem: string
+  readonly notAfterMs: number
+}
+
+/** Of a certificate for somebody outside: browsers refuse longer ones. */
+export const ISSUED_DAYS_MAX = 397
+
+/**
+ * The certificates of this controller, and what its cluster signs. All of it throws {Problem}:
+ * CERTIFICATE_REFUSED with a sentence, COULD_NOT_VALIDATE with the field. Each change is in the
+ * audit with its actor.
+ */
+export interface PkiControl {
+  view(): CertificatesInForce
+  /** Signs the next leaf of this controller now, over the same key. */
+  renew(by: Actor): Promise<CertificatesInForce>
+  /** Reads certificate, key and CA files again now. */
+  reload(by: Actor): Promise<CertificatesInForce>
+  /**
+   * Makes another certificate that of the issuing authority of the whole cluster.
+   * @param privateKeyPem null: it is for the key that the authority has now.
+   */
+  installIssuing(
+    given: { readonly certificatePem: string; readonly privateKeyPem: string | null },
+    by: Actor,
+  ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }>
+  issue(request: IssueRequest, by: Actor): Promise<IssuedCertificate>
+  /** For a member whose certificate expired while it was away. */
+  renewMember(
+    certificatePem: string,
+    by: Actor,
+  ): Promise<IssuedCertificate & { readonly id: string }>
+}

@@ -1,0 +1,118 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { flag, text } from '../../entities/shapes.ts'
+
+const number = { type: 'number' } as const
+const textOrNull = { type: ['string', 'null'] } as const
+const texts = { type: 'array', items: text } as const
+
+const shownCertificate = {
+  type: 'object',
+  properties: {
+    what: text,
+    subject: text,
+    issuer: text,
+    names: texts,
+    notBeforeMs: number,
+    notAfterMs: number,
+    daysLeft: number,
+    level: text,
+    isNotYetValid: flag,
+    isTrusted: { type: ['boolean', 'null'] },
+    sha256: text,
+  },
+  required: ['what', 'subject', 'issuer', 'names', 'notBeforeMs', 'notAfterMs', 'sha256'],
+  additionalProperties: false,
+} as const
+
+/** What a controller has in force (src/api/cluster/pki-control.ts). */
+export const certificatesInForce: NamedSchema = {
+  name: 'pkiCertificates',
+  schema: {
+    type: 'object',
+    properties: {
+      certificates: { type: 'array', items: shownCertificate },
+      issuingPem: textOrNull,
+      isRenewedHere: flag,
+      renewAtMs: { type: ['number', 'null'] },
+      refused: textOrNull,
+      alarm: textOrNull,
+      serverCertificates: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            path: text,
+            certificate: { anyOf: [shownCertificate, { type: 'null' }] },
+            refused: textOrNull,
+          },
+          required: ['path', 'certificate', 'refused'],
+          additionalProperties: false,
+        },
+      },
+    },
+    required: ['certificates', 'issuingPem', 'isRenewedHere', 'renewAtMs', 'refused', 'alarm'],
+    additionalProperties: false,
+  },
+}
+
+/**
+ * The key has no limit of its own: a fault in a field is answered with its value, and this one is a
+ * secret.
+ */
+export const issuingAuthorityGiven: NamedSchema = {
+  name: 'pkiIssuingAuthority',
+  schema: {
+    type: 'object',
+    properties: { certificatePem: text, privateKeyPem: textOrNull },
+    required: ['certificatePem'],
+  },
+}
+
+export const issuingAuthorityTaken: NamedSchema = {
+  name: 'pkiIssuingAuthorityDetail',
+  schema: {
+    type: 'object',
+    properties: { notAfterMs: number, formerNotAfterMs: number },
+    required: ['notAfterMs', 'formerNotAfterMs'],
+    additionalProperties: false,
+  },
+}
+
+export const certificateRequest: NamedSchema = {
+  name: 'pkiCertificateRequest',
+  schema: {
+    type: 'object',
+    properties: {
+      requestPem: text,
+      hosts: texts,
+      usages: { type: 'array', items: { type: 'string', enum: ['server', 'client'] } },
+      days: { type: 'integer' },
+    },
+    required: ['requestPem', 'hosts', 'usages', 'days'],
+  },
+}
+
+export const issuedCertificate: NamedSchema = {
+  name: 'pkiCertificate',
+  schema: {
+    type: 'object',
+    properties: { certificatePem: text, notAfterMs: number },
+    required: ['certificatePem', 'notAfterMs'],
+    additionalProperties: false,
+  },
+}
+
+export const memberCertificateGiven: NamedSchema = {
+  name: 'pkiMemberCertificate',
+  schema: { type: 'object', properties: { certificatePem: text }, required: ['certificatePem'] },
+}
+
+export const memberCertificate: NamedSchema = {
+  name: 'pkiMemberCertificateDetail',
+  schema: {
+    type: 'object',
+    properties: { id: text, certificatePem: text, notAfterMs: number },
+    required: ['id', 'certificatePem', 'notAfterMs'],
+    additionalProperties: false,
+  },
+}

@@ -1,0 +1,119 @@
+import type { IssueRequest, PkiControl } from './pki-control.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import { actorOfCall, type RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import {
+  certificateRequest,
+  certificatesInForce,
+  issuedCertificate,
+  issuingAuthorityGiven,
+  issuingAuthorityTaken,
+  memberCertificate,
+  memberCertificateGiven,
+} from './pki-schema.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { answerTimes } from './answer-times.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+
+interface Needs {
+  readonly pki: PkiControl
+}
+
+const common = {
+  tag: 'pki',
+  apis: ['fabric'],
+  permission: 'admin',
+  success: 200,
+  // A cluster without a quorum may need a certificate to get one again.
+  needsNoState: true,
+} as const
+const post = { ...common, method: 'POST', refusals: [400, 401, 403, 409, 429, 503] } as const
+
+/** The certificates of this controller, and what its cluster signs for others. */
+export function pkiOperations(needs: Needs): Operation[] {
+  return [...ownCertificateOperations(needs), ...signingOperations(needs)]
+}
+
+function ownCertificateOperations({ pki }: Needs): Operation[] {
+  const response = { kind: 'detail', schema: certificatesInForce } as const
+  return [
+    {
+      ...common,
+      operationId: 'pkiCertificates',
+      summary: 'Show the certificates that this controller uses, without keys',
+      method: 'GET',
+      path: '/pki/certificates',
+      response,
+      refusals: [401, 429, 503],
+      handle: () => detailAnswer(pki.view()),
+    },
+    {
+      ...post,
+      operationId: 'pkiRenew',
+      summary: 'Renew the certificate of this controller now, keeping its key',
+      path: '/pki/renew',
+      response,
+      handle: async (call) => detailAnswer(await pki.renew(actorOfCall(call))),
+    },
+    {
+      ...post,
+      operationId: 'pkiReload',
+      summary: 'Reload the certificate, key and CA files of this controller',
+      path: '/pki/reload',
+      response,
+      handle: async (call) => detailAnswer(await pki.reload(actorOfCall(call))),
+    },
+  ]
+}
+
+/** All of them at the admin socket alone. */
+function signingOperations({ pki }: Needs): Operation[] {
+  return [
+    {
+      ...post,
+      operationId: 'pkiInstallIssuing',
+      summary: 'Rotate the issuing authority of the cluster, under the same root',
+      path: '/pki/issuing-authority',
+      answerMsMax: answerTimes.installMsMax,
+      body: { schema: issuingAuthorityGiven, isRequired: true },
+      response: { kind: 'detail', schema: issuingAuthorityTaken },
+      handle: async (call) => {
+        const { certificatePem, privateKeyPem = null } = call.body as {
+          readonly certificatePem: string
+          readonly privateKeyPem?: string | null
+        }
+        const given = { certificatePem, privateKeyPem }
+        return done(call, issuingAuthorityGiven, await pki.installIssuing(given, actorOfCall(call)))
+      },
+    },
+    {
+      ...post,
+      operationId: 'pkiIssue',
+      summary: 'Issue a certificate for an external client or server',
+      path: '/pki/issue',
+      body: { schema: certificateRequest, isRequired: true },
+      response: { kind: 'detail', schema: issuedCertificate },
+      handle: async (call) => {
+        const issued = await pki.issue(call.body as IssueRequest, actorOfCall(call))
+        return done(call, certificateRequest, issued)
+      },
+    },
+    {
+      ...post,
+      operationId: 'pkiRenewMember',
+      summary: 'Renew the certificate of a member that expired while it was offline',
+      path: '/pki/renew-member',
+      body: { schema: memberCertificateGiven, isRequired: true },
+      response: { kind: 'detail', schema: memberCertificate },
+      handle: async (call) => {
+        const { certificatePem } = call.body as { readonly certificatePem: string }
+        const renewed = await pki.renewMember(certificatePem, actorOfCall(call))
+        return done(call, memberCertificateGiven, renewed)
+      },
+    },
+  ]
+}
+
+function done(call: RequestContext, { schema }: NamedSchema, data: unknown): Reply {
+  return detailAnswer(data, ignoredFieldsOf(schema, call.body))
+}

@@ -1,0 +1,87 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { AdminRecoverSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { recoveryPolicyOf } from '../../fsm/apply/authentication.ts'
+import { fieldProblem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import { passwordFault } from '../../auth/factors/password-rules.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import { adminRecovery, recoveredAdmin } from './status-schema.ts'
+import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+import type { Writer } from '../writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly passwords: PasswordVerifier
+  readonly writer: Writer
+}
+
+export interface RecoveredAdmin {
+  readonly identityId: string
+  readonly name: string
+  readonly username: string
+  readonly authPolicyId: string
+}
+
+type Records = Pick<StateView, 'get' | 'findAll'>
+
+/** Brings an administrator back whose password is lost or whom a policy shuts out. */
+export function adminRecoveryOperations(needs: Needs): Operation[] {
+  return [
+    {
+      operationId: 'clusterRecoverAdmin',
+      summary: 'Set the password of a locked-out administrator (admin socket only)',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'POST',
+      path: '/cluster/recover-admin',
+      permission: 'admin',
+      body: { schema: adminRecovery, isRequired: true },
+      success: 200,
+      response: { kind: 'detail', schema: recoveredAdmin },
+      refusals: [400, 401, 403, 404, 409, 429, 503],
+      handle: (call) => recover(needs, call),
+    },
+  ]
+}
+
+async function recover({ state, passwords, writer }: Needs, call: RequestContext): Promise<Reply> {
+  const { name = '', password } = call.body as { readonly name?: string; readonly password: string }
+  checkPassword(state, name, password)
+  const message = create(AdminRecoverSchema, {
+    name,
+    passwordHash: await passwords.hash(call, password),
+    authenticatorId: newShortId(),
+  })
+  const payload = toBinary(AdminRecoverSchema, message)
+  const id = await writer.write(originOf(call), { kind: CommandKind.ADMIN_RECOVER, payload })
+  return detailAnswer(recoveredBy(state, id))
+}
+
+/** By the policy that its holder will log in by. @throws {Problem} COULD_NOT_VALIDATE. */
+function checkPassword(state: Records, name: string, password: string): void {
+  const identity = (state.findAll('identity', 'isAdmin', 'true') as Identity[]).find((one) =>
+    name === '' ? one.isDefaultAdmin : one.name === name,
+  )
+  const policy = identity === undefined ? undefined : recoveryPolicyOf(state, identity)
+  const reason = passwordFault(policy, password)
+  if (reason !== null) throw fieldProblem('password', reason)
+}
+
+function recoveredBy(state: Records, id: string): RecoveredAdmin {
+  const identity = state.get<Identity>('identity', id)
+  const authenticator = state
+    .findAll('authenticator', 'identityId', id)
+    .find((one) => one['method'] === 'updb') as Authenticator | undefined
+  return {
+    identityId: id,
+    name: identity?.name ?? '',
+    username: authenticator?.username ?? '',
+    authPolicyId: identity?.authPolicyId ?? '',
+  }
+}

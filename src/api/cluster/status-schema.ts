@@ -1,0 +1,107 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { flag, text } from '../../entities/shapes.ts'
+
+const integer = { type: 'integer' } as const
+const number = { type: 'number' } as const
+
+const member = {
+  type: 'object',
+  properties: {
+    id: text,
+    address: text,
+    version: text,
+    role: text,
+    term: integer,
+    commit: integer,
+    applied: integer,
+    persisted: integer,
+    digestIndex: integer,
+    digest: text,
+    lastContactMs: { type: ['number', 'null'] },
+    isFailing: flag,
+    featureLevel: integer,
+  },
+  required: ['id', 'address', 'version', 'role', 'term', 'commit', 'applied', 'persisted'],
+  additionalProperties: false,
+} as const
+
+const alarm = {
+  type: 'object',
+  properties: { code: text, text, sinceMs: number, isCritical: flag },
+  required: ['code', 'text', 'sinceMs', 'isCritical'],
+  additionalProperties: false,
+} as const
+
+/** What came of bringing log time back. */
+export const logTimeResult: NamedSchema = {
+  name: 'clusterLogTimeReset',
+  schema: {
+    type: 'object',
+    properties: {
+      aheadMs: { ...integer, description: 'how far it was brought back; 0: it was not ahead' },
+      logTime: { ...text, format: 'date-time', description: 'log time from there on' },
+    },
+    required: ['aheadMs', 'logTime'],
+    additionalProperties: false,
+  },
+}
+
+/** The cluster as one controller sees it (src/api/cluster/cluster-status.ts). */
+export const clusterStatus: NamedSchema = {
+  name: 'clusterStatus',
+  schema: {
+    type: 'object',
+    properties: {
+      clusterId: text,
+      generation: integer,
+      selfId: text,
+      leaderId: { type: ['string', 'null'] },
+      members: { type: 'array', items: member },
+      failureTolerance: integer,
+      nextRisk: text,
+      featureLevel: integer,
+      nextFeatureLevel: {
+        type: 'object',
+        properties: { level: integer, waitsFor: { type: 'array', items: text } },
+        required: ['level', 'waitsFor'],
+        additionalProperties: false,
+      },
+      alarms: { type: 'array', items: alarm },
+    },
+    required: [
+      'clusterId',
+      'generation',
+      'selfId',
+      'leaderId',
+      'members',
+      'failureTolerance',
+      'nextRisk',
+      'featureLevel',
+      'alarms',
+    ],
+    additionalProperties: false,
+  },
+}
+
+/**
+ * The password has no limit of its own: a fault in a field is answered with its value, and this one
+ * is a secret.
+ */
+export const adminRecovery: NamedSchema = {
+  name: 'clusterAdminRecovery',
+  schema: {
+    type: 'object',
+    properties: { name: { type: 'string', maxLength: 300 }, password: text },
+    required: ['password'],
+  },
+}
+
+export const recoveredAdmin: NamedSchema = {
+  name: 'clusterRecoveredAdmin',
+  schema: {
+    type: 'object',
+    properties: { identityId: text, name: text, username: text, authPolicyId: text },
+    required: ['identityId', 'name', 'username', 'authPolicyId'],
+    additionalProperties: false,
+  },
+}

@@ -1,0 +1,88 @@
+import { present } from '../../lib/assert.ts'
+import type { ClusterStatus, MemberStatus } from './cluster-status.ts'
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+import type { NodeHealth } from '../../ports/node-health.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { clusterStatus } from './status-schema.ts'
+import type { HealthReport } from '../parts.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly health: () => HealthReport
+}
+
+/** The cluster as this controller sees it; needs no quorum. */
+export function clusterStatusOperations({ cluster, health }: Needs): Operation[] {
+  return [
+    {
+      operationId: 'clusterStatus',
+      summary:
+        'Show the replication status of each member, as this controller sees it, and the alarms',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/cluster/status',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'detail', schema: clusterStatus },
+      refusals: [401, 429, 503],
+      needsNoState: true,
+      handle: () => {
+        const node = present(health().node, 'a controller knows how it is')
+        return detailAnswer(statusOf(cluster, node))
+      },
+    },
+  ]
+}
+
+function statusOf(
+  cluster: ClusterView,
+  { failureTolerance, nextRisk, alarms }: NodeHealth,
+): ClusterStatus {
+  const next = nextFeatureLevel(cluster)
+  return {
+    clusterId: cluster.clusterId,
+    generation: cluster.generation,
+    selfId: cluster.selfId,
+    leaderId: cluster.leaderId(),
+    featureLevel: cluster.featureLevel,
+    ...(next === null ? {} : { nextFeatureLevel: next }),
+    members: cluster.members().map(memberStatus),
+    failureTolerance,
+    nextRisk,
+    alarms,
+  }
+}
+
+/** What every voter has to know before it is in force; null when no voter knows more than that. */
+function nextFeatureLevel(
+  cluster: ClusterView,
+): NonNullable<ClusterStatus['nextFeatureLevel']> | null {
+  const voters = cluster.members().filter(({ voter }) => voter)
+  const level = Math.max(...voters.map(({ featureLevel }) => featureLevel))
+  if (level <= cluster.featureLevel) return null
+  const waitsFor = voters
+    .filter(({ connected, featureLevel }) => !connected || featureLevel < level)
+    .map(({ id }) => id)
+  return { level, waitsFor }
+}
+
+function memberStatus(member: MemberView): MemberStatus {
+  const { id, address, version, progress, lastContactMs, vitals, featureLevel } = member
+  return {
+    id,
+    address,
+    version,
+    role: progress?.role ?? 'unknown',
+    term: progress?.term ?? 0,
+    commit: progress?.commit ?? 0,
+    applied: progress?.applied ?? 0,
+    persisted: progress?.persisted ?? 0,
+    digestIndex: progress?.digestIndex ?? 0,
+    digest: progress?.digest ?? '',
+    lastContactMs,
+    isFailing: vitals?.isFailing ?? false,
+    featureLevel,
+  }
+}

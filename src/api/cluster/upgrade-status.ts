@@ -1,0 +1,130 @@
+import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
+
+/** Under writes a member is always some entries behind what the leader last told. */
+const LAG_ENTRIES_MAX = 100
+
+/** How far a rolling upgrade is, and what the operator does next. */
+export interface UpgradeStatus {
+  /** In force. */
+  readonly featureLevel: number
+  /** The highest that a member knows and that is not in force; null: there is none. */
+  readonly nextFeatureLevel: number | null
+  /**
+   * complete: every member runs one version, and its level is in force. mixed: several versions.
+   * waiting: one version, but its level is not in force yet, or a member was not heard.
+   */
+  readonly state: 'complete' | 'mixed' | 'waiting'
+  /** One sentence. */
+  readonly advice: string
+  /** Why no controller should be stopped now, one sentence; empty: the next one can be. */
+  readonly notNow: string
+  readonly members: readonly UpgradeMember[]
+}
+
+export interface UpgradeMember {
+  readonly id: string
+  readonly isVoter: boolean
+  readonly isConnected: boolean
+  /** Empty when it was not heard since the asked controller started. */
+  readonly version: string
+  /** The newest that its version knows; 0 when it was not heard. */
+  readonly featureLevel: number
+  /** The next level is not raised because of it. */
+  readonly holdsBack: boolean
+  /** What to do about it; empty: nothing. */
+  readonly action: string
+}
+
+/** Of the members as one controller sees them now. */
+export function upgradeStatusOf(cluster: ClusterView): UpgradeStatus {
+  const views = cluster.members()
+  const highest = Math.max(...views.map(({ featureLevel }) => featureLevel))
+  const next = highest > cluster.featureLevel ? highest : null
+  const newest = newestVersions(views, highest)
+  const members = views.map((view) => memberOf(view, next, newest))
+  const state = stateOf(views, next)
+  const { featureLevel } = cluster
+  const advice = adviceOf(members, state, next, newest)
+  const notNow = notNowBecause(cluster.leaderId(), views)
+  return { featureLevel, nextFeatureLevel: next, state, advice, notNow, members }
+}
+
+/**
+ * A member that is behind or away is the failure that the cluster tolerates: the next stop would be
+ * one more.
+ */
+function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
+  if (leaderId === null) return 'there is no leader'
+  const commit = Math.max(...views.map(({ progress }) => progress?.commit ?? 0))
+  for (const { id, voter, connected, progress, vitals } of views) {
+    if (!voter) continue
+    if (!connected || progress === null) return `${id} is not connected`
+    if (vitals?.isFailing === true) return `${id} does not serve`
+    const lag = commit - progress.applied
+    if (lag > LAG_ENTRIES_MAX) return `${id} is ${lag} entries behind`
+  }
+  return ''
+}
+
+function stateOf(views: readonly MemberView[], next: number | null): UpgradeStatus['state'] {
+  const versions = new Set(views.map(({ version }) => version))
+  const isAllHeard = !versions.delete('')
+  if (versions.size > 1) return 'mixed'
+  return next === null && isAllHeard ? 'complete' : 'waiting'
+}
+
+/**
+ * Versions that know the highest level; a version is a word, and which of two is newer is not
+ * judged here.
+ */
+function newestVersions(views: readonly MemberView[], highest: number): string {
+  const found = views.filter(({ featureLevel }) => featureLevel === highest)
+  return [...new Set(found.map(({ version }) => version))].sort().join(' or ')
+}
+
+function memberOf(view: MemberView, next: number | null, newest: string): UpgradeMember {
+  const { id, voter, connected, version, featureLevel } = view
+  const isBehind = next !== null && featureLevel < next
+  return {
+    id,
+    isVoter: voter,
+    isConnected: connected,
+    version,
+    featureLevel,
+    holdsBack: next !== null && voter && (isBehind || !connected),
+    action: actionOf(view, isBehind, newest),
+  }
+}
+
+function actionOf(
+  { voter, connected, featureLevel }: MemberView,
+  isBehind: boolean,
+  newest: string,
+): string {
+  if (!connected) return voter ? 'start it, or remove it from the members' : 'start it'
+  if (!isBehind || featureLevel === 0) return ''
+  return voter
+    ? `upgrade it to ${newest}`
+    : `upgrade it to ${newest}; it stops when the level is activated`
+}
+
+function adviceOf(
+  members: readonly UpgradeMember[],
+  state: UpgradeStatus['state'],
+  next: number | null,
+  newest: string,
+): string {
+  const waiting = members.filter(({ holdsBack }) => holdsBack).map(({ id }) => id)
+  if (next !== null && waiting.length > 0) {
+    return `feature level ${next} waits for ${waiting.join(', ')}; until it is activated, each member can be downgraded to its former version`
+  }
+  if (next !== null)
+    return `feature level ${next} is about to be activated; after that there is no downgrade`
+  if (state === 'mixed')
+    return `members run different versions; upgrade them one at a time to the newest`
+  if (state === 'waiting') {
+    const silent = members.filter(({ version }) => version === '').map(({ id }) => id)
+    return `the versions of ${silent.join(', ')} are unknown; every other member runs ${newest}`
+  }
+  return `the upgrade is complete; every member runs ${newest}`
+}

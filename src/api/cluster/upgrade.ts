@@ -1,0 +1,29 @@
+import { upgradeStatusOf } from './upgrade-status.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { upgradeStatus } from './upgrade-schema.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+}
+
+/** How far a rolling upgrade is, as this controller sees its members. */
+export function upgradeOperations({ cluster }: Needs): Operation[] {
+  return [
+    {
+      operationId: 'clusterUpgradeStatus',
+      summary: 'Show versions and feature levels of the members, and what blocks an upgrade',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/cluster/upgrade-status',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'detail', schema: upgradeStatus },
+      refusals: [401, 429, 503],
+      needsNoState: true,
+      handle: () => detailAnswer({ ...upgradeStatusOf(cluster) }),
+    },
+  ]
+}

@@ -1,0 +1,44 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import { emptyAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { requestExtendSchema } from '../sessions/sessions-schema.ts'
+import { originOf } from '../call.ts'
+import type { Writer } from '../writes.ts'
+
+interface Needs {
+  readonly writer: Writer
+}
+
+/** What an administrator may ask of an authenticator beside reading and writing its fields. */
+export function authenticatorOperations({ writer }: Needs): Operation[] {
+  return [
+    {
+      operationId: 'requestExtendAuthenticator',
+      summary: 'Request that a certificate be renewed at the next log-in',
+      tag: 'authenticators',
+      apis: ['management'],
+      permission: 'authenticator.update',
+      method: 'POST',
+      path: '/authenticators/{id}/request-extend',
+      body: { schema: requestExtendSchema, isRequired: true },
+      success: 200,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 403, 404, 409, 429, 503],
+      handle: async (call) => {
+        const { rollKeys } = call.body as { readonly rollKeys?: boolean | null }
+        const message = create(AuthenticatorRequestExtendSchema, {
+          id: call.param('id'),
+          rollKeys: rollKeys === true,
+        })
+        const payload = toBinary(AuthenticatorRequestExtendSchema, message)
+        await writer.write(originOf(call), {
+          kind: CommandKind.AUTHENTICATOR_REQUEST_EXTEND,
+          payload,
+        })
+        return emptyAnswer()
+      },
+    },
+  ]
+}

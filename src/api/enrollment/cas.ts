@@ -1,0 +1,115 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CaVerifySchema, CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Ca } from '../../entities/kinds/ca.ts'
+import { Problem } from '../../lib/problems.ts'
+import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
+import { pemBlocks } from '../../pki/pem.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { readDer } from '../preparers/certificates.ts'
+import { caJwt, caVerification } from '../identities/identities-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { BindingName } from '../parts.ts'
+import type { Writer } from '../writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly writer: Writer
+}
+
+const pemBytesMax = 64 * 1024
+
+/** What can be done with a CA of somebody else beside reading and writing its fields. */
+export function caOperations(needs: Needs): Operation[] {
+  const { writer } = needs
+  const common = { tag: 'cas', apis: ['management'], success: 200 } as const
+  return [
+    {
+      ...common,
+      operationId: 'verifyCa',
+      summary: 'Verify a CA by a certificate signed for its verification token',
+      permission: 'ca.update',
+      method: 'POST',
+      path: '/cas/{id}/verify',
+      body: { schema: caVerification, isRequired: true, type: 'text/plain' },
+      bodyBytesMax: pemBytesMax,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        const ca = await caOf(needs, call)
+        try {
+          checkProof(String(call.body), ca, needs.clock.nowMs())
+        } catch (error) {
+          throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
+        }
+        // Where it is verified already, the log knows whether by this very request.
+        const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
+        await writer.write(originOf(call), { kind: CommandKind.CA_VERIFY, payload })
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'getCaJwt',
+      summary: 'Get the enrollment token of a CA',
+      permission: 'ca.read',
+      method: 'GET',
+      path: '/cas/{id}/jwt',
+      response: { kind: 'bare', schema: caJwt, types: ['application/jwt'], ignoresAccept: true },
+      refusals: [401, 404, 429, 503],
+      handle: async (call) => {
+        const { id } = await caOf(needs, call)
+        const [address] = needs.bindings['edge-client'] ?? []
+        if (address === undefined) {
+          throw new Problem('NOT_FOUND', {
+            detail: 'this controller does not serve the client API',
+          })
+        }
+        // As the API family has it: without an end, for it opens nothing to whoever has no
+        // certificate of the CA.
+        const claims = {
+          iss: `${address}/`,
+          sub: id,
+          jti: id,
+          aud: ['openziti-enroller'],
+          em: 'ca',
+          ctrls: null,
+        }
+        return bareAnswer(await needs.jwt.sign(claims), 'application/jwt')
+      },
+    },
+  ]
+}
+
+async function caOf(needs: Needs, call: RequestContext): Promise<Ca> {
+  const id = call.param('id')
+  const ca = await needs.reads.latest(() => needs.state.get<Ca>('ca', id))
+  if (ca === undefined) throw new Problem('NOT_FOUND', { detail: `ca with id ${id} not found` })
+  return ca
+}
+
+/** @throws {Problem} what the certificate lacks. */
+function checkProof(pem: string, ca: Ca, nowMs: number): void {
+  const [block] = pemBlocks(pem, 1)
+  if (block === undefined) {
+    throw new Problem('COULD_NOT_PARSE_BODY', { detail: 'the body has no PEM block' })
+  }
+  if (block.label !== 'CERTIFICATE') throw new Problem('EXPECTED_PEM_CERTIFICATE')
+  const certificate = readDer(block.der, 'COULD_NOT_PARSE_DER_BLOCK')
+  if (certificate.commonName !== ca.verificationToken) throw new Problem('INVALID_COMMON_NAME')
+  try {
+    checkChain([certificate], [parseCertificate(ca.certPem)], nowMs)
+  } catch (error) {
+    if (!(error instanceof CertificateError)) throw error
+    throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: error.message })
+  }
+}

@@ -1,0 +1,313 @@
+import type { Json } from '../../lib/text/canonical-json.ts'
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { type RequestContext, writeRequestOf } from '../call.ts'
+import { CaEnrollment } from '../../auth/enrollment/ca-enrollment.ts'
+import { authoritiesPem, certificatesAnswer, enrolledAnswer } from './enrollment-answers.ts'
+import type { EnrollRequest } from '../../auth/enrollment/enroll-request.ts'
+import { IdentityEnrollment } from '../../auth/enrollment/identity-enrollment.ts'
+import { TokenEnrollment } from '../../auth/enrollment/token-enrollment.ts'
+import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
+import { bareAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { methodOf } from '../../auth/enrollment/tokens.ts'
+import { queryParametersNamed } from '../answers/query-parameters.ts'
+import { nothing } from '../schemas/envelope.ts'
+import {
+  caEnrollment,
+  challenge,
+  challengeSignature,
+  enrolled,
+  enrolledAnyhow,
+  enrolledUpdb,
+  enrollmentCerts,
+  genericEnroll,
+  keySet,
+  ottEnrollment,
+  routerEnrollment,
+  routerExtension,
+  tokenEnrollment,
+  updbEnrollment,
+} from './enrollment-schema.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { Writer } from '../writes.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { TokenJudge } from '../../auth/tokens/token-judge.ts'
+import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly authorities: NetworkAuthorities
+  readonly issuer: CertificateIssuer
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly logger: ServiceLogger
+  readonly externalTokens: TokenJudge
+  readonly passwords: PasswordVerifier
+  readonly writer: Writer
+}
+
+/** Two requests for certificates of the longest keys, and room for the rest. */
+const BODY_BYTES_MAX = 64 * 1024
+/** As stock clients send a certificate signing request as it is. */
+const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
+/** As clients of the API family name it. */
+const SIGNER_HEADER = 'ziti-token-issuer-id'
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+type Enroll = (call: RequestContext) => Promise<Reply>
+
+const common = {
+  tag: 'enroll',
+  apis: ['client'],
+  permission: 'public',
+  method: 'POST',
+  bodyBytesMax: BODY_BYTES_MAX,
+  success: 200,
+} as const
+const token = queryParametersNamed(['token'])
+const certificates = { kind: 'detail', schema: enrollmentCerts } as const
+const refusals = [400, 404, 409, 429, 503]
+
+/**
+ * Enrollment of identities and routers. `/enroll?method=` and the path of each method do the same.
+ */
+export function enrollOperations(needs: Needs): Operation[] {
+  const routers = new RouterEnrollment(needs)
+  const byMethod = enrollmentsByMethod(needs, routers)
+  return [
+    {
+      ...common,
+      operationId: 'enroll',
+      summary: 'Enroll an identity or a router with its token',
+      path: '/enroll',
+      query: queryParametersNamed(['token', 'method']),
+      body: { schema: genericEnroll, isRequired: false, textTypes: REQUEST_TYPES },
+      response: { kind: 'detail', schema: enrolledAnyhow },
+      refusals: [...refusals, 410],
+      handle: async (call) => {
+        const method = call.first('method') ?? (await methodOf(needs, tokenIn(call)))
+        const enroll = (byMethod as Readonly<Record<string, Enroll>>)[method]
+        if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call)
+        throw new Problem('INVALID_ENROLL_METHOD', {
+          detail: `method is one of ${Object.keys(byMethod).join(', ')}`,
+        })
+      },
+    },
+    ...identityOperations(byMethod),
+    {
+      ...common,
+      operationId: 'enrollErOtt',
+      summary: 'Enroll a router with a one-time token (erott)',
+      path: '/enroll/erott',
+      query: token,
+      body: { schema: routerEnrollment, isRequired: true },
+      response: certificates,
+      refusals,
+      handle: byMethod.erott,
+    },
+    {
+      ...common,
+      operationId: 'extendRouterEnrollment',
+      summary: 'Renew the certificates of a router',
+      path: '/enroll/extend/router',
+      body: { schema: routerExtension, isRequired: true },
+      response: certificates,
+      refusals: [400, 401, 429, 503],
+      handle: async (call) => {
+        const client = textIn(call, 'certCsr')
+        const server = textIn(call, 'serverCertCsr')
+        return certificatesAnswer(needs, await routers.extend(enrolling(call), { client, server }))
+      },
+    },
+    ...keyOperations(needs),
+  ]
+}
+
+function enrollmentsByMethod(needs: Needs & Needs, routers: RouterEnrollment) {
+  const identities = new IdentityEnrollment(needs)
+  const byCa = new CaEnrollment(needs)
+  const byToken = new TokenEnrollment(needs)
+  const router: Enroll = async (call) => {
+    const requests = {
+      client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
+      server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
+    }
+    const issued = await routers.enroll(enrolling(call), tokenIn(call), requests)
+    return certificatesAnswer(needs, issued)
+  }
+  return {
+    ott: async (call) => {
+      const cert = await identities.ott(enrolling(call), tokenIn(call), requestIn(call))
+      const ca = authoritiesPem(needs)
+      // An identity has no server certificate; clients of the API family look for it all the same.
+      return enrolledAnswer(needs, { ca, cert, serverCert: '' })
+    },
+    ottca: async (call) => {
+      await identities.ottca(enrolling(call), tokenIn(call))
+      return enrolledAnswer(needs)
+    },
+    updb: async (call) => {
+      const password = textIn(call, 'password')
+      const username = await identities.updb(enrolling(call), tokenIn(call), password)
+      return enrolledAnswer(needs, { username })
+    },
+    ca: async (call) => {
+      await byCa.enroll(enrolling(call), textIn(call, 'name'))
+      return emptyAnswer()
+    },
+    erott: router,
+    trott: router,
+    token: async (call) => {
+      const signerId = call.headers[SIGNER_HEADER] || undefined
+      const cert = await byToken.enroll(enrolling(call), requestOrNone(call), signerId)
+      return cert === null
+        ? enrolledAnswer(needs)
+        : enrolledAnswer(needs, { ca: authoritiesPem(needs), cert })
+    },
+  } satisfies Record<string, Enroll>
+}
+
+function identityOperations(
+  byMethod: Readonly<Record<'ott' | 'ottca' | 'ca' | 'token' | 'updb', Enroll>>,
+): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'enrollOtt',
+      summary: 'Enroll an identity with a one-time token (ott)',
+      path: '/enroll/ott',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: certificates,
+      refusals,
+      handle: byMethod.ott,
+    },
+    {
+      ...common,
+      operationId: 'enrollOttCa',
+      summary: 'Enroll an identity with the client certificate of the connection (ottca)',
+      path: '/enroll/ottca',
+      query: token,
+      body: { schema: ottEnrollment, isRequired: false, textTypes: REQUEST_TYPES },
+      response: { kind: 'detail', schema: enrolled },
+      refusals,
+      handle: byMethod.ottca,
+    },
+    {
+      ...common,
+      operationId: 'enrollCa',
+      summary: 'Enroll a new identity with a certificate of a CA (ca)',
+      path: '/enroll/ca',
+      body: { schema: caEnrollment, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals,
+      handle: byMethod.ca,
+    },
+    {
+      ...common,
+      operationId: 'enrollToken',
+      summary: 'Enroll a new identity with a token of an external JWT signer',
+      path: '/enroll/token',
+      headers: [
+        { name: 'authorization', description: 'Bearer, and the token' },
+        { name: SIGNER_HEADER, description: 'id of the external JWT signer of the token' },
+      ],
+      body: { schema: tokenEnrollment, isRequired: true },
+      response: certificates,
+      refusals: [...refusals, 410],
+      handle: byMethod.token,
+    },
+    {
+      ...common,
+      operationId: 'enrollUpdb',
+      summary: 'Enroll an identity with user name and password (updb)',
+      path: '/enroll/updb',
+      query: token.map((parameter) => ({ ...parameter, isRequired: true })),
+      body: { schema: updbEnrollment, isRequired: true },
+      response: { kind: 'detail', schema: enrolledUpdb },
+      refusals,
+      handle: byMethod.updb,
+    },
+  ]
+}
+
+/** For the keys that sign enrollment tokens. */
+function keyOperations(needs: Needs): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'enrollmentChallenge',
+      summary: 'Sign a nonce with the key of enrollment tokens',
+      path: '/enroll/challenge',
+      body: { schema: challenge, isRequired: true },
+      response: { kind: 'bare', schema: challengeSignature },
+      refusals: [400, 429],
+      handle: async (call) => {
+        const { keyId, nonce } = call.body as { readonly keyId: string; readonly nonce: string }
+        // Anything else would let its sender have a token of its own making signed.
+        if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
+        if (keyId !== needs.jwt.publicJwk()['kid']) {
+          throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
+        }
+        const signed = await needs.jwt.signText(nonce)
+        return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(needs) }))
+      },
+    },
+    {
+      operationId: 'getEnrollmentJwks',
+      summary: 'Get the public key of enrollment tokens of this controller',
+      tag: 'enroll',
+      apis: ['client'],
+      permission: 'public',
+      method: 'GET',
+      path: '/enroll/jwks',
+      success: 200,
+      response: { kind: 'bare', schema: keySet },
+      refusals: [],
+      handle: () => bareAnswer(JSON.stringify({ keys: [needs.jwt.publicJwk()] })),
+    },
+  ]
+}
+
+function enrolling(call: RequestContext): EnrollRequest {
+  return { write: writeRequestOf(call), shown: call.credentials, turn: call }
+}
+
+/** In the query; else in the body. */
+function tokenIn(call: RequestContext): string | undefined {
+  return call.first('token') ?? textIn(call, 'token')
+}
+
+function requestIn(call: RequestContext): string | undefined {
+  if (call.isTextBody) return String(call.body)
+  return textIn(call, 'clientCsr') ?? textIn(call, 'certCsr')
+}
+
+/**
+ * Undefined where the client wants no certificate; a request that is there and is none is not
+ * passed over.
+ */
+function requestOrNone(call: RequestContext): string | undefined {
+  const csr = requestIn(call)
+  if (csr !== undefined) return csr
+  const { clientCsr } = (call.body ?? {}) as Readonly<Record<string, unknown>>
+  if (clientCsr === undefined || clientCsr === null) return undefined
+  throw new Problem('COULD_NOT_PROCESS_CSR', { detail: 'clientCsr is empty' })
+}
+
+/** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */
+function textIn({ body }: RequestContext, name: string): string | undefined {
+  if (typeof body !== 'object' || body === null) return undefined
+  const value = (body as Readonly<Record<string, Json>>)[name]
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

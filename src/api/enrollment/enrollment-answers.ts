@@ -1,0 +1,47 @@
+import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
+import type { RequestContext } from '../call.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import { controllersForClients } from '../cluster/controller-view.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly authorities: NetworkAuthorities
+}
+
+/** All CA certificates of the network as one PEM text: what whoever enrolls trusts from then on. */
+export function authoritiesPem(needs: Pick<Needs, 'authorities'>): string {
+  return networkAuthorities(needs)
+    .map(({ pem }) => pem.trim())
+    .join('\n')
+    .concat('\n')
+}
+
+/** As routers of the API family read it. */
+export function certificatesAnswer(
+  needs: Pick<Needs, 'authorities'>,
+  { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
+): Reply {
+  return detailAnswer({ ca: authoritiesPem(needs), cert, serverCert })
+}
+
+/**
+ * What an identity is answered when it has enrolled. The controllers are part of it, as clients of
+ * the API family keep them beside the credential.
+ */
+export function enrolledAnswer(
+  needs: Pick<Needs, 'cluster'>,
+  data: Readonly<Record<string, string>> = {},
+): Reply {
+  return detailAnswer({ ...data, controllers: controllersForClients(needs.cluster) })
+}
+
+/**
+ * The certificate in the answer is made for this call alone. Had the outcome of a request id been
+ * that of an earlier call, the one that is kept would be another, and the one in the answer
+ * nobody's.
+ */
+export function answerThisCallAlone(call: RequestContext): void {
+  call.metadata.isRepeatable = false
+}

@@ -1,0 +1,148 @@
+import { passwordSchema } from '../../entities/kinds/authenticator.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { controller } from '../schemas/about.ts'
+import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { dateTime, links, text } from '../../entities/shapes.ts'
+
+/** JSON Schemas of enrollment and of the certificates that callers ask for. */
+const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
+const optional = { type: ['string', 'null'], maxLength: 128 } as const
+const password = { ...passwordSchema, type: ['string', 'null'] } as const
+const name = { type: ['string', 'null'], maxLength: 512 } as const
+
+function body(title: string, properties: NamedSchema['schema'], required?: string[]): NamedSchema {
+  const schema = { type: 'object', properties, ...(required === undefined ? {} : { required }) }
+  return { name: title, schema }
+}
+
+/** Whatever the method needs of it; other members are passed over. */
+export const genericEnroll = body('genericEnroll', {
+  token: optional,
+  clientCsr: csr,
+  certCsr: csr,
+  serverCertCsr: csr,
+  name,
+  username: name,
+  password,
+})
+export const ottEnrollment = body('ottEnrollmentRequest', { token: optional, clientCsr: csr })
+export const routerEnrollment = body('erOttEnrollmentRequest', {
+  token: optional,
+  clientCsr: csr,
+  serverCsr: csr,
+  certCsr: csr,
+  serverCertCsr: csr,
+})
+export const tokenEnrollment = body('tokenEnrollmentRequest', { clientCsr: csr })
+export const caEnrollment = body('caEnrollmentRequest', { name })
+export const updbEnrollment = body('updbEnrollmentRequest', { username: name, password })
+export const routerExtension = body(
+  'routerExtendEnrollmentRequest',
+  { certCsr: csr, serverCertCsr: csr },
+  ['certCsr', 'serverCertCsr'],
+)
+export const challenge = body(
+  'nonceChallenge',
+  {
+    keyId: { type: 'string', maxLength: 256 },
+    nonce: { type: 'string', format: 'uuid', maxLength: 64 },
+  },
+  ['nonce', 'keyId'],
+)
+export const identityExtension = body(
+  'identityExtendEnrollmentRequest',
+  { clientCertCsr: { type: 'string', maxLength: 16_384 } },
+  ['clientCertCsr'],
+)
+export const identityExtensionProof = body(
+  'identityExtendValidateEnrollmentRequest',
+  { clientCert: { type: 'string', maxLength: 65_536 } },
+  ['clientCert'],
+)
+export const sessionCertificateCreate = body(
+  'currentApiSessionCertificateCreate',
+  { csr: { type: 'string', maxLength: 16_384 } },
+  ['csr'],
+)
+
+const controllers = { type: 'array', items: controller.schema } as const
+/**
+ * `cert` and `ca` are absent from an answer that gives no certificate, and `controllers` from that
+ * of a router.
+ */
+export const enrollmentCerts = body('enrollmentCerts', {
+  ca: text,
+  cert: text,
+  serverCert: text,
+  controllers,
+})
+/** Of an identity that brought its credential along. */
+export const enrolled = body('enrollmentResponse', { controllers }, ['controllers'])
+export const enrolledUpdb = body('enrollmentResponseUpdb', { username: text, controllers }, [
+  'username',
+  'controllers',
+])
+/** Of the operation that knows the method by the token. */
+export const enrolledAnyhow = body('enrollResponse', {
+  ca: text,
+  cert: text,
+  serverCert: text,
+  username: text,
+  controllers,
+})
+export const identityExtensionCerts = body('identityExtendCerts', { ca: text, clientCert: text }, [
+  'ca',
+  'clientCert',
+])
+export const challengeSignature = body(
+  'nonceSignature',
+  { algorithm: text, caPool: text, kid: text, signature: text },
+  ['signature', 'algorithm', 'kid', 'caPool'],
+)
+export const keySet: NamedSchema = {
+  name: 'jwks',
+  schema: {
+    type: 'object',
+    properties: {
+      keys: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            kty: text,
+            use: text,
+            alg: text,
+            kid: text,
+            crv: text,
+            x: text,
+            y: text,
+            n: text,
+            e: text,
+            x5c: { type: 'array', items: text },
+            x5t: text,
+            'x5t#S256': text,
+          },
+          required: ['kty'],
+        },
+      },
+    },
+    required: ['keys'],
+  },
+}
+export const sessionCertificateCreated = body(
+  'currentApiSessionCertificateCreateResponse',
+  { _links: links, id: text, cas: text, certificate: text },
+  ['_links', 'id', 'certificate'],
+)
+export const sessionCertificateDetail = body(
+  'currentApiSessionCertificateDetail',
+  {
+    ...baseProperties,
+    certificate: text,
+    fingerprint: text,
+    subject: text,
+    validFrom: dateTime,
+    validTo: dateTime,
+  },
+  [...baseRequired, 'certificate', 'fingerprint', 'subject', 'validFrom', 'validTo'],
+)

@@ -1,0 +1,179 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Enrollment } from '../../entities/kinds/enrollment.ts'
+import { createdSchema } from '../../entities/schema.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { Problem } from '../../lib/problems.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
+import { newEnrollmentToken, networkJwt } from '../preparers/enrollment-tokens.ts'
+import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { enrollmentStep, type NewEnrollment, timeOf } from '../preparers/enrollment.ts'
+import { enrollmentOf } from '../preparers/router.ts'
+import { enrollmentExpiry } from '../identities/identities-schema.ts'
+import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { signingAuthority } from '../../auth/certificates/signing-authority.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { Writer } from '../writes.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { BindingName } from '../parts.ts'
+import type { Clock } from '../../lib/clock.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly writer: Writer
+}
+
+const created = { name: 'createResult', schema: createdSchema }
+
+/** What can be done about enrollments beside making, showing and deleting them. */
+export function enrollmentOperations(needs: Needs): Operation[] {
+  const enrollments = new Enrollments(needs)
+  return [
+    {
+      operationId: 'refreshEnrollment',
+      summary: 'Refresh an enrollment: new token and expiry',
+      tag: 'enrollments',
+      apis: ['management'],
+      permission: 'enrollment.update',
+      method: 'POST',
+      path: '/enrollments/{id}/refresh',
+      body: { schema: enrollmentExpiry('enrollmentRefresh'), isRequired: true },
+      success: 200,
+      response: { kind: 'detail', schema: created },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => enrollments.refresh(call),
+    },
+    {
+      operationId: 'reEnrollAuthenticator',
+      summary: 'Re-enroll an authenticator',
+      tag: 'authenticators',
+      apis: ['management'],
+      permission: 'authenticator.update',
+      method: 'POST',
+      path: '/authenticators/{id}/re-enroll',
+      body: { schema: enrollmentExpiry('reEnroll'), isRequired: true },
+      success: 201,
+      response: { kind: 'detail', schema: created },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: (call) => enrollments.ofAuthenticator(call),
+    },
+    {
+      operationId: 'reEnrollEdgeRouter',
+      summary: 'Re-enroll an edge router',
+      tag: 'edgeRouters',
+      apis: ['management'],
+      permission: 'router.update',
+      method: 'POST',
+      path: '/edge-routers/{id}/re-enroll',
+      success: 200,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => enrollments.ofEdgeRouter(call),
+    },
+    {
+      operationId: 'listNetworkJWTs',
+      summary: 'Get the network token for clients',
+      tag: 'networkJwts',
+      apis: ['client', 'management'],
+      permission: 'public',
+      method: 'GET',
+      path: '/network-jwts',
+      success: 200,
+      response: { kind: 'list', schema: networkJwtSchema },
+      refusals: [400, 429],
+      handle: async () => {
+        const rows = [{ name: 'default', token: await networkJwt(needs) }]
+        return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
+      },
+    },
+  ]
+}
+
+class Enrollments {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  async refresh(call: RequestContext): Promise<Reply> {
+    const id = call.param('id')
+    const known = await this.#known<Enrollment>('enrollment', id)
+    const made = await newEnrollmentToken(this.#needs, {
+      method: known.method,
+      subjectId: known.identityId || known.edgeRouterId || known.transitRouterId,
+      expiresAtMs: expiryIn(call),
+    })
+    const { writer } = this.#needs
+    await writer.entity(originOf(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
+    return { ...createdAnswer('enrollments', id, []), status: 200 }
+  }
+
+  /** One entry: where the enrollment is refused, the authenticator stays. */
+  ofAuthenticator(call: RequestContext): Promise<Reply> {
+    const { limits } = this.#needs
+    return retryWhenMoved(writeRequestOf(call), limits, async () => {
+      const authenticatorId = call.param('id')
+      const known = await this.#known<Authenticator>('authenticator', authenticatorId)
+      const create = await enrollmentStep(this.#needs, {
+        ...this.#inPlaceOf(known),
+        of: 'identityId',
+        subjectId: known.identityId,
+        expiresAtMs: expiryIn(call),
+      })
+      const remove = {
+        kind: CommandKind.ENTITY_DELETE,
+        entity: 'authenticator',
+        id: authenticatorId,
+      } as const
+      const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision: known.revision }]
+      const id = await this.#needs.writer.batch(originOf(call), [remove, create], 1, judgedOn)
+      return createdAnswer('enrollments', id, [])
+    })
+  }
+
+  #inPlaceOf(known: Authenticator): Pick<NewEnrollment, 'method' | 'caId' | 'username'> {
+    if (known.method === 'updb') return { method: 'updb', username: known.username ?? '' }
+    const caId = signingAuthority(this.#needs.state, known)
+    return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
+  }
+
+  /**
+   * Apply keeps the last enrollment of a router alone, so that the one before it goes by the same
+   * entry.
+   */
+  async ofEdgeRouter(call: RequestContext): Promise<Reply> {
+    const id = call.param('id')
+    const withdraw = {
+      kind: CommandKind.ENTITY_PATCH,
+      entity: 'edgeRouter',
+      id,
+      fields: { isVerified: false, fingerprint: null, certPem: null },
+    } as const
+    const create = await enrollmentOf(this.#needs, 'edgeRouterId', id)
+    await this.#needs.writer.batch(originOf(call), [withdraw, create])
+    return emptyAnswer()
+  }
+
+  async #known<R extends Enrollment | Authenticator>(kind: string, id: string): Promise<R> {
+    const found = await this.#needs.reads.latest(() => this.#needs.state.get<R>(kind, id))
+    if (found !== undefined) return found
+    throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
+  }
+}
+
+function expiryIn(call: RequestContext): number {
+  return timeOf((call.body as JsonObject)['expiresAt'])
+}

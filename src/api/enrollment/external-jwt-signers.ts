@@ -1,0 +1,47 @@
+import { entityNamed } from '../../entities/registry.ts'
+import { detailSchema } from '../../entities/schema.ts'
+import type { Operation } from '../operation.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly lists: ListAnswers
+}
+
+const kind = 'clientExternalJwtSigner'
+
+/** Where clients find who else they may log in with, before they have. */
+export function clientJwtSignerOperations({ state, lists }: Needs): Operation[] {
+  return [
+    {
+      operationId: 'listExternalJwtSigners',
+      summary: 'List the external JWT signers enabled for log-in',
+      tag: 'externalJwtSigners',
+      apis: ['client'],
+      permission: 'public',
+      method: 'GET',
+      path: '/external-jwt-signers',
+      query: listParameters,
+      success: 200,
+      response: {
+        kind: 'list',
+        schema: {
+          name: 'clientExternalJwtSignerDetail',
+          schema: detailSchema(entityNamed(kind)),
+        },
+      },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const { records, ...pagination } = state.list(kind, listQueryOf(call))
+        return lists.answer(call, {
+          records,
+          show: (record) => state.detail(kind, record, ''),
+          pagination,
+          filterableFields: state.filterableFields(kind),
+        })
+      },
+    },
+  ]
+}

@@ -1,0 +1,191 @@
+import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import { detailSchema } from '../../entities/schema.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
+import { detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { prepareOwnChange } from '../preparers/authenticator.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../sessions/sessions-schema.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
+import type { PasswordLockout } from '../../auth/factors/password-lockout.ts'
+import type { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
+import type { Writer } from '../writes.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly authorities: NetworkAuthorities
+  readonly limits: ApiLimits
+  readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
+  readonly throttle: LogInThrottle
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
+
+const authenticatorDetail = {
+  name: 'authenticatorDetail',
+  schema: detailSchema(entityNamed('authenticator')),
+}
+const path = '/current-identity/authenticators'
+
+/** The caller's own credentials. Those of others do not exist here, for administrators either. */
+export function ownAuthenticatorOperations(needs: Needs): Operation[] {
+  const own = new OwnAuthenticators(needs)
+  const common = {
+    tag: 'currentIdentity',
+    apis: ['client', 'management'],
+    permission: 'session',
+    success: 200,
+  } as const
+  const change = {
+    ...common,
+    path: `${path}/{id}`,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [400, 401, 404, 409, 429, 503],
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'listCurrentIdentityAuthenticators',
+      summary: 'List the authenticators of the current identity',
+      method: 'GET',
+      path,
+      query: listParameters,
+      response: { kind: 'list', schema: authenticatorDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => own.list(call),
+    },
+    {
+      ...common,
+      operationId: 'detailCurrentIdentityAuthenticator',
+      summary: 'Show an authenticator of the current identity',
+      method: 'GET',
+      path: `${path}/{id}`,
+      response: { kind: 'detail', schema: authenticatorDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.detail(call),
+    },
+    {
+      ...change,
+      operationId: 'updateCurrentIdentityAuthenticator',
+      summary: 'Update user name and password of the current identity (all fields)',
+      method: 'PUT',
+      body: { schema: ownAuthenticatorUpdate, isRequired: true },
+      handle: (call) => own.change(call, 'replace'),
+    },
+    {
+      ...change,
+      operationId: 'patchCurrentIdentityAuthenticator',
+      summary: 'Update user name or password of the current identity',
+      method: 'PATCH',
+      body: { schema: ownAuthenticatorPatch, isRequired: true },
+      handle: (call) => own.change(call, 'patch'),
+    },
+  ]
+}
+
+class OwnAuthenticators {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  list(call: RequestContext): Reply | Promise<Reply> {
+    const { state } = this.#needs
+    const callerId = callerOf(call).identity.id
+    const found = state.subList('identity', callerId, 'authenticators', listQueryOf(call))
+    if (found === null) throw new Problem('UNAUTHORIZED')
+    const { records, ...pagination } = found
+    return this.#needs.lists.answer(call, {
+      records,
+      show: (record) => this.#view(record, callerId),
+      pagination,
+      filterableFields: state.filterableFields('authenticator'),
+    })
+  }
+
+  detail(call: RequestContext): Reply | Promise<Reply> {
+    const callerId = callerOf(call).identity.id
+    const id = call.param('id')
+    return this.#needs.reads.found(call, named(id), () => {
+      const record = this.#find(id, callerId)
+      return record === undefined ? null : detailAnswer(this.#view(record, callerId))
+    })
+  }
+
+  /**
+   * With a new password all other sessions of the caller end; the one that this is asked with
+   * stays.
+   */
+  async change(call: RequestContext, mode: 'replace' | 'patch'): Promise<Reply> {
+    const { limits } = this.#needs
+    const body = call.body as JsonObject & { readonly currentPassword: string }
+    const callerId = callerOf(call).identity.id
+    const id = call.param('id')
+    // A record of the request id would keep a plain hash over passwords in the log.
+    call.metadata.isRepeatable = false
+    return await retryWhenMoved(writeRequestOf(call), limits, async () => {
+      const own = await this.#needs.reads.latest(() => this.#find(id, callerId))
+      if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
+      await this.#prove(call, own, body.currentPassword)
+      const { fields, ignoredFields, judgedOn } = await prepareOwnChange(
+        this.#needs,
+        call,
+        mode,
+        body,
+        own,
+      )
+      const kind = mode === 'patch' ? CommandKind.ENTITY_PATCH : CommandKind.ENTITY_REPLACE
+      await this.#needs.writer.entity(originOf(call), kind, 'authenticator', id, fields, judgedOn)
+      return emptyAnswer(ignoredFields)
+    })
+  }
+
+  /** Guesses count as those at log-in do. @throws {Problem} UNAUTHORIZED, without the value. */
+  async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
+    const { username, passwordHash } = own
+    if (own.method !== 'updb' || username === null) {
+      throw new Problem('CAN_NOT_UPDATE_AUTHENTICATOR')
+    }
+    const { throttle, passwords, lockout } = this.#needs
+    const { address } = call.credentials
+    const reserve = (): Promise<boolean> => lockout.reserve(own, address)
+    const isRight = await throttle.attempt(username, address, async () =>
+      (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
+    )
+    // What else the change may be refused for is no failed attempt.
+    if (isRight === true) return lockout.prove(own, address)
+    const reason = 'currentPassword is not the password of this authenticator'
+    throw new Problem('UNAUTHORIZED', { fault: { field: 'currentPassword', reason } })
+  }
+
+  #find(id: string, callerId: string): Authenticator | undefined {
+    const record = this.#needs.state.get<Authenticator>('authenticator', id)
+    return record?.identityId === callerId ? record : undefined
+  }
+
+  #view(record: EntityRecord, callerId: string): JsonObject {
+    const detail = this.#needs.state.detail('authenticator', record, callerId)
+    const self = { href: `.${path}/${record.id}` }
+    return { ...detail, _links: { ...(detail['_links'] as JsonObject), self } }
+  }
+}
+
+function named(id: string): string {
+  return `authenticator with id ${id}`
+}

@@ -1,0 +1,316 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  AuthenticatorExtendSchema,
+  AuthenticatorExtendVerifySchema,
+  CommandKind,
+  SessionCertificateCreateSchema,
+  SessionCertificateDeleteSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { isOfRecord, networkChain } from '../../auth/certificates/client-certificate.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import { authoritiesPem, answerThisCallAlone } from './enrollment-answers.ts'
+import { answer, detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { onlyCertificate } from '../preparers/certificates.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { nothing } from '../schemas/envelope.ts'
+import {
+  identityExtension,
+  identityExtensionCerts,
+  identityExtensionProof,
+  sessionCertificateCreate,
+  sessionCertificateCreated,
+  sessionCertificateDetail,
+} from './enrollment-schema.ts'
+import { callerOf } from '../sessions/current.ts'
+import { networkCertificate } from '../../auth/certificates/trusted-authorities.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
+import type { Writer } from '../writes.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
+import type { Clock } from '../../lib/clock.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly authorities: NetworkAuthorities
+  readonly issuer: CertificateIssuer
+  readonly clock: Clock
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
+
+const path = '/current-api-session/certificates'
+const BODY_BYTES_MAX = 128 * 1024
+
+/**
+ * Certificates that a caller asks for itself: the next one of an authenticator, and short-lived
+ * ones of its session.
+ */
+export function ownCertificateOperations(needs: Needs): Operation[] {
+  const extension = new Extension(needs)
+  const ofSession = new SessionCertificates(needs)
+  const both = {
+    tag: 'currentIdentity',
+    apis: ['client', 'management'],
+    permission: 'session',
+    method: 'POST',
+    bodyBytesMax: BODY_BYTES_MAX,
+    success: 200,
+    refusals: [400, 401, 404, 409, 429, 503],
+  } as const
+  const client = {
+    tag: 'currentApiSession',
+    apis: ['client'],
+    permission: 'session',
+    success: 200,
+  } as const
+  const ofId = '/current-identity/authenticators/{id}'
+  const verification: Pick<Operation, 'summary' | 'body' | 'response' | 'handle'> = {
+    summary: 'Activate the renewed certificate of an authenticator',
+    body: { schema: identityExtensionProof, isRequired: true },
+    response: { kind: 'detail', schema: nothing },
+    handle: (call) => extension.verify(call),
+  }
+  return [
+    {
+      ...both,
+      operationId: 'extendCurrentIdentityAuthenticator',
+      summary: 'Renew the certificate of an authenticator; the current one stays valid',
+      path: `${ofId}/extend`,
+      body: { schema: identityExtension, isRequired: true },
+      response: { kind: 'detail', schema: identityExtensionCerts },
+      handle: (call) => extension.extend(call),
+    },
+    {
+      ...both,
+      ...verification,
+      operationId: 'extendVerifyCurrentIdentityAuthenticator',
+      path: `${ofId}/extend-verify`,
+    },
+    // The same under the path of the API document; its caller's own authenticators alone are there.
+    {
+      ...both,
+      ...verification,
+      operationId: 'extendVerifyAuthenticator',
+      path: '/authenticators/{id}/extend-verify',
+    },
+    {
+      ...client,
+      operationId: 'listCurrentApiSessionCertificates',
+      summary: 'List the certificates of the current API session',
+      method: 'GET',
+      path,
+      query: listParameters,
+      response: { kind: 'list', schema: sessionCertificateDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => ofSession.list(call),
+    },
+    {
+      ...client,
+      operationId: 'createCurrentApiSessionCertificate',
+      summary: 'Create a certificate of the current API session, for routers',
+      method: 'POST',
+      path,
+      body: { schema: sessionCertificateCreate, isRequired: true },
+      bodyBytesMax: BODY_BYTES_MAX,
+      success: 201,
+      response: { kind: 'detail', schema: sessionCertificateCreated },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => ofSession.create(call),
+    },
+    {
+      ...client,
+      operationId: 'detailCurrentApiSessionCertificate',
+      summary: 'Show a certificate of the current API session',
+      method: 'GET',
+      path: `${path}/{id}`,
+      response: { kind: 'detail', schema: sessionCertificateDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => ofSession.detail(call),
+    },
+    {
+      ...client,
+      operationId: 'deleteCurrentApiSessionCertificate',
+      summary: 'Delete a certificate of the current API session',
+      method: 'DELETE',
+      path: `${path}/{id}`,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => ofSession.remove(call),
+    },
+  ]
+}
+
+class Extension {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /**
+   * Asked over a connection by the very certificate that is to be extended, which proves who holds
+   * its key.
+   */
+  async extend(call: RequestContext): Promise<Reply> {
+    const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
+    if (!isIssuedByNetwork || certPem === null) throw notExtendable()
+    const chain = call.credentials.peerChain()
+    if (chain === null) throw new Problem('UNAUTHORIZED')
+    const [leaf] = chain
+    if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
+    const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
+    if (!networkChain(this.#needs, question).ok) throw new Problem('UNAUTHORIZED')
+    const { clientCertCsr } = call.body as { readonly clientCertCsr: string }
+    const order = { identityId, currentPem: certPem, requestPem: clientCertCsr }
+    const issued = await this.#needs.issuer.extend(order, identityId)
+    answerThisCallAlone(call)
+    const message = create(AuthenticatorExtendSchema, {
+      id,
+      fingerprint: fingerprint ?? '',
+      certificate: networkCertificate(issued),
+    })
+    const payload = toBinary(AuthenticatorExtendSchema, message)
+    await this.#needs.writer.write(originOf(call), {
+      kind: CommandKind.AUTHENTICATOR_EXTEND,
+      payload,
+    })
+    return detailAnswer({ ca: authoritiesPem(this.#needs), clientCert: issued.chainPem })
+  }
+
+  async verify(call: RequestContext): Promise<Reply> {
+    const { id } = await this.#own(call)
+    const { clientCert } = call.body as { readonly clientCert: string }
+    const fingerprint = fingerprintOf(clientCert)
+    const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
+    const payload = toBinary(AuthenticatorExtendVerifySchema, message)
+    await this.#needs.writer.write(originOf(call), {
+      kind: CommandKind.AUTHENTICATOR_EXTEND_VERIFY,
+      payload,
+    })
+    return emptyAnswer()
+  }
+
+  /**
+   * @throws {Problem} NOT_FOUND, UNAUTHORIZED for those of others, CAN_NOT_UPDATE_AUTHENTICATOR for
+   * a password.
+   */
+  async #own(call: RequestContext): Promise<Authenticator> {
+    const id = call.param('id')
+    const callerId = callerOf(call).identity.id
+    const own = await this.#needs.reads.latest(() =>
+      this.#needs.state.get<Authenticator>('authenticator', id),
+    )
+    if (own === undefined) {
+      throw new Problem('NOT_FOUND', { detail: `authenticator with id ${id} not found` })
+    }
+    if (own.identityId !== callerId) throw new Problem('UNAUTHORIZED')
+    if (own.method !== 'cert') throw notExtendable()
+    return own
+  }
+}
+
+function notExtendable(): Problem {
+  return new Problem('CAN_NOT_UPDATE_AUTHENTICATOR', {
+    detail: 'only certificates issued by the network can be renewed',
+  })
+}
+
+/** Of the first certificate of a PEM text: clients send the chain back as they got it. */
+function fingerprintOf(pem: string): string {
+  const end = '-----END CERTIFICATE-----'
+  const at = pem.indexOf(end)
+  const first = at < 0 ? pem : pem.slice(0, at + end.length)
+  return onlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
+}
+
+/** Those of another session do not exist here, whoever asks. */
+class SessionCertificates {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  list(call: RequestContext): Reply | Promise<Reply> {
+    const { state } = this.#needs
+    const { session } = callerOf(call)
+    const query = listQueryOf(call)
+    const found = state.listNaming('sessionCertificate', 'apiSessionId', session.id, query)
+    const { records, ...pagination } = found
+    return this.#needs.lists.answer(call, {
+      records,
+      show: (record) => this.#view(record),
+      pagination,
+      filterableFields: state.filterableFields('sessionCertificate'),
+    })
+  }
+
+  async create(call: RequestContext): Promise<Reply> {
+    const { session, identity } = callerOf(call)
+    const { csr } = call.body as { readonly csr: string }
+    const id = newShortId()
+    const order = {
+      identityId: identity.id,
+      apiSessionId: session.id,
+      certificateId: id,
+      requestPem: csr,
+    }
+    const issued = await this.#needs.issuer.session(order, identity.id)
+    answerThisCallAlone(call)
+    const message = create(SessionCertificateCreateSchema, {
+      id,
+      apiSessionId: session.id,
+      certificate: networkCertificate(issued),
+      subject: issued.subject,
+      validFromMs: BigInt(issued.notBeforeMs),
+      validToMs: BigInt(issued.notAfterMs),
+    })
+    const payload = toBinary(SessionCertificateCreateSchema, message)
+    await this.#needs.writer.write(originOf(call), {
+      kind: CommandKind.SESSION_CERTIFICATE_CREATE,
+      payload,
+    })
+    return answer(201, {
+      _links: { self: { href: `.${path}/${id}` } },
+      id,
+      certificate: issued.chainPem,
+      cas: authoritiesPem(this.#needs),
+    })
+  }
+
+  detail(call: RequestContext): Reply | Promise<Reply> {
+    const id = call.param('id')
+    return this.#needs.reads.found(call, `certificate with id ${id}`, () => {
+      const record = this.#needs.state.get('sessionCertificate', id)
+      if (record?.['apiSessionId'] !== callerOf(call).session.id) return null
+      return detailAnswer(this.#view(record))
+    })
+  }
+
+  async remove(call: RequestContext): Promise<Reply> {
+    const message = create(SessionCertificateDeleteSchema, {
+      id: call.param('id'),
+      apiSessionId: callerOf(call).session.id,
+    })
+    const payload = toBinary(SessionCertificateDeleteSchema, message)
+    await this.#needs.writer.write(originOf(call), {
+      kind: CommandKind.SESSION_CERTIFICATE_DELETE,
+      payload,
+    })
+    return emptyAnswer()
+  }
+
+  #view(record: EntityRecord): JsonObject {
+    const detail = this.#needs.state.detail('sessionCertificate', record, '')
+    return { ...detail, _links: { self: { href: `.${path}/${record.id}` } } }
+  }
+}

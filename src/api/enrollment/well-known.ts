@@ -1,0 +1,55 @@
+import { certsOnly } from '../../pki/certs-only.ts'
+import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
+import { bareAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { estCertificates } from '../identities/identities-schema.ts'
+import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
+
+interface Needs {
+  readonly authorities: NetworkAuthorities
+}
+
+const CONTENT_TYPE = 'application/pkcs7-mime'
+const LINE_CHARACTERS = 64
+
+/**
+ * What a client asks for once it knows whom it speaks to, to trust every other controller by (RFC
+ * 7030, 4.1).
+ */
+export function wellKnownOperations(needs: Needs): Operation[] {
+  let made: { readonly from: string; readonly answer: Reply } | null = null
+  return [
+    {
+      operationId: 'listWellKnownCas',
+      summary: 'Get the CA certificates of the network (EST: PKCS #7, base64)',
+      tag: 'wellKnown',
+      apis: ['client', 'management'],
+      permission: 'public',
+      method: 'GET',
+      path: '/.well-known/est/cacerts',
+      success: 200,
+      response: {
+        kind: 'bare',
+        schema: estCertificates,
+        types: [CONTENT_TYPE],
+        ignoresAccept: true,
+      },
+      refusals: [],
+      handle: () => {
+        const { authorities } = needs
+        const from = `${authorities.anchorsPem()}\n${authorities.intermediatesPem()}`
+        if (made?.from !== from) made = { from, answer: answerOf(needs) }
+        return made.answer
+      },
+    },
+  ]
+}
+
+function answerOf(needs: Needs): Reply {
+  const base64 = certsOnly(networkAuthorities(needs)).toString('base64')
+  const lines = base64.match(new RegExp(`.{1,${LINE_CHARACTERS}}`, 'g')) ?? []
+  return {
+    ...bareAnswer(`${lines.join('\n')}\n`, CONTENT_TYPE),
+    headers: { 'content-transfer-encoding': 'base64' },
+  }
+}

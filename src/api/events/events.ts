@@ -1,0 +1,169 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { EVENT_NAMESPACES, type EventNamespace } from '../../lib/event-namespaces.ts'
+import {
+  parsePattern,
+  patternCharactersMax,
+  type TextPattern,
+} from '../../lib/text/text-pattern.ts'
+import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
+import {
+  comparePositions,
+  type EventFilter,
+  type EventPosition,
+  type EventStreams,
+  parsePosition,
+  RECORD_NAMESPACES,
+} from '../../ports/events.ts'
+import type { RequestContext } from '../call.ts'
+import { type Reply, streamedAnswer } from '../answers/envelope.ts'
+import { callerOf } from '../sessions/current.ts'
+import { EVENTS_PERMISSION, maySee, readerOf } from './event-access.ts'
+import type { Operation } from '../operation.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly events: EventStreams
+  readonly refusal: () => ProblemCode | null
+  readonly gate: SessionGuard
+}
+
+const EVENT_STREAM = 'text/event-stream'
+/** A proxy that gathered events would hold them back. */
+const UNBUFFERED = { 'x-accel-buffering': 'no' } as const
+const LAST_EVENT_ID = 'last-event-id'
+const NAMES_CHARACTERS_MAX = 1024
+
+const eventStream: NamedSchema = {
+  name: 'eventStream',
+  schema: {
+    type: 'string',
+    description:
+      'Server-sent events. Each has an id to resume from and one line of JSON; ready, gap and closed are about the stream itself',
+  },
+}
+
+const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
+
+/** What happens in the network, for as long as the caller listens. */
+export function eventOperations(needs: Needs): Operation[] {
+  return [
+    {
+      operationId: 'streamEvents',
+      summary: 'Stream events (server-sent events)',
+      tag: 'events',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/events',
+      permission: EVENTS_PERMISSION,
+      query: [
+        { name: 'namespaces', schema: text(NAMES_CHARACTERS_MAX), isRequired: false },
+        { name: 'entityTypes', schema: text(NAMES_CHARACTERS_MAX), isRequired: false },
+        { name: 'metricFilter', schema: text(patternCharactersMax), isRequired: false },
+        { name: 'sourceFilter', schema: text(patternCharactersMax), isRequired: false },
+      ],
+      headers: [
+        {
+          name: LAST_EVENT_ID,
+          description:
+            'Resumes after the event with this id, on any controller; a gap event says that some are no longer kept',
+        },
+      ],
+      success: 200,
+      response: { kind: 'bare', schema: eventStream, types: [EVENT_STREAM] },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => streamAnswer(call, needs),
+    },
+  ]
+}
+
+/** @throws {Problem} */
+function streamAnswer(call: RequestContext, needs: Needs): Reply | Promise<Reply> {
+  const filter = filterOf(call, needs)
+  const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
+  const after = resumeAfter(call, needs)
+  // Whether there is room is asked as the stream takes its place, after any wait.
+  const answer = (): Reply => {
+    const reader = {
+      ...readerOf(callerOf(call), call, needs, () => isOfRecords),
+      filter,
+      after,
+    }
+    return streamedAnswer(needs.events.open(reader), EVENT_STREAM, UNBUFFERED)
+  }
+  // What was read elsewhere may be ahead of this controller, which then waits rather than showing
+  // it again.
+  const isAhead = after?.generation === needs.cluster.generation
+  if (!isAhead || after.index <= needs.state.appliedIndex) return answer()
+  return needs.reads.reachIndex(after.index).then(answer)
+}
+
+function filterOf(call: RequestContext, { events }: Needs): EventFilter {
+  return {
+    namespaces: namespacesOf(call),
+    metrics: patternOf(call, 'metricFilter'),
+    sources: patternOf(call, 'sourceFilter'),
+    entityTypes: entityTypesOf(call, events.entityTypes),
+  }
+}
+
+/** Those that were named, or all that the caller may see. */
+function namespacesOf(call: RequestContext): ReadonlySet<EventNamespace> {
+  const { caller } = call
+  if (caller === null) throw new Problem('UNAUTHORIZED')
+  const names = namesIn(call, 'namespaces')
+  if (names === null) return new Set(EVENT_NAMESPACES.filter((one) => maySee(caller, call, one)))
+  const known = new Map<string, EventNamespace>(EVENT_NAMESPACES.map((one) => [one, one]))
+  const asked = names.map((name) => {
+    const namespace = known.get(name)
+    if (namespace !== undefined) return namespace
+    throw fieldProblem('namespaces', `should be some of ${EVENT_NAMESPACES.join(', ')}`, name)
+  })
+  const refused = asked.find((one) => !maySee(caller, call, one))
+  if (refused === undefined) return new Set(asked)
+  throw new Problem('UNAUTHORIZED', { detail: `${refused} events are for administrators` })
+}
+
+function entityTypesOf(call: RequestContext, known: readonly string[]): ReadonlySet<string> | null {
+  const names = namesIn(call, 'entityTypes')
+  const unknown = names?.find((name) => !known.includes(name))
+  if (unknown !== undefined) {
+    throw fieldProblem('entityTypes', `should be some of ${known.join(', ')}`, unknown)
+  }
+  return names === null ? null : new Set(names)
+}
+
+/** Of a parameter that holds names between commas; null without one. */
+function namesIn(call: RequestContext, parameter: string): readonly string[] | null {
+  const given = call.first(parameter)
+  if (given === undefined) return null
+  return given.split(',').map((name) => name.trim())
+}
+
+function patternOf(call: RequestContext, parameter: string): TextPattern | null {
+  const given = call.first(parameter)
+  if (given === undefined) return null
+  const pattern = parsePattern(given)
+  if (pattern !== null) return pattern
+  throw fieldProblem(parameter, 'may hold text, ".", ".*", "^", "$" and "|" alone', given)
+}
+
+function resumeAfter(call: RequestContext, { cluster }: Needs): EventPosition | null {
+  const given = call.headers[LAST_EVENT_ID]
+  if (given === undefined || given === '') return null
+  const position = parsePosition(given)
+  if (position === null) {
+    throw fieldProblem('Last-Event-ID', 'must be the id of an event that this API sent', given)
+  }
+  const beyond = { generation: cluster.generation + 1, index: 0, sequence: 0 }
+  if (comparePositions(position, beyond) < 0) return position
+  throw new Problem('INDEX_NOT_REACHED', {
+    detail: `generation ${position.generation} is not known here yet`,
+    retryAfterSeconds: 1,
+  })
+}

@@ -1,0 +1,67 @@
+import { defineEntity } from '../../entities/define.ts'
+import { text } from '../../entities/fields.ts'
+import type { LiveCircuit } from '../../ports/live-circuits.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { liveRef } from './live-list.ts'
+import type { Operation } from '../operation.ts'
+import { liveTableOperations } from './live-tables.ts'
+import { circuit, circuitDelete } from './fabric-schema.ts'
+import type { LiveTable } from '../../ports/live-table.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly circuits: LiveTable<LiveCircuit>
+}
+
+/** What circuits are filtered and sorted by. */
+const rows = defineEntity({
+  name: 'circuit',
+  plural: 'circuits',
+  operations: {},
+  fields: { clientId: text(), service: text(), terminator: text() },
+  symbols: ['clientId', 'service', 'terminator'],
+})
+
+/** The circuits that this controller made. */
+export function circuitOperations({ circuits, state }: Needs): Operation[] {
+  return liveTableOperations({
+    table: circuits,
+    name: 'circuit',
+    collection: 'circuits',
+    schema: circuit,
+    rows,
+    fieldsOf,
+    viewOf: (each) => viewOf(each, state),
+    operationIds: { list: 'listCircuits', detail: 'detailCircuit', delete: 'deleteCircuit' },
+    summaries: {
+      list: 'List the circuits that this controller created',
+      detail: 'Show a circuit',
+      delete: 'End a circuit',
+    },
+    deleteBody: { schema: circuitDelete, isRequired: false },
+  })
+}
+
+function fieldsOf({ id, clientId, serviceId, terminatorId, createdAt }: LiveCircuit) {
+  const refs = { service: serviceId, terminator: terminatorId }
+  return { ...refs, id, clientId, createdAt, updatedAt: createdAt }
+}
+
+function viewOf(each: LiveCircuit, state: StateView) {
+  const { id, clientId, serviceId, terminatorId, createdAt, routerIds, linkIds } = each
+  const at = new Date(createdAt).toISOString()
+  return {
+    _links: { self: { href: `./circuits/${id}` } },
+    id,
+    clientId,
+    tags: {},
+    createdAt: at,
+    updatedAt: at,
+    service: liveRef(state, 'service', 'services', serviceId),
+    terminator: liveRef(state, 'terminator', 'terminators', terminatorId),
+    path: {
+      nodes: routerIds.map((routerId) => liveRef(state, 'router', 'routers', routerId)),
+      links: linkIds.map((linkId) => liveRef(state, '', 'links', linkId)),
+    },
+  }
+}

@@ -1,0 +1,84 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { entityRef, flag, text } from '../../entities/shapes.ts'
+import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+
+/** Links and circuits between routers. */
+const whole = { type: 'integer', minimum: 0 } as const
+export const link: NamedSchema = {
+  name: 'linkDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      id: text,
+      protocol: text,
+      sourceRouter: entityRef,
+      destRouter: entityRef,
+      state: { type: 'string', enum: ['Pending', 'Connected'] },
+      down: flag,
+      iteration: whole,
+      staticCost: whole,
+      cost: whole,
+      sourceLatency: whole,
+      destLatency: whole,
+      connections: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: { type: text, source: text, dest: text },
+          required: ['type', 'source', 'dest'],
+        },
+      },
+    },
+    required: [
+      'id',
+      'protocol',
+      'sourceRouter',
+      'destRouter',
+      'state',
+      'down',
+      'iteration',
+      'staticCost',
+      'cost',
+      'sourceLatency',
+      'destLatency',
+      'connections',
+    ],
+  },
+}
+export const circuit: NamedSchema = {
+  name: 'circuitDetail',
+  schema: {
+    type: 'object',
+    properties: {
+      ...baseProperties,
+      clientId: text,
+      service: entityRef,
+      terminator: entityRef,
+      path: {
+        type: 'object',
+        properties: {
+          nodes: { type: 'array', items: entityRef },
+          links: { type: 'array', items: entityRef },
+        },
+        required: ['nodes', 'links'],
+      },
+    },
+    required: [...baseRequired, 'clientId', 'service', 'terminator', 'path'],
+  },
+}
+
+export const linkPatch: NamedSchema = {
+  name: 'linkPatch',
+  schema: {
+    type: 'object',
+    properties: {
+      down: { type: ['boolean', 'null'] },
+      staticCost: { type: ['integer', 'null'], minimum: 0 },
+    },
+  },
+}
+
+export const circuitDelete: NamedSchema = {
+  name: 'circuitDelete',
+  schema: { type: 'object', properties: { immediate: { type: ['boolean', 'null'] } } },
+}

@@ -1,0 +1,186 @@
+import { processMemory } from '../../lib/thread-memory.ts'
+import { fieldProblem } from '../../lib/problems.ts'
+import type { SchemaJudge } from '../schemas/schema-judge.ts'
+import { bareAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { inspectRequest, inspectResponse } from './inspections-schema.ts'
+import { preferredLeaders } from '../cluster/controller-view.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LiveTable } from '../../ports/live-table.ts'
+import type { LiveChannel } from '../../ports/live-channels.ts'
+import type { RouterInspections } from '../../ports/router-inspections.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { BindingName, HealthReport, VersionInfo } from '../parts.ts'
+import type { ApiMetrics } from '../metrics/metrics.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+  readonly schemas: SchemaJudge
+  readonly channels: LiveTable<LiveChannel>
+  readonly routerInspections: RouterInspections
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  readonly instanceId: string
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly health: () => HealthReport
+  readonly metrics: ApiMetrics
+}
+
+interface InspectRequest {
+  readonly appRegex: string
+  readonly requestedValues: readonly string[]
+}
+
+/** Routers that one request looks at. */
+const ROUTERS_MAX = 1000
+
+type Values = Readonly<Record<string, () => unknown>>
+
+/** What this controller tells of itself; neither records nor anything secret is among it. */
+export function inspectionOperations(needs: Needs): Operation[] {
+  const { cluster } = needs
+  const values = valuesOf(needs)
+  return [
+    {
+      operationId: 'inspect',
+      summary: 'Inspect named values of this controller and its routers',
+      tag: 'inspections',
+      apis: ['fabric'],
+      permission: 'ops.read',
+      method: 'POST',
+      path: '/inspections',
+      body: { schema: inspectRequest, isRequired: true },
+      success: 200,
+      response: { kind: 'bare', schema: inspectResponse },
+      refusals: [400, 401, 429, 503],
+      handle: async (call) => {
+        const { appRegex, requestedValues } = call.body as InspectRequest
+        const isMeant = (id: string): Promise<boolean> =>
+          isMatch(needs.schemas, call.sharer, appRegex, id)
+        const names = new Set(requestedValues)
+        const isOwn = await isMeant(cluster.selfId)
+        const own = await inspect(cluster.selfId, isOwn ? names : [], values)
+        const { errors, told } = await ofRouters(needs, isMeant, [...names])
+        // A name that routers know is no fault of this controller, which does not.
+        const known = new Set(told.map(({ name }) => name))
+        const missing = own.missing.filter((name) => !known.has(name))
+        errors.unshift(
+          ...missing.map((name) => `${cluster.selfId}: unknown value ${JSON.stringify(name)}`),
+        )
+        const answer = { errors, success: errors.length === 0, values: [...own.told, ...told] }
+        return bareAnswer(JSON.stringify(answer))
+      },
+    },
+  ]
+}
+
+interface Told {
+  readonly appId: string
+  readonly name: string
+  readonly value: unknown
+}
+
+async function inspect(
+  appId: string,
+  names: Iterable<string>,
+  values: Values,
+): Promise<{ readonly missing: readonly string[]; readonly told: readonly Told[] }> {
+  const missing: string[] = []
+  const told: Told[] = []
+  for (const name of names) {
+    const read = Object.hasOwn(values, name) ? values[name] : undefined
+    if (read === undefined) missing.push(name)
+    else told.push({ appId, name, value: await read() })
+  }
+  return { missing, told }
+}
+
+async function ofRouters(
+  { channels, routerInspections }: Needs,
+  isMeant: (id: string) => Promise<boolean>,
+  names: readonly string[],
+): Promise<{ readonly errors: string[]; readonly told: readonly Told[] }> {
+  const ids: string[] = []
+  for (const { id } of channels.list().slice(0, ROUTERS_MAX)) {
+    if (await isMeant(id)) ids.push(id)
+  }
+  const errors: string[] = []
+  const told: Told[] = []
+  await Promise.all(
+    ids.map(async (appId) => {
+      const found = await routerInspections.inspect(appId, names)
+      errors.push(...found.errors)
+      told.push(...found.values.map(({ name, value }) => ({ appId, name, value })))
+    }),
+  )
+  return { errors, told }
+}
+
+function valuesOf(needs: Needs): Values {
+  const { metrics } = needs
+  const { cluster, state, version, instanceId, limits, bindings, clock } = needs
+  const startedMs = clock.monotonicMs()
+  return {
+    /** What of the configuration the API goes by. */
+    config: () => ({ bindings, limits }),
+    /** null while nothing is known of it. */
+    'cluster-status': () => needs.health().node ?? null,
+    /**
+     * The members as this controller sees them, under the names that the API family gives them
+     * here.
+     */
+    'connected-peers': () => {
+      const views = cluster.members()
+      const preferred = preferredLeaders(views)
+      return views.map(({ id, address, voter, leader, version, connected }) => ({
+        id,
+        version,
+        addr: address,
+        isVoter: voter,
+        isLeader: leader,
+        isConnected: connected,
+        isPreferredLeader: preferred.has(id),
+        isSelf: id === cluster.selfId,
+      }))
+    },
+    /** Two controllers on one timeline with one index have the same state. */
+    'data-model-index': () => ({
+      timeline: `${cluster.clusterId}:${cluster.generation}`,
+      index: state.appliedIndex,
+    }),
+    metrics: () => metrics.text(),
+    runtime: () => ({
+      version,
+      instanceId,
+      clusterId: cluster.clusterId,
+      generation: cluster.generation,
+      appliedIndex: state.appliedIndex,
+      upMs: Math.round(clock.monotonicMs() - startedMs),
+      memoryBytes: processMemory(),
+    }),
+  }
+}
+
+/**
+ * Expressions of callers are judged where one without end can be ended, in turn with what others
+ * have judged.
+ * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS, TIMEOUT.
+ */
+async function isMatch(
+  judge: SchemaJudge,
+  caller: string,
+  pattern: string,
+  id: string,
+): Promise<boolean> {
+  const schema = { type: 'object', properties: { id: { type: 'string', pattern } } } as const
+  const fault = await judge.judgeData(schema, { id }, caller)
+  if (fault === null) return true
+  if (fault.field === 'id') return false
+  const what =
+    fault.field === 'schema' ? 'is not a regular expression' : 'could not be evaluated in time'
+  throw fieldProblem('appRegex', what, pattern)
+}

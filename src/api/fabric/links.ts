@@ -1,0 +1,128 @@
+import { defineEntity } from '../../entities/define.ts'
+import { boolean, integer, text } from '../../entities/fields.ts'
+import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import { liveRef } from './live-list.ts'
+import type { Operation } from '../operation.ts'
+import { liveTableOperations, missingRow } from './live-tables.ts'
+import { link, linkPatch } from './fabric-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly links: LiveLinks
+}
+
+/** What links are filtered and sorted by. */
+const rows = defineEntity({
+  name: 'link',
+  plural: 'links',
+  operations: {},
+  fields: {
+    protocol: text(),
+    dialAddress: text(),
+    sourceRouter: text(),
+    destRouter: text(),
+    state: text(),
+    down: boolean(),
+    iteration: integer(),
+    staticCost: integer(),
+    cost: integer(),
+    sourceLatency: integer(),
+    destLatency: integer(),
+  },
+  symbols: [
+    ...(['protocol', 'dialAddress', 'sourceRouter', 'destRouter', 'state', 'down'] as const),
+    ...(['iteration', 'staticCost', 'cost', 'sourceLatency', 'destLatency'] as const),
+  ],
+})
+
+/** Links between routers, as those that are connected to this controller report them. */
+export function linkOperations({ links, state }: Needs): Operation[] {
+  const offered = {
+    table: links,
+    name: 'link',
+    collection: 'links',
+    schema: link,
+    rows,
+    fieldsOf,
+    viewOf: (each: LiveLink) => viewOf(each, state),
+    operationIds: { list: 'listLinks', detail: 'detailLink', delete: 'deleteLink' },
+    summaries: {
+      list: 'List the links that routers connected to this controller report',
+      detail: 'Show a link',
+      delete: 'Remove a link; its routers close it, and may dial it again',
+    },
+  }
+  return [
+    ...liveTableOperations(offered),
+    {
+      apis: ['fabric'],
+      success: 200,
+      tag: 'links',
+      operationId: 'patchLink',
+      summary: 'Take a link down or change its cost',
+      permission: 'ops.update',
+      method: 'PATCH',
+      path: '/links/{id}',
+      body: { schema: linkPatch, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => {
+        const { down, staticCost } = call.body as LinkPatch
+        const changes = {
+          ...(typeof down === 'boolean' ? { isDown: down } : {}),
+          ...(typeof staticCost === 'number' ? { staticCost } : {}),
+        }
+        if (!links.change(call.param('id'), changes)) missingRow(call, offered)
+        return detailAnswer({})
+      },
+    },
+  ]
+}
+
+interface LinkPatch {
+  readonly down?: boolean | null
+  readonly staticCost?: number | null
+}
+
+function fieldsOf(each: LiveLink) {
+  const { id, protocol, dialAddress, state, iteration, staticCost, cost } = each
+  return {
+    id,
+    protocol,
+    dialAddress,
+    state,
+    iteration,
+    staticCost,
+    cost,
+    sourceRouter: each.sourceRouterId,
+    destRouter: each.destRouterId,
+    down: each.isDown,
+    sourceLatency: each.sourceLatencyNs,
+    destLatency: each.destLatencyNs,
+  }
+}
+
+function viewOf(each: LiveLink, state: StateView) {
+  const { id, protocol, iteration, staticCost, cost, sourceLatencyNs, destLatencyNs } = each
+  return {
+    id,
+    protocol,
+    iteration,
+    staticCost,
+    cost,
+    state: each.state,
+    down: each.isDown,
+    sourceRouter: liveRef(state, 'router', 'routers', each.sourceRouterId),
+    destRouter: liveRef(state, 'router', 'routers', each.destRouterId),
+    sourceLatency: sourceLatencyNs,
+    destLatency: destLatencyNs,
+    connections: each.connections.map(({ type, sourceAddress, destAddress }) => ({
+      type,
+      source: sourceAddress,
+      dest: destAddress,
+    })),
+  }
+}

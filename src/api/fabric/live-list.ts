@@ -1,0 +1,57 @@
+import type { Entity } from '../../entities/define.ts'
+import { lanesOf } from '../../fsm/records/digest.ts'
+import { noLinks } from '../../fsm/query/evaluate.ts'
+import { Lister } from '../../fsm/query/list.ts'
+import { symbolNames } from '../../fsm/query/symbols.ts'
+import { Table } from '../../fsm/records/table.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { RequestContext } from '../call.ts'
+import { listAnswer, type Reply } from '../answers/envelope.ts'
+import { listQueryOf } from '../answers/query-parameters.ts'
+
+const lister = new Lister(noLinks)
+/** Nobody asks for the digest of what is not replicated. */
+const noLanes = lanesOf('', '')
+
+export interface LiveList<T> {
+  /** What rows are filtered and sorted by. */
+  readonly rows: Entity
+  /** The fields of a row, of which `id` is one. */
+  readonly fieldsOf: (each: T) => Readonly<Record<string, Json>> & { readonly id: string }
+  readonly viewOf: (each: T) => object
+}
+
+/** Lists what stands in no record, by the same query as any other list. */
+export function liveListAnswer<T>(
+  call: RequestContext,
+  all: readonly T[],
+  { rows, fieldsOf, viewOf }: LiveList<T>,
+): Reply {
+  const table = new Table(rows)
+  const byId = new Map<string, T>()
+  for (const each of all) {
+    const fields = fieldsOf(each)
+    byId.set(fields.id, each)
+    table.change(fields.id, { record: table.shape(fields, 1), lanes: noLanes })
+  }
+  const { records, ...page } = lister.list(table, listQueryOf(call), null)
+  const shown = records.flatMap(({ id }) => {
+    const each = byId.get(id)
+    return each === undefined ? [] : [viewOf(each)]
+  })
+  return listAnswer(shown, page, symbolNames(rows))
+}
+
+/**
+ * @param kind '' for what stands in no record. What is gone, or has no name, has its id for one.
+ */
+export function liveRef(state: StateView, kind: string, collection: string, id: string): object {
+  const name = kind === '' ? undefined : state.get(kind, id)?.['name']
+  return {
+    _links: { self: { href: `./${collection}/${id}` } },
+    entity: collection,
+    id,
+    name: typeof name === 'string' ? name : id,
+  }
+}

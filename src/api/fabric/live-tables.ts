@@ -1,0 +1,80 @@
+import { Problem } from '../../lib/problems.ts'
+import type { LiveRow, LiveTable } from '../../ports/live-table.ts'
+import type { RequestContext } from '../call.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import { type LiveList, liveListAnswer } from './live-list.ts'
+import { listParameters } from '../answers/query-parameters.ts'
+import type { Operation } from '../operation.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { nothing } from '../schemas/envelope.ts'
+
+type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
+
+/** A live table as the fabric API offers it. */
+export interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
+  readonly table: LiveTable<R>
+  /** Of a row, in sentences. */
+  readonly name: string
+  readonly collection: string
+  readonly operationIds: Named
+  readonly summaries: Named
+  readonly schema: NamedSchema
+  /** What may be said to the removal; `immediate` is read of it. */
+  readonly deleteBody?: Operation['body']
+}
+
+/** Lists, shows and removes the rows of a live table of this controller. */
+export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Operation[] {
+  const { table, collection, operationIds, summaries, schema, deleteBody } = of
+  const common = { apis: ['fabric'], success: 200, tag: collection } as const
+  const path = `/${collection}/{id}`
+  return [
+    {
+      ...common,
+      operationId: operationIds.list,
+      summary: summaries.list,
+      permission: 'ops.read',
+      method: 'GET',
+      path: `/${collection}`,
+      query: listParameters,
+      response: { kind: 'list', schema },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => liveListAnswer(call, table.list(), of),
+    },
+    {
+      ...common,
+      operationId: operationIds.detail,
+      summary: summaries.detail,
+      permission: 'ops.read',
+      method: 'GET',
+      path,
+      response: { kind: 'detail', schema },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => {
+        const row = table.get(call.param('id')) ?? missingRow(call, of)
+        return detailAnswer(of.viewOf(row))
+      },
+    },
+    {
+      ...common,
+      operationId: operationIds.delete,
+      summary: summaries.delete,
+      permission: 'ops.delete',
+      method: 'DELETE',
+      path,
+      ...(deleteBody === undefined ? {} : { body: deleteBody }),
+      response: { kind: 'detail', schema: nothing },
+      refusals: deleteBody === undefined ? [401, 404, 429, 503] : [400, 401, 404, 429, 503],
+      handle: (call) => {
+        const { immediate } = (call.body ?? {}) as { readonly immediate?: boolean | null }
+        if (!table.remove(call.param('id'), immediate === true)) missingRow(call, of)
+        return detailAnswer({})
+      },
+    },
+  ]
+}
+
+/** @throws {Problem} NOT_FOUND. */
+export function missingRow(call: RequestContext, { name }: { readonly name: string }): never {
+  throw new Problem('NOT_FOUND', { detail: `${name} with id ${call.param('id')} not found` })
+}

@@ -1,0 +1,55 @@
+import { auditEntry } from '../../entities/kinds/audit-entry.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { listAnswer, timeText } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { auditDetail } from './database-schema.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+interface Needs {
+  readonly state: StateView
+}
+
+const filterable = auditEntry.symbols.map(({ name }) => name)
+
+/** Who has written what: the same on every controller, as it is derived from the log. */
+export function auditOperations({ state }: Needs): Operation[] {
+  return [
+    {
+      operationId: 'listAudit',
+      summary: 'List the audit log of the cluster, newest first',
+      tag: 'audit',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/audit',
+      permission: 'admin',
+      query: listParameters,
+      success: 200,
+      response: { kind: 'list', schema: auditDetail },
+      refusals: [400, 401, 503],
+      handle: async (call) => {
+        const { records, limit, offset, totalCount } = await state.listAudit(listQueryOf(call))
+        return listAnswer(records.map(rowOf), { limit, offset, totalCount }, filterable)
+      },
+    },
+  ]
+}
+
+function rowOf(record: EntityRecord): Readonly<Record<string, unknown>> {
+  const { index, session, address, action, entity, entityId, fields, also, outcome, reason } =
+    record as Readonly<Record<string, unknown>>
+  return {
+    index,
+    at: timeText(record.createdAt),
+    actor: { id: record['actor'], name: record['actorName'] },
+    session,
+    address,
+    action,
+    entity,
+    entityId,
+    fields,
+    also,
+    outcome,
+    reason,
+  }
+}

@@ -1,0 +1,124 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import {
+  controllerSetting,
+  type ControllerSetting,
+  globalSettingId,
+} from '../../entities/kinds/controller-setting.ts'
+import { merged } from '../../entities/nested.ts'
+import { membersAt } from '../../entities/levels.ts'
+import { normalise } from '../../entities/normalise.ts'
+import { requestSchema } from '../../entities/schema.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import { detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { effectiveSettings } from '../schemas/about.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { Writer } from '../writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly writer: Writer
+}
+
+const common = { tag: 'controllerSettings', apis: ['management'], success: 200 } as const
+const path = '/controller-settings/{id}/effective'
+const kind = 'controllerSetting'
+
+/**
+ * Settings are changed where their effect is shown: under `effective`, as the API family has it.
+ */
+export function controllerSettingOperations(needs: Needs): Operation[] {
+  const change = {
+    ...common,
+    permission: 'controller-setting.update',
+    path,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [400, 401, 404, 429, 503],
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'detailControllerSettingEffective',
+      summary: 'Show the own and the effective settings of a controller',
+      permission: 'controller-setting.read',
+      method: 'GET',
+      path,
+      response: { kind: 'detail', schema: effectiveSettings },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => effective(needs, call),
+    },
+    {
+      ...change,
+      operationId: 'updateControllerSetting',
+      summary: 'Update the settings of a controller (all fields)',
+      method: 'PUT',
+      body: { schema: bodyOf('replace'), isRequired: true },
+      handle: (call) => write(needs, call, 'replace'),
+    },
+    {
+      ...change,
+      operationId: 'patchControllerSetting',
+      summary: 'Update settings of a controller',
+      method: 'PATCH',
+      body: { schema: bodyOf('patch'), isRequired: true },
+      handle: (call) => write(needs, call, 'patch'),
+    },
+    {
+      ...change,
+      operationId: 'deleteControllerSetting',
+      summary: 'Delete the settings of a controller',
+      permission: 'controller-setting.delete',
+      method: 'DELETE',
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        await needs.writer.deleteEntity(originOf(call), kind, call.param('id'))
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function bodyOf(mode: 'replace' | 'patch') {
+  const name = mode === 'replace' ? 'controllerSettingUpdate' : 'controllerSettingPatch'
+  return { name, schema: requestSchema(controllerSetting, mode) }
+}
+
+async function write(
+  { state, writer }: Needs,
+  call: RequestContext,
+  mode: 'replace' | 'patch',
+): Promise<Reply> {
+  const level = state.featureLevel
+  const { known, later } = membersAt(controllerSetting, call.body as JsonObject, level)
+  const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
+  const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
+  await writer.entity(
+    originOf(call),
+    command,
+    kind,
+    call.param('id'),
+    membersAt(controllerSetting, fields, level).known,
+  )
+  return emptyAnswer([...ignoredFields, ...later])
+}
+
+function effective(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { state } = needs
+  const id = call.param('id')
+  return needs.reads.found(call, `${kind} with id ${id}`, () => {
+    const record = state.get<ControllerSetting>(kind, id)
+    if (record === undefined) return null
+    const { oidc, ...base } = state.detail(kind, record, callerOf(call).identity.id)
+    const ofAll = state.get<ControllerSetting>(kind, globalSettingId)?.oidc ?? {}
+    return detailAnswer({
+      ...base,
+      effective: { oidc: merged(ofAll, record.oidc) },
+      instance: { oidc },
+    })
+  })
+}

@@ -1,0 +1,143 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb.ts'
+import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { newShortId } from '../../lib/random.ts'
+import { actorName } from '../../ports/actor.ts'
+import { actorOfCall, originOf, type RequestContext } from '../call.ts'
+import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { integrityResult, snapshotDetail, snapshotRequest } from './database-schema.ts'
+import { ignoredFieldsOf } from '../schemas/validation.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
+import type { Writer } from '../writes.ts'
+import type { IntegrityRunner } from './integrity-runner.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly logger: ServiceLogger
+  readonly snapshots: DatabaseSnapshots
+  readonly writer: Writer
+  readonly integrity: IntegrityRunner
+}
+
+const common = {
+  tag: 'database',
+  apis: ['management', 'fabric'],
+  permission: 'admin',
+} as const
+
+/** What is done to the stored state as a whole. */
+export function databaseOperations(needs: Needs): Operation[] {
+  return [
+    startOperation('checkDataIntegrity', false, needs),
+    startOperation('fixDataIntegrity', true, needs),
+    {
+      ...common,
+      operationId: 'dataIntegrityResults',
+      summary: 'Show the status of the last data integrity check or fix',
+      method: 'GET',
+      path: '/database/data-integrity-results',
+      success: 200,
+      response: { kind: 'detail', schema: integrityResult },
+      refusals: [401, 429, 503],
+      handle: () => detailAnswer(resultOf(needs)),
+    },
+    ...snapshotOperations(needs),
+  ]
+}
+
+/** Each of them writes a file on the controller that is asked. */
+function snapshotOperations(needs: Needs): Operation[] {
+  const about = {
+    ...common,
+    summary: 'Write a snapshot of the state to a file on this controller',
+    method: 'POST',
+    success: 200,
+    refusals: [400, 401, 429, 503, 507],
+  } as const
+  const toPath = {
+    ...about,
+    apis: ['fabric'],
+    body: { schema: snapshotRequest, isRequired: false },
+    response: { kind: 'detail', schema: snapshotDetail },
+    handle: async (call: RequestContext) => {
+      const { path = null } = call.body as { readonly path?: string | null }
+      const data = { path: await takeSnapshot(needs, call, path === '' ? null : path) }
+      return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, call.body))
+    },
+  } as const
+  return [
+    {
+      ...about,
+      apis: ['management'],
+      operationId: 'createDatabaseSnapshot',
+      path: '/database/snapshot',
+      response: { kind: 'detail', schema: nothing },
+      handle: async (call) => {
+        await takeSnapshot(needs, call, null)
+        return emptyAnswer()
+      },
+    },
+    { ...toPath, operationId: 'createDatabaseSnapshot', path: '/database' },
+    { ...toPath, operationId: 'createDatabaseSnapshotWithPath', path: '/database/snapshot' },
+  ]
+}
+
+/**
+ * Told to the log: no entry says that password hashes and wrapped secrets were written to a file.
+ */
+async function takeSnapshot(
+  { snapshots, logger }: Needs,
+  call: RequestContext,
+  wanted: string | null,
+): Promise<string> {
+  const path = await snapshots.take(wanted)
+  logger.warn({ path, actor: actorName(actorOfCall(call)) }, 'wrote a snapshot of the state')
+  return path
+}
+
+function startOperation(
+  operationId: 'checkDataIntegrity' | 'fixDataIntegrity',
+  isFixing: boolean,
+  { writer, integrity }: Needs,
+): Operation {
+  return {
+    ...common,
+    operationId,
+    summary: isFixing
+      ? 'Start a data integrity check that repairs derived data'
+      : 'Start a data integrity check',
+    method: 'POST',
+    path: isFixing ? '/database/fix-data-integrity' : '/database/check-data-integrity',
+    success: 202,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [401, 429, 503],
+    handle: async (call) => {
+      const message = create(IntegrityStartSchema, { id: newShortId(), isFixing })
+      const payload = toBinary(IntegrityStartSchema, message)
+      await writer.write(originOf(call), { kind: CommandKind.INTEGRITY_START, payload })
+      integrity.nudge()
+      return begunAnswer()
+    },
+  }
+}
+
+function resultOf({ state }: Needs): Readonly<Record<string, unknown>> {
+  const run = state.get<IntegrityRun>('integrityRun', integrityRunId)
+  return {
+    startTime: timeOrNull(run?.startedAt),
+    endTime: timeOrNull(run?.endedAt),
+    inProgress: run?.isInProgress ?? false,
+    fixingErrors: run?.isFixing ?? false,
+    error: run?.error ?? '',
+    tooManyErrors: run?.hasMore ?? false,
+    results: run?.findings ?? [],
+  }
+}
+
+function timeOrNull(ms: number | null | undefined): string | null {
+  return typeof ms === 'number' ? timeText(ms) : null
+}

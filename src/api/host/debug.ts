@@ -1,0 +1,84 @@
+import { loadavg } from 'node:os'
+import { getHeapStatistics } from 'node:v8'
+
+import { processMemory } from '../../lib/thread-memory.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { debugFacts } from './debug-schema.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { HealthReport, VersionInfo } from '../parts.ts'
+import type { HostStats } from '../../ports/stats.ts'
+import type { ApiMetrics } from '../metrics/metrics.ts'
+
+interface Needs {
+  readonly limits: ApiLimits
+  readonly version: VersionInfo
+  readonly health: () => HealthReport
+  readonly vitals?: () => HostStats
+  readonly metrics: ApiMetrics
+}
+
+/** What a debug bundle holds of a running controller. */
+export interface DebugFacts {
+  readonly version: Needs['version']
+  readonly limits: Needs['limits']
+  /** Consensus, members and alarms. */
+  readonly node: unknown
+  /** Log, disk, mesh and threads. */
+  readonly vitals: unknown
+  readonly process: unknown
+  /** In the Prometheus text format. */
+  readonly metrics: string
+}
+
+/** Everything that is known of this process at once; numbers, ids and addresses, never a secret. */
+export function debugOperations(needs: Needs): Operation[] {
+  return [
+    {
+      operationId: 'clusterDebug',
+      summary: 'Get the debug data of this controller: versions, state, limits, metrics',
+      tag: 'cluster',
+      apis: ['fabric'],
+      method: 'GET',
+      path: '/cluster/debug',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'detail', schema: debugFacts },
+      refusals: [401, 429, 503],
+      needsNoState: true,
+      handle: async () => detailAnswer(await debugFactsOf(needs)),
+    },
+  ]
+}
+
+async function debugFactsOf({
+  version,
+  limits,
+  health,
+  vitals,
+  metrics,
+}: Needs): Promise<DebugFacts> {
+  return {
+    version,
+    limits,
+    node: health().node ?? null,
+    vitals: vitals?.() ?? null,
+    process: {
+      pid: process.pid,
+      node: process.version,
+      uptimeSeconds: Math.round(process.uptime()),
+      memory: processMemory(),
+      heap: getHeapStatistics(),
+      load: loadavg(),
+      resources: process.resourceUsage(),
+      handles: countsOf(process.getActiveResourcesInfo()),
+    },
+    metrics: await metrics.text(),
+  }
+}
+
+function countsOf(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
+  return counts
+}

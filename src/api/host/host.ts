@@ -1,0 +1,104 @@
+import { answer, bareAnswer } from '../answers/envelope.ts'
+import { durationText } from '../../lib/text/duration-text.ts'
+import type { Operation } from '../operation.ts'
+import { health, metricsText, readiness } from '../schemas/about.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { HealthReport } from '../parts.ts'
+import type { ProblemCode } from '../../lib/problems.ts'
+import type { ApiMetrics } from '../metrics/metrics.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly clock: Clock
+  readonly health: () => HealthReport
+  readonly refusal: () => ProblemCode | null
+  readonly metrics: ApiMetrics
+}
+
+/** What stands at the root of a listener, for load balancers and monitoring. */
+export function hostOperations(needs: Needs): Operation[] {
+  const { metrics } = needs
+  return [
+    healthOperation(needs, 'healthChecks', '/health-checks'),
+    // Where clients of the API family ask.
+    healthOperation(needs, 'healthChecksV1', '/health-checks/v1'),
+    {
+      operationId: 'readiness',
+      summary: 'Readiness: 503 without a leader, in quarantine and during shutdown',
+      tag: 'host',
+      apis: ['host'],
+      method: 'GET',
+      path: '/health-checks/ready',
+      permission: 'public',
+      success: 200,
+      response: { kind: 'detail', schema: readiness },
+      refusals: [],
+      alsoAnswers: 503,
+      isAlwaysServed: true,
+      isForMonitors: true,
+      handle: () => {
+        const self = needs.cluster.members().find(({ id }) => id === needs.cluster.selfId)
+        const isReady = needs.refusal() === null && self?.readOnly === false
+        return answer(isReady ? 200 : 503, { ready: isReady })
+      },
+    },
+    {
+      operationId: 'metrics',
+      summary:
+        'Metrics in the Prometheus text format, for administrators and certificates of pki issue',
+      tag: 'host',
+      apis: ['host'],
+      method: 'GET',
+      path: '/metrics',
+      permission: 'admin',
+      success: 200,
+      response: { kind: 'bare', schema: metricsText, types: ['text/plain'] },
+      refusals: [401, 406, 503],
+      isForMonitors: true,
+      handle: async () => bareAnswer(await metrics.text(), metrics.contentType),
+    },
+  ]
+}
+
+function healthOperation(needs: Needs, operationId: string, path: string): Operation {
+  return {
+    operationId,
+    summary: 'Health checks: 200, or 503 if a check fails; details for administrators',
+    tag: 'host',
+    apis: ['host'],
+    method: 'GET',
+    path,
+    permission: 'public',
+    elevatedPermission: 'admin',
+    success: 200,
+    response: { kind: 'detail', schema: health },
+    refusals: [],
+    alsoAnswers: 503,
+    isAlwaysServed: true,
+    isForMonitors: true,
+    handle: ({ caller }) => {
+      const { isHealthy, checks, node, when } = checkHealth(needs)
+      const status = isHealthy ? 200 : 503
+      if (caller !== null) {
+        return answer(status, {
+          healthy: isHealthy,
+          checks: checks.map((check) => ({ ...check, ...when })),
+          ...(node === undefined ? {} : { node }),
+        })
+      }
+      // Which check fails is no secret; its details may be, so they stay inside.
+      const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
+      return answer(status, { healthy: isHealthy, checks: bare })
+    },
+  }
+}
+
+/** The checks are made at each request, all in one look, so they share the time it took. */
+function checkHealth({ health: check, clock }: Needs) {
+  const beganMs = clock.monotonicMs()
+  const report = check()
+  const lastCheckDuration = durationText(clock.monotonicMs() - beganMs)
+  const when = { lastCheckTime: new Date(clock.nowMs()).toISOString(), lastCheckDuration }
+  return { ...report, when }
+}

@@ -1,0 +1,127 @@
+import { capability, protocols, versionSchema } from '../schemas/about.ts'
+import { detailAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import type { BindingName, VersionInfo } from '../parts.ts'
+import { basePaths } from '../paths.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
+import { routerCapabilities } from '../../lib/router-capabilities.ts'
+
+interface Needs {
+  readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
+
+/** Every capability of the API family; those in force stand in the version answer. */
+const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
+/** Clients act on what is announced, so a capability is named here once it works. */
+const activeCapabilities: readonly string[] = notBuiltYet([])
+
+const bindingPaths: Readonly<Record<BindingName, string>> = {
+  'edge-client': basePaths.client,
+  'edge-management': basePaths.management,
+  fabric: basePaths.fabric,
+  'health-checks': '/health-checks',
+}
+
+/** What needs no session and never changes while a controller runs: made once. */
+export function metaOperations(needs: Needs): Operation[] {
+  const versionAnswer = detailAnswer(versionOf(needs))
+  const capabilities = wholeAnswer(knownCapabilities)
+  const ofRouters = wholeAnswer(routerCapabilities)
+  const common = {
+    tag: 'informational',
+    method: 'GET',
+    permission: 'public',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'listRoot',
+      summary: 'Show version, addresses and capabilities of this controller',
+      apis: ['client', 'management', 'fabric'],
+      path: '/',
+      response: { kind: 'detail', schema: versionSchema },
+      refusals: [],
+      handle: () => versionAnswer,
+    },
+    {
+      ...common,
+      operationId: 'listVersion',
+      summary: 'Show version, addresses and capabilities of this controller',
+      apis: ['client', 'management', 'fabric'],
+      path: '/version',
+      response: { kind: 'detail', schema: versionSchema },
+      refusals: [],
+      handle: () => versionAnswer,
+    },
+    {
+      ...common,
+      operationId: 'listEnumeratedCapabilities',
+      summary: 'List all capabilities of the API family',
+      apis: ['client', 'management'],
+      path: '/enumerated-capabilities',
+      response: { kind: 'list', schema: capability },
+      refusals: [],
+      handle: () => capabilities,
+    },
+    {
+      ...common,
+      operationId: 'listEnumeratedRouterCapabilities',
+      summary: 'List the capabilities that an edge router may be shown with',
+      apis: ['client', 'management'],
+      path: '/enumerated-router-capabilities',
+      response: { kind: 'list', schema: capability },
+      refusals: [],
+      handle: () => ofRouters,
+    },
+    {
+      ...common,
+      operationId: 'listProtocols',
+      summary: 'Show the protocols and addresses of this controller',
+      apis: ['client'],
+      path: '/protocols',
+      response: { kind: 'detail', schema: protocols },
+      refusals: [429],
+      handle: protocolsAnswer(needs),
+    },
+  ]
+}
+
+function wholeAnswer(names: readonly string[]): Reply {
+  const { length } = names
+  return listAnswer([...names], { limit: length, offset: 0, totalCount: length }, [])
+}
+
+function protocolsAnswer(needs: Needs): () => Reply {
+  const [url] = needs.bindings['edge-client'] ?? []
+  const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
+  return () => made
+}
+
+/** host:port, the port said even where it is the scheme's own. */
+function addressOf(url: string): string {
+  const { hostname, port } = new URL(url)
+  return `${hostname}:${port === '' ? '443' : port}`
+}
+
+function versionOf({ bindings, version: info }: Needs): Record<string, unknown> {
+  const apiVersions: Record<string, unknown> = {}
+  for (const name of Object.keys(bindingPaths) as BindingName[]) {
+    const urls = bindings[name]
+    if (urls === undefined) continue
+    const path = bindingPaths[name]
+    const apiBaseUrls = urls.map((url) => url + path)
+    apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
+  }
+  // Older clients look for the client API under this name.
+  if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
+  return {
+    apiVersions,
+    buildDate: info.buildDate,
+    capabilities: activeCapabilities,
+    revision: info.revision,
+    runtimeVersion: info.runtimeVersion,
+    version: info.version,
+  }
+}

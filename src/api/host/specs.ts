@@ -1,0 +1,107 @@
+import { bareAnswer, detailAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
+import { Problem } from '../../lib/problems.ts'
+import { openapiDocument as documentOf } from '../schemas/openapi.ts'
+import type { Operation } from '../operation.ts'
+import type { ApiName } from '../../auth/principal/permissions.ts'
+import type { RequestContext } from '../call.ts'
+import { openapiSchema, spec, specBody } from '../schemas/about.ts'
+import type { BindingName, VersionInfo } from '../parts.ts'
+
+interface Needs {
+  readonly version: VersionInfo
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+}
+
+const YAML = 'text/yaml'
+
+/** The documents about the APIs, printed from the operations once they are first asked for. */
+export function specOperations(needs: Needs, others: readonly Operation[]): Operation[] {
+  const documents = new Map<ApiName, Buffer>()
+  const operations: Operation[] = []
+  // One buffer a document, which all answers share: it takes no memory for clients that do not read
+  // it.
+  const bytesOf = (api: ApiName): Buffer => {
+    const known = documents.get(api)
+    if (known !== undefined) return known
+    const bytes = Buffer.from(JSON.stringify(documentOf(api, [...others, ...operations], needs)))
+    documents.set(api, bytes)
+    return bytes
+  }
+  const apiOf = (call: RequestContext): ApiName => {
+    const id = call.param('id')
+    if (id === 'edge-client') return 'client'
+    if (id === 'edge-management') return 'management'
+    throw new Problem('NOT_FOUND', { detail: `spec with id ${id} not found` })
+  }
+  const common = {
+    tag: 'informational',
+    method: 'GET',
+    permission: 'public',
+    success: 200,
+  } as const
+  const both = ['client', 'management'] as const
+  operations.push(
+    {
+      ...common,
+      operationId: 'getOpenapi',
+      summary: 'Get this OpenAPI document',
+      apis: [...both, 'fabric'],
+      path: '/openapi.json',
+      response: { kind: 'bare', schema: openapiSchema },
+      refusals: [],
+      handle: (call) => bareAnswer(bytesOf(call.api)),
+    },
+    {
+      ...common,
+      operationId: 'listSpecs',
+      summary: 'List the API specifications',
+      apis: both,
+      path: '/specs',
+      response: { kind: 'list', schema: spec },
+      refusals: [],
+      handle: () =>
+        listAnswer([specOf(needs, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
+    },
+    {
+      ...common,
+      operationId: 'detailSpec',
+      summary: 'Show an API specification',
+      apis: both,
+      path: '/specs/{id}',
+      response: { kind: 'detail', schema: spec },
+      refusals: [404],
+      handle: (call) => {
+        apiOf(call)
+        return detailAnswer(specOf(needs, call.param('id')))
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailSpecBody',
+      summary: 'OpenAPI 3.1 document',
+      apis: both,
+      path: '/specs/{id}/spec',
+      response: { kind: 'bare', schema: specBody, types: ['application/json', YAML] },
+      refusals: [404],
+      handle: (call): Reply => {
+        return bareAnswer(
+          bytesOf(apiOf(call)),
+          call.accept.includes(YAML) ? YAML : 'application/json',
+        )
+      },
+    },
+  )
+  return operations
+}
+
+function specOf({ version }: Needs, id: string): Record<string, unknown> {
+  const self = `./specs/${id}`
+  return {
+    _links: { self: { href: self }, spec: { href: `${self}/spec` } },
+    createdAt: version.buildDate,
+    id,
+    name: id,
+    tags: {},
+    updatedAt: version.buildDate,
+  }
+}

@@ -1,0 +1,166 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import {
+  CommandKind,
+  IdentityDisableSchema,
+  IdentityEnableSchema,
+  ServiceConfigsSchema,
+} from '../../../proto/gen/command_pb.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import { emptyAnswer, type Reply, wholeOf } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { disableParams, serviceConfigSchema, serviceConfigsAssign } from './identities-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { Writer } from '../writes.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
+
+interface Pair {
+  readonly configId: string
+  readonly serviceId: string
+}
+
+const common = {
+  tag: 'identities',
+  apis: ['management'],
+  permission: 'identity.update',
+  success: 200,
+} as const
+
+/** What can be done to an identity beside reading and writing its fields. */
+export function identityOperations(needs: Needs): Operation[] {
+  return [...standing(needs), ...serviceConfigs(needs)]
+}
+
+function standing({ writer }: Needs): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'disableIdentity',
+      summary: 'Disable an identity and end its sessions',
+      method: 'POST',
+      path: '/identities/{id}/disable',
+      body: { schema: disableParams, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: async (call) => {
+        const { durationMinutes } = call.body as { readonly durationMinutes: number }
+        const message = create(IdentityDisableSchema, {
+          id: call.param('id'),
+          // As in the whole API family, what is negative means no end.
+          durationMinutes: BigInt(Math.max(0, durationMinutes)),
+        })
+        const payload = toBinary(IdentityDisableSchema, message)
+        await writer.write(originOf(call), { kind: CommandKind.IDENTITY_DISABLE, payload })
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'enableIdentity',
+      summary: 'Enable a disabled identity',
+      method: 'POST',
+      path: '/identities/{id}/enable',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: async (call) => {
+        const message = create(IdentityEnableSchema, { id: call.param('id') })
+        const payload = toBinary(IdentityEnableSchema, message)
+        await writer.write(originOf(call), { kind: CommandKind.IDENTITY_ENABLE, payload })
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function serviceConfigs(needs: Needs): Operation[] {
+  const { writer } = needs
+  const path = '/identities/{id}/service-configs'
+  const write = async (
+    call: RequestContext,
+    kind:
+      | typeof CommandKind.SERVICE_CONFIGS_ASSOCIATE
+      | typeof CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
+  ): Promise<Reply> => {
+    // No body at all is an empty list.
+    const pairs = Array.isArray(call.body) ? (call.body as readonly Pair[]) : []
+    const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
+    const message = create(ServiceConfigsSchema, { identityId: call.param('id'), pairs: named })
+    await writer.write(originOf(call), { kind, payload: toBinary(ServiceConfigsSchema, message) })
+    return emptyAnswer()
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listIdentitysServiceConfigs',
+      summary: 'List the service configs of an identity',
+      permission: 'identity.read',
+      method: 'GET',
+      path,
+      response: { kind: 'list', schema: serviceConfigSchema },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => listServiceConfigs(needs, call),
+    },
+    {
+      ...common,
+      operationId: 'associateIdentitysServiceConfigs',
+      summary: 'Associate service configs with an identity',
+      method: 'POST',
+      path,
+      body: { schema: serviceConfigsAssign, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE),
+    },
+    {
+      ...common,
+      operationId: 'disassociateIdentitysServiceConfigs',
+      summary: 'Remove service configs from an identity',
+      method: 'DELETE',
+      path,
+      body: { schema: serviceConfigsAssign, isRequired: false },
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => write(call, CommandKind.SERVICE_CONFIGS_DISASSOCIATE),
+    },
+  ]
+}
+
+/** All of them in one page, as the API family does. */
+function listServiceConfigs(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { lists } = needs
+  const { state } = needs
+  const id = call.param('id')
+  const callerId = callerOf(call).identity.id
+  return needs.reads.found(call, `identity with id ${id}`, () => {
+    if (state.get('identity', id) === undefined) return null
+    const records = state.findAll('serviceConfig', 'identityId', id)
+    return lists.answer(call, {
+      records,
+      show: (record) => {
+        const { config, service } = state.detail('serviceConfig', record, callerId)
+        return {
+          config: withUrlName(config as JsonObject),
+          configId: record['configId'],
+          service: withUrlName(service as JsonObject),
+          serviceId: record['serviceId'],
+        }
+      },
+      pagination: wholeOf(records),
+      filterableFields: [],
+    })
+  })
+}
+
+function withUrlName(ref: JsonObject): JsonObject {
+  return { ...ref, urlName: ref['entity'] ?? '' }
+}

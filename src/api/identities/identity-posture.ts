@@ -1,0 +1,150 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
+import { never, shownTime } from '../../lib/text/shown-time.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EndpointState, PostureService, ShownFactor } from '../../ports/posture.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import { detailAnswer, emptyAnswer, listAnswer, type Reply, timeText } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { failedServiceRequest, postureData } from './posture-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { Writer } from '../writes.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly writer: Writer
+}
+
+/** API sessions of an identity that its posture data shows, in id order. */
+const SESSIONS_SHOWN_MAX = 500
+
+/** What is known of the machines of an identity, and its second factor. */
+export function identityPostureOperations(needs: Needs): Operation[] {
+  const common = { tag: 'identities', apis: ['management'], success: 200 } as const
+  const ofIdentity = (
+    call: RequestContext,
+    answer: () => Reply | Promise<Reply>,
+  ): Reply | Promise<Reply> => {
+    const id = call.param('id')
+    return needs.reads.found(call, `identity with id ${id}`, () =>
+      needs.state.get('identity', id) === undefined ? null : answer(),
+    )
+  }
+  return [
+    {
+      ...common,
+      operationId: 'getIdentityPostureData',
+      summary: 'Show the posture data of an identity',
+      permission: 'identity.read',
+      method: 'GET',
+      path: '/identities/{id}/posture-data',
+      response: { kind: 'detail', schema: postureData },
+      refusals: [401, 404, 429, 503],
+      handle: (call) =>
+        ofIdentity(call, () => detailAnswer(postureDataOf(needs, call.param('id')))),
+    },
+    {
+      ...common,
+      operationId: 'getIdentityFailedServiceRequests',
+      summary: 'List recent service requests of an identity that failed posture checks',
+      permission: 'identity.read',
+      method: 'GET',
+      path: '/identities/{id}/failed-service-requests',
+      response: { kind: 'list', schema: failedServiceRequest },
+      refusals: [401, 404, 429, 503],
+      handle: (call) =>
+        ofIdentity(call, () => {
+          const rows = failedRequestsOf(needs, call.param('id'))
+          const { length } = rows
+          return listAnswer(rows, { limit: length, offset: 0, totalCount: length }, [])
+        }),
+    },
+    {
+      ...common,
+      operationId: 'removeIdentityMfa',
+      summary: 'Remove MFA from an identity (idempotent)',
+      permission: 'identity.update',
+      method: 'DELETE',
+      path: '/identities/{id}/mfa',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: (call) =>
+        ofIdentity(call, async () => {
+          const identityId = call.param('id')
+          const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
+          await needs.writer.write(originOf(call), { kind: CommandKind.MFA_REMOVE, payload })
+          await needs.posture.factorMoved(identityId)
+          return emptyAnswer()
+        }),
+    },
+  ]
+}
+
+/** Parts that were not reported are there, empty. */
+function postureDataOf(needs: Needs, identityId: string): JsonObject {
+  const { state, posture } = needs
+  const { os, domain, mac, processes } = posture.of(identityId)
+  const sdkInfo = state.get('identity', identityId)?.['sdkInfo'] ?? {}
+  const sessions = state.findAll('apiSession', 'identityId', identityId)
+  const endpoints = posture.endpointsOf(identityId)
+  const ofSessions = sessions.slice(0, SESSIONS_SHOWN_MAX).map((session) => {
+    const { id } = session
+    const endpointState = shownEndpoint(endpoints.get(id))
+    const mfa = { apiSessionId: id, ...shownFactor(posture.factorOf(session)) }
+    return [id, { mfa, sdkInfo, ...endpointState }] as const
+  })
+  return {
+    apiSessionPostureData: Object.fromEntries(ofSessions),
+    domain: { ...reported(domain), domain: domain?.domain ?? '' },
+    mac: { ...reported(mac), addresses: mac?.addresses ?? [] },
+    os: {
+      ...reported(os),
+      type: os?.type ?? '',
+      version: os?.version ?? '',
+      build: os?.build ?? '',
+    },
+    processes: processes.map((process) => ({
+      ...reported(process),
+      binaryHash: process.hash,
+      isRunning: process.isRunning,
+      signerFingerprints: process.signerFingerprints,
+    })),
+  }
+}
+
+function reported(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
+  const lastUpdatedAt = report === null ? never : timeText(report.atMs)
+  return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
+}
+
+/**
+ * Whether a code was given, and given again after the last time that the machine woke or was
+ * unlocked.
+ */
+function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: ShownFactor): JsonObject {
+  const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)
+  return {
+    passedAt: shownTime(passedAtMs),
+    passedMfa: passedAtMs !== null,
+    passedOnUnlock: isAfter(unlockedAtMs),
+    passedOnWake: isAfter(wokenAtMs),
+  }
+}
+
+function shownEndpoint(endpoint: EndpointState | undefined): JsonObject {
+  if (endpoint === undefined) return {}
+  const { wokenAtMs, unlockedAtMs } = endpoint
+  return { endpointState: { unlockedAt: shownTime(unlockedAtMs), wokenAt: shownTime(wokenAtMs) } }
+}
+
+function failedRequestsOf({ posture }: Needs, identityId: string): JsonObject[] {
+  return posture.failedRequests(identityId).map(({ atMs, policyFailures, ...request }) => ({
+    ...request,
+    policyFailures: policyFailures as readonly JsonObject[],
+    when: timeText(atMs),
+  }))
+}

@@ -1,0 +1,87 @@
+import { parseDuration } from '../../lib/text/duration.ts'
+import { fieldProblem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import { requireReach } from '../../auth/principal/permissions.ts'
+import type { RequestContext } from '../call.ts'
+import { detailAnswer, type Reply, timeText } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { traceDetail, traceSpec } from './identities-schema.ts'
+import { Traces } from './traces.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { Clock } from '../../lib/clock.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly clock: Clock
+}
+
+/** Whoever wants a longer one asks again. */
+export const traceMsMax = 24 * 60 * 60_000
+
+interface TraceSpec {
+  readonly enabled?: boolean | null
+  readonly duration?: string | null
+  readonly traceId?: string | null
+}
+
+/**
+ * Tracing of the data flows of one identity, which lasts for a time and never longer than this
+ * process.
+ */
+export function identityTraceOperations(needs: Needs): Operation[] {
+  const traces = new Traces(needs.clock)
+  return [
+    {
+      operationId: 'updateIdentityTracing',
+      summary: 'Enable or disable tracing of an identity',
+      tag: 'identities',
+      apis: ['management'],
+      permission: 'identity.update',
+      method: 'PUT',
+      path: '/identities/{id}/trace',
+      body: { schema: traceSpec, isRequired: true },
+      success: 200,
+      response: { kind: 'detail', schema: traceDetail },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => {
+        const id = call.param('id')
+        return needs.reads.found(call, `identity with id ${id}`, () =>
+          needs.state.get('identity', id) === undefined ? null : change(needs, traces, call, id),
+        )
+      },
+    },
+  ]
+}
+
+function change({ clock, state }: Needs, traces: Traces, call: RequestContext, id: string): Reply {
+  requireReach(state, callerOf(call), id)
+  const { enabled, duration, traceId } = call.body as TraceSpec
+  if (enabled !== true) {
+    const ended = traces.of(id)
+    traces.end(id)
+    return detailAnswer({
+      enabled: false,
+      traceId: ended?.traceId ?? traceId ?? '',
+      until: timeText(clock.nowMs()),
+    })
+  }
+  const given = duration ?? ''
+  const durationMs = parseDuration(given)
+  if (durationMs === null || durationMs <= 0 || durationMs > traceMsMax) {
+    const reason = 'duration must be a positive duration of at most 24h, like 10m or 1h30m'
+    throw fieldProblem('duration', reason, given)
+  }
+  const trace = {
+    traceId: traceId === undefined || traceId === null || traceId === '' ? newShortId() : traceId,
+    untilMs: Math.round(clock.nowMs() + durationMs),
+  }
+  traces.begin(id, trace)
+  return detailAnswer({
+    enabled: true,
+    traceId: trace.traceId,
+    until: timeText(trace.untilMs),
+  })
+}

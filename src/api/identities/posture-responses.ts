@@ -1,0 +1,141 @@
+import { hexDigits } from '../../lib/text/hex-digits.ts'
+import { fieldProblem } from '../../lib/problems.ts'
+import type { PostureReport, PostureService } from '../../ports/posture.ts'
+import type { RequestContext } from '../call.ts'
+import type { Caller } from '../../auth/principal/principal.ts'
+import { answer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { postureResponse, postureResponseBulk, postureResponseCreate } from './posture-schema.ts'
+import { IGNORED_FIELDS_MAX, ignoredFieldsOf } from '../schemas/validation.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { ApiLimits } from '../limits.ts'
+
+interface Needs {
+  readonly posture: PostureService
+  readonly limits: ApiLimits
+}
+
+/** What clients tell of their machines, in answer to the posture queries of their services. */
+export function postureResponseOperations(needs: Needs): Operation[] {
+  const common = { tag: 'postureChecks', apis: ['client'], permission: 'session' } as const
+  const refusals = [400, 401, 429, 503] as const
+  const report = async (
+    call: RequestContext,
+    responses: readonly Response[],
+    status: 200 | 201,
+  ) => {
+    const reports = responses.map((response, at) => reportOf(response, at, status === 201))
+    const caller = callerOf(call)
+    await needs.posture.report(caller.session, reports)
+    return answer(status, { services: prompted(needs, caller, reports) }, ignoredIn(responses))
+  }
+  return [
+    {
+      ...common,
+      operationId: 'createPostureResponse',
+      summary: 'Submit one posture response',
+      method: 'POST',
+      path: '/posture-response',
+      body: { schema: postureResponseCreate, isRequired: true },
+      success: 201,
+      response: { kind: 'detail', schema: postureResponse },
+      refusals,
+      handle: (call) => report(call, [call.body as Response], 201),
+    },
+    {
+      ...common,
+      operationId: 'createPostureResponseBulk',
+      summary: 'Submit several posture responses, all or none',
+      method: 'POST',
+      path: '/posture-response-bulk',
+      body: { schema: postureResponseBulk(needs.limits.postureResponsesMax), isRequired: true },
+      success: 200,
+      response: { kind: 'detail', schema: postureResponse },
+      refusals,
+      handle: (call) => report(call, call.body as readonly Response[], 200),
+    },
+  ]
+}
+
+/**
+ * The services for which a code must be given again within minutes, as the machine has woken or was
+ * unlocked.
+ */
+function prompted(
+  { posture }: Needs,
+  { session }: Caller,
+  reports: readonly PostureReport[],
+): readonly object[] {
+  const endpoints = reports.flatMap((report) => (report.kind === 'endpoint' ? [report] : []))
+  const prompts = {
+    isWoken: endpoints.some(({ isWoken }) => isWoken),
+    isUnlocked: endpoints.some(({ isUnlocked }) => isUnlocked),
+  }
+  if (!prompts.isWoken && !prompts.isUnlocked) return []
+  return posture
+    .promptedServices(session, prompts)
+    .map((service) => ({ ...service, postureQueryType: 'MFA' }))
+}
+
+function ignoredIn(responses: readonly Response[]): { ignoredFields: string[] } | null {
+  const names = responses.flatMap((one) => ignoredFieldsOf(postureResponseCreate.schema, one))
+  if (names.length === 0) return null
+  return { ignoredFields: [...new Set(names)].slice(0, IGNORED_FIELDS_MAX) }
+}
+
+type Text = string | null | undefined
+
+/** The members of all types; the type says which of them count. */
+interface Response {
+  readonly id: string
+  readonly typeId: string
+  readonly domain?: Text
+  readonly macAddresses?: readonly string[] | null
+  readonly type?: Text
+  readonly version?: Text
+  readonly build?: Text
+  readonly path?: Text
+  readonly isRunning?: boolean | null
+  readonly hash?: Text
+  readonly signerFingerprints?: readonly string[] | null
+  readonly woken?: boolean | null
+  readonly unlocked?: boolean | null
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function reportOf(response: Response, at: number, isAlone: boolean): PostureReport {
+  const { id: checkId } = response
+  const required = <T>(name: keyof Response, value: T | null | undefined): T => {
+    if (value !== null && value !== undefined) return value
+    const field = isAlone ? name : `${at}.${name}`
+    throw fieldProblem(field, `${field} is required`)
+  }
+  switch (response.typeId) {
+    case 'OS': {
+      const type = required('type', response.type)
+      const version = required('version', response.version)
+      return { kind: 'os', checkId, type, version, build: response.build ?? '' }
+    }
+    case 'DOMAIN':
+      return { kind: 'domain', checkId, domain: required('domain', response.domain) }
+    case 'MAC': {
+      const addresses = required('macAddresses', response.macAddresses).map(hexDigits)
+      return { kind: 'mac', checkId, addresses }
+    }
+    case 'PROCESS':
+      return {
+        kind: 'process',
+        checkId,
+        path: response.path ?? '',
+        isRunning: response.isRunning ?? false,
+        hash: hexDigits(response.hash ?? ''),
+        signerFingerprints: (response.signerFingerprints ?? []).map(hexDigits),
+      }
+    default:
+      return {
+        kind: 'endpoint',
+        isWoken: response.woken ?? false,
+        isUnlocked: response.unlocked ?? false,
+      }
+  }
+}

@@ -1,0 +1,101 @@
+import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
+import type { RequestContext } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import type { Permission } from '../../auth/principal/permissions.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly lists: ListAnswers
+}
+
+interface Subject {
+  readonly entity: string
+  /** Of paths and operation ids. */
+  readonly path: string
+  readonly name: string
+  readonly permission: Permission
+}
+
+const subjects: readonly Subject[] = [
+  {
+    entity: 'edgeRouter',
+    path: 'edge-router',
+    name: 'EdgeRouter',
+    permission: 'router.read',
+  },
+  { entity: 'identity', path: 'identity', name: 'Identity', permission: 'identity.read' },
+  {
+    entity: 'postureCheck',
+    path: 'posture-check',
+    name: 'PostureCheck',
+    permission: 'posture-check.read',
+  },
+  { entity: 'service', path: 'service', name: 'Service', permission: 'service.read' },
+]
+
+/** Attributes in use, for those who write policies. */
+export function roleAttributeOperations({ state, lists }: Needs): Operation[] {
+  return subjects.flatMap(({ entity, path, name, permission }) => {
+    const common = {
+      tag: 'roleAttributes',
+      apis: ['management'],
+      permission,
+      method: 'GET',
+      success: 200,
+      refusals: [400, 401, 429, 503],
+    } as const
+    const words = path.replace('-', ' ')
+    return [
+      {
+        ...common,
+        operationId: `list${name}RoleAttributes`,
+        summary: `List the role attributes of ${words}`,
+        path: `/${path}-role-attributes`,
+        query: listParameters,
+        response: { kind: 'list', schema: roleAttribute },
+        handle: (call: RequestContext) => {
+          const { attributes, ...pagination } = state.roleAttributes(entity, listQueryOf(call))
+          return lists.answer(call, {
+            records: attributes,
+            show: (attribute) => attribute,
+            pagination,
+            filterableFields: roleAttributeFields,
+          })
+        },
+      },
+      {
+        ...common,
+        operationId: `list${name}RoleAttributeUsage`,
+        summary: `List the role attributes of ${words} with their members and policies`,
+        path: `/${path}-role-attribute-usage`,
+        query: [
+          ...listParameters,
+          { name: 'withIds', schema: { type: 'boolean' }, isRequired: false },
+        ],
+        response: { kind: 'list', schema: roleAttributeUsage },
+        handle: (call: RequestContext) => {
+          const withIds = call.first('withIds') === 'true'
+          const { rows, ...pagination } = state.roleAttributeUsage(entity, listQueryOf(call))
+          return lists.answer(call, {
+            records: rows,
+            show: ({ roleAttribute: name, usage }) => ({
+              roleAttribute: name,
+              usage: Object.fromEntries(
+                Object.entries(usage).map(([source, ids]) => [
+                  source,
+                  { count: ids.length, ids: withIds ? ids : null },
+                ]),
+              ),
+            }),
+            pagination,
+            filterableFields: roleAttributeFields,
+          })
+        },
+      },
+    ] satisfies Operation[]
+  })
+}

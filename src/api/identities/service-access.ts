@@ -1,0 +1,211 @@
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
+import type { RequestContext } from '../call.ts'
+import { detailAnswer, type Reply, timeText, wholeOf } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { routerView, routersFirst } from '../fabric/router-view.ts'
+import {
+  currentIdentityEdgeRouter,
+  policyAdvice,
+  serviceEdgeRouters,
+  serviceUpdates,
+} from '../schemas/access.ts'
+import { verifiedSessionId } from '../../auth/sessions/service-session-token.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly jwt: JwtSigner
+  readonly lists: ListAnswers
+}
+
+const SESSION_TOKEN = 'session-token'
+
+/** What policies let a caller use, as clients ask for it, and why an identity can or can not. */
+export function serviceAccessOperations(needs: Needs): Operation[] {
+  const { state } = needs
+  return [
+    {
+      operationId: 'listServiceUpdates',
+      summary: 'Show when the services of the current identity last changed',
+      tag: 'currentApiSession',
+      apis: ['client', 'management'],
+      permission: 'session',
+      method: 'GET',
+      path: '/current-api-session/service-updates',
+      success: 200,
+      response: { kind: 'detail', schema: serviceUpdates },
+      refusals: [401, 429, 503],
+      handle: (call) => {
+        const { session, identity } = callerOf(call)
+        const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
+        const lastChangeAt = Math.max(changedAt, needs.posture.lapsedAt(session))
+        // Clients compare the text. What they tell of themselves moves it too, by a millisecond
+        // each time: a count, as the clocks of the controllers that they told it to are not one.
+        const moves = needs.posture.moves(identity.id)
+        return detailAnswer({ lastChangeAt: timeText(lastChangeAt + moves) })
+      },
+    },
+    {
+      operationId: 'getCurrentIdentityEdgeRouters',
+      summary: 'List the edge routers of the current identity; all for an administrator',
+      tag: 'currentIdentity',
+      apis: ['client'],
+      permission: 'session',
+      method: 'GET',
+      path: '/current-identity/edge-routers',
+      success: 200,
+      response: { kind: 'list', schema: currentIdentityEdgeRouter },
+      refusals: [401, 429, 503],
+      handle: (call) => ownEdgeRouters(needs, call),
+    },
+    {
+      operationId: 'listServiceEdgeRouters',
+      summary: 'List the edge routers for a service',
+      tag: 'services',
+      apis: ['client'],
+      permission: 'session',
+      method: 'GET',
+      path: '/services/{id}/edge-routers',
+      query: listParameters,
+      headers: [
+        {
+          name: SESSION_TOKEN,
+          description: 'of a service session of the caller, for this service',
+        },
+      ],
+      success: 200,
+      response: { kind: 'detail', schema: serviceEdgeRouters },
+      refusals: [400, 401, 404, 429, 503],
+      handle: (call) => edgeRoutersOfService(needs, call),
+    },
+    {
+      operationId: 'getIdentityPolicyAdvice',
+      summary: 'Explain the access of an identity to a service (policy advice)',
+      tag: 'identities',
+      apis: ['management'],
+      permission: 'service.read',
+      method: 'GET',
+      path: '/identities/{id}/policy-advice/{serviceId}',
+      success: 200,
+      response: { kind: 'detail', schema: policyAdvice },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => advice(needs, call),
+    },
+  ]
+}
+
+function ownEdgeRouters({ state, lists }: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { identity, isAdmin } = callerOf(call)
+  const query = { filter: 'isVerified = true', limit: -1 } as const
+  const found = isAdmin
+    ? state.list('edgeRouter', query)
+    : state.subList('identity', identity.id, 'edge-routers', query)
+  const { records, ...pagination } = found ?? { ...wholeOf([]), records: [] }
+  return lists.answer(call, {
+    records,
+    show: (record) =>
+      routerView(state.detail('edgeRouter', record, identity.id), [
+        '_links',
+        'createdAt',
+        'id',
+        'tags',
+        'updatedAt',
+      ]),
+    pagination,
+    filterableFields: [],
+  })
+}
+
+async function edgeRoutersOfService(needs: Needs, call: RequestContext): Promise<Reply> {
+  const { state } = needs
+  const { identity, session } = callerOf(call)
+  const id = call.param('id')
+  const found = await needs.reads.found(call, `service with id ${id}`, () => {
+    const between = state.accessBetween(identity.id, id)
+    if (between === null || between.permissions.length === 0) return null
+    const routers = routersFirst(state, asked(needs, call, between.commonRouters), identity.id)
+    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
+  })
+  const token = call.headers[SESSION_TOKEN]
+  if (token !== undefined) await checkSessionToken(needs, call, token, session.id)
+  return found
+}
+
+/**
+ * Those of the routers that the list query of a call asks for.
+ * @throws {Problem} as `StateView.list`.
+ */
+function asked(
+  { state }: Needs,
+  call: RequestContext,
+  routers: readonly EntityRecord[],
+): readonly EntityRecord[] {
+  const query = listQueryOf(call)
+  const { filter, sort } = query
+  const isAmong = new Set(routers.map(({ id }) => id))
+  const found =
+    filter === undefined && sort === undefined
+      ? routers
+      : state.list('edgeRouter', { ...query, limit: -1, offset: 0 }).records
+  const start = Math.max(0, query.offset ?? 0)
+  const count = query.limit === undefined || query.limit < 1 ? Infinity : query.limit
+  return found.filter(({ id }) => isAmong.has(id)).slice(start, start + count)
+}
+
+/** @throws {Problem} UNAUTHORIZED. */
+async function checkSessionToken(
+  needs: Needs,
+  call: RequestContext,
+  token: string,
+  apiSessionId: string,
+): Promise<void> {
+  const { reads, state } = needs
+  const expected = { apiSessionId, serviceId: call.param('id') }
+  const sessionId = await verifiedSessionId(needs, token, expected)
+  if (sessionId === null) throw new Problem('UNAUTHORIZED')
+  if (state.get('session', sessionId) !== undefined) return
+  // Another controller may have opened it a moment ago.
+  await reads.reachLatest()
+  if (state.get('session', sessionId) === undefined) throw new Problem('UNAUTHORIZED')
+}
+
+/** Whatever the posture of clients. Names of what the caller may not read are left empty. */
+function advice(needs: Needs, call: RequestContext): Reply | Promise<Reply> {
+  const { state } = needs
+  const identityId = call.param('id')
+  const serviceId = call.param('serviceId')
+  const caller = callerOf(call)
+  const callerId = caller.identity.id
+  const what = `identity ${identityId.slice(0, 128)} or service ${serviceId.slice(0, 128)}`
+  return needs.reads.found(call, what, () => {
+    const between = state.accessBetween(identityId, serviceId)
+    if (between === null) return null
+    const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>
+      ref === null || mayCall(caller, permission, call) ? ref : { ...ref, name: '' }
+    return detailAnswer({
+      identity: readable('identity.read', state.ref('identity', identityId)),
+      identityId,
+      service: state.ref('service', serviceId),
+      serviceId,
+      isBindAllowed: between.permissions.includes('Bind'),
+      isDialAllowed: between.permissions.includes('Dial'),
+      identityRouterCount: between.identityRouterCount,
+      serviceRouterCount: between.serviceRouterCount,
+      commonRouters: between.commonRouters.map((router) => ({
+        ...readable('router.read', state.ref('edgeRouter', router.id)),
+        isOnline: state.detail('edgeRouter', router, callerId)['isOnline'] ?? false,
+      })),
+    })
+  })
+}

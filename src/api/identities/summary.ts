@@ -1,0 +1,71 @@
+import { entities } from '../../entities/registry.ts'
+import { detailAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { summary } from '../schemas/about.ts'
+import { notBuiltYet } from '../../lib/not-built-yet.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import type { StateView } from '../../ports/state-view.ts'
+
+interface Needs {
+  readonly cluster: ClusterView
+  readonly state: StateView
+}
+
+/**
+ * Every store of the API family: consoles draw a number for each, also for those this controller
+ * does not keep.
+ */
+const stores = [
+  'apiSessionCertificates',
+  'apiSessions',
+  'authPolicies',
+  'authenticators',
+  'cas',
+  'configTypes',
+  'configs',
+  'controllers',
+  'edgeRouterPolicies',
+  'enrollments',
+  'eventualEvents',
+  'externalJwtSigners',
+  'identities',
+  'identityTypes',
+  'mfas',
+  'postureCheckTypes',
+  'postureChecks',
+  'revocations',
+  'routers',
+  'routers.edge',
+  'serviceEdgeRouterPolicies',
+  'servicePolicies',
+  'services',
+  'sessions',
+  'terminators',
+] as const
+
+export function summaryOperations(needs: Needs): Operation[] {
+  const namesByPlural = new Map(entities.map((entity) => [entity.plural, entity.name]))
+  const countOf = (store: string): number => {
+    if (store === 'controllers') return needs.cluster.members().length
+    if (store === 'routers.edge') return needs.state.count('edgeRouter')
+    const name = namesByPlural.get(store)
+    return name === undefined ? notBuiltYet(0) : needs.state.count(name)
+  }
+  return [
+    {
+      operationId: 'listSummary',
+      summary: 'Count the records of each kind',
+      tag: 'informational',
+      apis: ['management'],
+      method: 'GET',
+      path: '/summary',
+      // The API document asks for a session, no more: there are numbers in it, and no names.
+      permission: 'session',
+      success: 200,
+      response: { kind: 'detail', schema: summary },
+      refusals: [401, 429, 503],
+      handle: () =>
+        detailAnswer(Object.fromEntries(stores.map((store) => [store, countOf(store)]))),
+    },
+  ]
+}

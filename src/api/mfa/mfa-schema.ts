@@ -1,0 +1,57 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { dateTime, flag, text } from '../../entities/shapes.ts'
+import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+
+const texts = { type: 'array', items: text } as const
+
+/**
+ * A time-based code has six digits, a recovery code six letters and digits; longer texts are none
+ * of them.
+ */
+const CODE_CHARACTERS_MAX = 64
+
+export const mfaCode: NamedSchema = {
+  name: 'mfaCode',
+  schema: {
+    type: 'object',
+    properties: { code: { type: 'string', maxLength: CODE_CHARACTERS_MAX } },
+    required: ['code'],
+  },
+}
+
+export const detailMfa: NamedSchema = {
+  name: 'detailMfa',
+  schema: {
+    type: 'object',
+    properties: {
+      ...baseProperties,
+      isVerified: flag,
+      provisioningUrl: text,
+      recoveryCodes: texts,
+    },
+    required: [...baseRequired, 'isVerified'],
+  },
+}
+
+export const detailMfaRecoveryCodes: NamedSchema = {
+  name: 'detailMfaRecoveryCodes',
+  schema: {
+    type: 'object',
+    properties: { ...baseProperties, recoveryCodes: texts },
+    required: [...baseRequired, 'recoveryCodes'],
+  },
+}
+
+export const mfaQrCode: NamedSchema = {
+  name: 'mfaQrCode',
+  schema: { type: 'string', contentMediaType: 'image/png' },
+}
+
+export const totpToken: NamedSchema = {
+  name: 'totpToken',
+  schema: {
+    type: 'object',
+    properties: { issuedAt: dateTime, token: text },
+    required: ['issuedAt', 'token'],
+  },
+}

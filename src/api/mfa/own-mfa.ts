@@ -1,0 +1,294 @@
+import type { Mfa } from '../../entities/kinds/mfa.ts'
+import { createdSchema } from '../../entities/schema.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Factor } from '../../pki/secrets/sealed-factor.ts'
+import { provisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
+import type { ProofPurpose, SecondFactors } from '../../auth/factors/second-factors.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import {
+  answer,
+  bareAnswer,
+  detailAnswer,
+  emptyAnswer,
+  type Reply,
+  timeText,
+} from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { callerOf } from '../sessions/current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { PostureService } from '../../ports/posture.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly secondFactors: SecondFactors
+}
+
+const path = '/current-identity/mfa'
+const codeHeader = {
+  name: 'mfa-validation-code',
+  description: 'TOTP code or, where allowed, recovery code',
+} as const
+const code = { schema: mfaCode, isRequired: true } as const
+/** A body holds one code. */
+const CODE_BODY_BYTES_MAX = 4096
+
+/** MFA of the caller: turned on, shown, used and turned off by whoever holds the session. */
+export function ownMfaOperations(needs: Needs): Operation[] {
+  return [...enrollmentOperations(needs), ...codeOperations(needs)]
+}
+
+const common = { apis: ['client', 'management'], tag: 'MFA', success: 200 } as const
+
+function enrollmentOperations(needs: Needs): Operation[] {
+  const own = new OwnMfa(needs)
+  return [
+    {
+      ...common,
+      operationId: 'detailMfa',
+      summary: 'Show the MFA enrollment of the current identity',
+      permission: 'partial',
+      method: 'GET',
+      path,
+      response: { kind: 'detail', schema: detailMfa },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.detail(call),
+    },
+    {
+      ...common,
+      operationId: 'enrollMfa',
+      summary: 'Start an MFA enrollment; replaces an unverified one',
+      permission: 'partial',
+      method: 'POST',
+      path,
+      success: 201,
+      response: { kind: 'detail', schema: { name: 'createResult', schema: createdSchema } },
+      refusals: [401, 409, 429, 503],
+      handle: (call) => own.begin(call),
+    },
+    {
+      ...common,
+      operationId: 'verifyMfa',
+      summary: 'Verify the MFA enrollment with a first TOTP code',
+      permission: 'partial',
+      method: 'POST',
+      path: `${path}/verify`,
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: (call) => own.use(call, 'verify', codeOf(call)),
+    },
+    {
+      ...common,
+      operationId: 'deleteMfa',
+      summary: 'Remove MFA of the current identity; needs a code once verified',
+      permission: 'session',
+      method: 'DELETE',
+      path,
+      headers: [codeHeader],
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.use(call, 'end', call.headers[codeHeader.name] ?? ''),
+    },
+    {
+      ...common,
+      operationId: 'detailMfaQrCode',
+      summary: 'Get the QR code of an unverified MFA enrollment',
+      permission: 'partial',
+      method: 'GET',
+      path: `${path}/qr-code`,
+      response: { kind: 'bare', schema: mfaQrCode, types: ['image/png'], ignoresAccept: true },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => own.qrCode(call),
+    },
+  ]
+}
+
+function codeOperations(needs: Needs): Operation[] {
+  const own = new OwnMfa(needs)
+  const recoveryCodes = {
+    ...common,
+    permission: 'session',
+    path: `${path}/recovery-codes`,
+  } as const
+  return [
+    {
+      ...recoveryCodes,
+      operationId: 'detailMfaRecoveryCodes',
+      summary: 'Show the remaining recovery codes; needs a TOTP code',
+      method: 'GET',
+      headers: [codeHeader],
+      body: { schema: mfaCode, isRequired: false },
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: detailMfaRecoveryCodes },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: (call) => own.viewCodes(call),
+    },
+    {
+      ...recoveryCodes,
+      operationId: 'createMfaRecoveryCodes',
+      summary: 'Regenerate the recovery codes',
+      method: 'POST',
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: (call) => own.use(call, 'renew', codeOf(call)),
+    },
+    {
+      ...common,
+      operationId: 'authenticateMfa',
+      summary: 'Complete the current API session with a TOTP or recovery code',
+      permission: 'partial',
+      tag: 'authentication',
+      method: 'POST',
+      path: '/authenticate/mfa',
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 409, 413, 415, 429, 503],
+      handle: (call) => own.use(call, 'pass', codeOf(call)),
+    },
+    {
+      ...common,
+      operationId: 'createTotpToken',
+      summary: 'Only for sessions that are tokens; refused otherwise',
+      permission: 'session',
+      tag: 'currentApiSession',
+      method: 'POST',
+      path: '/current-api-session/totp-token',
+      body: code,
+      bodyBytesMax: CODE_BODY_BYTES_MAX,
+      response: { kind: 'detail', schema: totpToken },
+      refusals: [400, 401, 404, 413, 415, 429, 503],
+      handle: () => {
+        throw new Problem('INVALID_BACKING_TOKEN_TYPE')
+      },
+    },
+  ]
+}
+
+function codeOf(call: RequestContext): string {
+  return (call.body as { readonly code?: string } | undefined)?.code ?? ''
+}
+
+class OwnMfa {
+  readonly #needs: Needs
+  readonly #factors: SecondFactors
+  readonly #posture: Needs['posture']
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+    this.#factors = needs.secondFactors
+    this.#posture = needs.posture
+  }
+
+  async begin(call: RequestContext): Promise<Reply> {
+    const { identity } = callerOf(call)
+    await this.#factors.begin(originOf(call), identity.id)
+    return answer(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
+  }
+
+  async detail(call: RequestContext): Promise<Reply> {
+    const mfa = await this.#latest(call)
+    if (mfa.isVerified) {
+      return detailAnswer({ ...viewOf(mfa), isVerified: true })
+    }
+    const factor = await this.#factors.vault.open(mfa)
+    return detailAnswer({
+      ...viewOf(mfa),
+      isVerified: false,
+      provisioningUrl: this.#urlOf(call, factor),
+      recoveryCodes: factor.recoveryCodes,
+    })
+  }
+
+  async qrCode(call: RequestContext): Promise<Reply> {
+    const mfa = await this.#latest(call)
+    if (mfa.isVerified) throw notFound()
+    const factor = await this.#factors.vault.open(mfa)
+    return bareAnswer(qrCodePng(this.#urlOf(call, factor)), 'image/png')
+  }
+
+  async use(call: RequestContext, purpose: ProofPurpose, given: string): Promise<Reply> {
+    const { identity } = callerOf(call)
+    const { address } = call.credentials
+    const proof = { purpose, code: given, address }
+    await this.#factors.prove(originOf(call), identity.id, proof, requiredFor[purpose])
+    if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
+    return emptyAnswer()
+  }
+
+  /** The code of the body, or else that of the header. */
+  async viewCodes(call: RequestContext): Promise<Reply> {
+    await this.use(call, 'view', codeOf(call) || (call.headers[codeHeader.name] ?? ''))
+    const mfa = await this.#latest(call)
+    const { recoveryCodes } = await this.#factors.vault.open(mfa)
+    const left = recoveryCodes.filter((_code, at) => !mfa.usedCodes.includes(at))
+    return detailAnswer({ ...viewOf(mfa, '/recovery-codes'), recoveryCodes: left })
+  }
+
+  /** @throws {Problem} NOT_FOUND where the caller has none, begun on any controller. */
+  async #latest(call: RequestContext): Promise<Mfa> {
+    const { identity } = callerOf(call)
+    const found = await this.#needs.reads.latest(() => this.#factors.find(identity.id))
+    call.index = this.#needs.state.appliedIndex
+    if (found === undefined) throw notFound()
+    return found
+  }
+
+  #urlOf(call: RequestContext, { secret }: Factor): string {
+    return provisioningUrl(secret, String(callerOf(call).identity['name']))
+  }
+}
+
+type Require = (found: Mfa | undefined) => asserts found is Mfa
+
+const begun: Require = (found) => {
+  if (found === undefined) throw notFound()
+}
+const unverified: Require = (found) => {
+  if (found?.isVerified !== false) throw notFound()
+}
+const verified: Require = (found) => {
+  if (found?.isVerified !== true) throw notFound()
+}
+const enrolled: Require = (found) => {
+  if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
+}
+
+/** What there must be for each use, as apply judges again. */
+const requiredFor: Readonly<Record<ProofPurpose, Require>> = {
+  verify: unverified,
+  pass: enrolled,
+  view: verified,
+  renew: verified,
+  end: begun,
+}
+
+function notFound(): Problem {
+  return new Problem('NOT_FOUND', { detail: 'mfa of the current identity not found' })
+}
+
+function viewOf(mfa: Mfa, below = ''): JsonObject {
+  const more = mfa.isVerified
+    ? { 'recovery-codes': { href: `.${path}/recovery-codes` } }
+    : { verify: { href: `.${path}/verify` }, qr: { href: `.${path}/qr-code` } }
+  return {
+    _links: {
+      self: { href: `.${path}${below}` },
+      'current-identity': { href: './current-identity' },
+      ...more,
+    },
+    id: mfa.id,
+    createdAt: timeText(mfa.createdAt),
+    updatedAt: timeText(mfa.updatedAt),
+    tags: {},
+  }
+}

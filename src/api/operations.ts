@@ -1,0 +1,100 @@
+import type { Operation } from './operation.ts'
+import type { ApiParts } from './parts.ts'
+import { resourceOperations } from './records/resource-routes.ts'
+import type { ApiServices } from './services.ts'
+import { apiSessionOperations } from './sessions/api-sessions.ts'
+import { auditOperations } from './host/audit.ts'
+import { authenticateOperations } from './sessions/authenticate.ts'
+import { authenticatorOperations } from './enrollment/authenticators.ts'
+import { caOperations } from './enrollment/cas.ts'
+import { backupOperations } from './backups/backups.ts'
+import { restoreOperations } from './backups/restores.ts'
+import { pkiOperations } from './cluster/pki.ts'
+import { adminRecoveryOperations } from './cluster/recover-admin.ts'
+import { clusterStatusOperations } from './cluster/status.ts'
+import { clusterOperations } from './cluster/cluster.ts'
+import { logTimeOperations } from './cluster/log-time.ts'
+import { memberOperations } from './cluster/cluster-members.ts'
+import { controllerSettingOperations } from './host/controller-settings.ts'
+import { controllerOperations } from './cluster/controllers.ts'
+import { currentOperations } from './sessions/current.ts'
+import { clientJwtSignerOperations } from './enrollment/external-jwt-signers.ts'
+import { databaseOperations } from './host/database.ts'
+import { debugOperations } from './host/debug.ts'
+import { ownAuthenticatorOperations } from './enrollment/own-authenticators.ts'
+import { ownCertificateOperations } from './enrollment/own-certificates.ts'
+import { ownMfaOperations } from './mfa/own-mfa.ts'
+import { eventOperations } from './events/events.ts'
+import { hostOperations } from './host/host.ts'
+import { enrollOperations } from './enrollment/enroll.ts'
+import { enrollmentOperations } from './enrollment/enrollments.ts'
+import { circuitOperations } from './fabric/circuits.ts'
+import { linkOperations } from './fabric/links.ts'
+import { identityOperations } from './identities/identities.ts'
+import { identityPostureOperations } from './identities/identity-posture.ts'
+import { identityTraceOperations } from './identities/identity-trace.ts'
+import { inspectionOperations } from './fabric/inspections.ts'
+import { joinOperations } from './cluster/join.ts'
+import { logLevelOperations } from './host/log-level.ts'
+import { metaOperations } from './host/meta.ts'
+import { postureResponseOperations } from './identities/posture-responses.ts'
+import { roleAttributeOperations } from './identities/role-attributes.ts'
+import { serviceAccessOperations } from './identities/service-access.ts'
+import { sessionOperations } from './sessions/sessions.ts'
+import { specOperations } from './host/specs.ts'
+import { summaryOperations } from './identities/summary.ts'
+import { upgradeOperations } from './cluster/upgrade.ts'
+import { wellKnownOperations } from './enrollment/well-known.ts'
+
+/**
+ * Every operation of every API, sorted by nothing: routes do not overlap. The documents are made
+ * from the same list.
+ */
+export function allOperations(needs: ApiParts & ApiServices): readonly Operation[] {
+  const operations: Operation[] = [
+    ...resourceOperations(needs),
+    ...metaOperations(needs),
+    ...summaryOperations(needs),
+    ...authenticateOperations(needs),
+    ...currentOperations(needs),
+    ...ownAuthenticatorOperations(needs),
+    ...ownCertificateOperations(needs),
+    ...ownMfaOperations(needs),
+    ...identityOperations(needs),
+    ...enrollmentOperations(needs),
+    ...enrollOperations(needs),
+    ...circuitOperations(needs),
+    ...linkOperations(needs),
+    ...identityPostureOperations(needs),
+    ...postureResponseOperations(needs),
+    ...identityTraceOperations(needs),
+    ...authenticatorOperations(needs),
+    ...caOperations(needs),
+    ...clientJwtSignerOperations(needs),
+    ...controllerSettingOperations(needs),
+    ...wellKnownOperations(needs),
+    ...apiSessionOperations(needs),
+    ...sessionOperations(needs),
+    ...serviceAccessOperations(needs),
+    ...roleAttributeOperations(needs),
+    ...controllerOperations(needs),
+    ...databaseOperations(needs),
+    ...auditOperations(needs),
+    ...eventOperations(needs),
+    ...clusterOperations(needs),
+    ...clusterStatusOperations(needs),
+    ...memberOperations(needs),
+    ...upgradeOperations(needs),
+    ...logTimeOperations(needs),
+    ...debugOperations(needs),
+    ...backupOperations(needs),
+    ...restoreOperations(needs),
+    ...pkiOperations(needs),
+    ...adminRecoveryOperations(needs),
+    ...joinOperations(needs),
+    ...logLevelOperations(needs),
+    ...inspectionOperations(needs),
+    ...hostOperations(needs),
+  ]
+  return [...operations, ...specOperations(needs, operations)]
+}

@@ -1,0 +1,153 @@
+import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
+import { KeySets } from '../auth/tokens/key-sets.ts'
+import { TokenFactor } from '../auth/principal/token-factor.ts'
+import { TokenJudge } from '../auth/tokens/token-judge.ts'
+import { LogIns } from '../auth/log-in/log-in.ts'
+import { LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
+import { SessionGuard } from '../auth/sessions/session-guard.ts'
+import { PasswordLockout } from '../auth/factors/password-lockout.ts'
+import { PasswordVerifier } from '../auth/factors/password-verifier.ts'
+import { SecondFactors } from '../auth/factors/second-factors.ts'
+import { SessionTracker } from '../auth/sessions/session-tracker.ts'
+import { TokenSigner } from '../auth/sessions/token-signer.ts'
+import { FactorResealer } from './mfa/factor-resealer.ts'
+import { IntegrityRunner } from './host/integrity-runner.ts'
+import { LargeBodies } from './answers/large-bodies.ts'
+import { ListAnswers } from './answers/list-answers.ts'
+import { Preparers } from './preparers/preparer.ts'
+import { ApiMetrics } from './metrics/metrics.ts'
+import type { ApiParts } from './parts.ts'
+import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
+import { Quota } from '../lib/bounds/quota.ts'
+import { refusalQuota } from './refusal-quota.ts'
+import { UnsentAnswers } from './transport/unsent-answers.ts'
+import { Writer } from './writes.ts'
+
+/** What the operations of all listeners share. */
+export interface ApiServices {
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly gate: SessionGuard
+  /** Tokens of identity providers. */
+  readonly externalTokens: TokenJudge
+  readonly tokenFactor: TokenFactor
+  readonly passwords: PasswordVerifier
+  readonly lockout: PasswordLockout
+  readonly throttle: LogInThrottle
+  readonly logIns: LogIns
+  readonly writer: Writer
+  readonly preparers: Preparers
+  readonly secondFactors: SecondFactors
+  readonly metrics: ApiMetrics
+  /** Of lines about refused writes, on all listeners. */
+  readonly refusals: Quota
+  /** Of all listeners. */
+  readonly largeBodies: LargeBodies
+  readonly processor: ProcessorShare
+  readonly lists: ListAnswers
+  /** Of all listeners. */
+  readonly unsent: UnsentAnswers
+  readonly integrity: IntegrityRunner
+  readonly resealer: FactorResealer
+}
+
+export function createServices(parts: ApiParts): ApiServices {
+  const { limits, processor } = parts
+  const sessions = new SessionTracker(parts)
+  const writer = new Writer(parts.proposer)
+  const secondFactors = new SecondFactors({ ...parts, writer })
+  const tokens = new TokenSigner(parts.keys)
+  const endpoint = new KeyEndpoint(limits, parts.keyEndpoints)
+  const externalTokens = new TokenJudge(parts, new KeySets(endpoint, limits, parts), limits)
+  const tokenFactor = new TokenFactor(parts, externalTokens)
+  const unsent = new UnsentAnswers(limits)
+  const passwords = new PasswordVerifier({
+    atOnceMax: limits.passwordHashesMax,
+    waitingMax: limits.passwordHashesWaitingMax,
+  })
+  const lockout = new PasswordLockout(parts)
+  const throttle = new LogInThrottle(
+    {
+      failuresMax: limits.logInFailuresMax,
+      pauseMsMin: limits.logInPauseMsMin,
+      pauseMsMax: limits.logInPauseMsMax,
+      sourcesMax: limits.logInSourcesMax,
+      attemptsMax: limits.logInsMax,
+    },
+    parts.clock,
+  )
+  const { state, clock, reads, authorities } = parts
+  const logIns = new LogIns({
+    state,
+    clock,
+    reads,
+    authorities,
+    limits,
+    tokens,
+    externalTokens,
+    passwords,
+    lockout,
+    throttle,
+    writer,
+    sessions,
+    tokenFactor,
+  })
+  return {
+    sessions,
+    tokens,
+    gate: new SessionGuard(parts, sessions, tokens, tokenFactor),
+    externalTokens,
+    tokenFactor,
+    passwords,
+    lockout,
+    throttle,
+    logIns,
+    refusals: new Quota(refusalQuota, parts.clock, (dropped) => {
+      parts.logger.warn(
+        { dropped },
+        `suppressed ${dropped} lines about refused writes in the last minute`,
+      )
+    }),
+    writer,
+    preparers: new Preparers({ ...parts, passwords }),
+    secondFactors,
+    largeBodies: new LargeBodies(limits),
+    processor,
+    lists: new ListAnswers(limits, processor, unsent),
+    unsent,
+    integrity: new IntegrityRunner(parts),
+    resealer: new FactorResealer(parts, secondFactors.vault),
+    metrics: new ApiMetrics(
+      parts.cluster,
+      parts.state,
+      {
+        version: parts.version,
+        count: (entity) => parts.state.count(entity),
+        certificates: () => {
+          const { cluster, authorities } = parts
+          const self = cluster.members().find(({ id }) => id === cluster.selfId)
+          const controller = self?.certificatePem ?? ''
+          const issuing = authorities.intermediatesPem()
+          return { controller, issuing, root: authorities.anchorsPem() }
+        },
+        serverEnds: () =>
+          parts.pki
+            .view()
+            .serverCertificates.flatMap(({ path, certificate }) =>
+              certificate === null
+                ? []
+                : [{ name: certificate.names[0] ?? path, notAfterMs: certificate.notAfterMs }],
+            ),
+      },
+      parts.vitals === undefined
+        ? null
+        : {
+            vitals: parts.vitals,
+            node: () => parts.health().node,
+            requestIds: () => parts.state.requestIds,
+            lastBackupMs: parts.lastBackupMs ?? (() => null),
+            softState: () => parts.softState?.() ?? null,
+          },
+    ),
+  }
+}

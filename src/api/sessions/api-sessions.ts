@@ -1,0 +1,90 @@
+import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { sessionSchema } from './sessions-schema.ts'
+import { sessionView } from './session-view.ts'
+import { callerOf, deleteCurrentSession } from './current.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import type { Writer } from '../writes.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
+
+/** Sessions of everybody, for administrators. */
+export function apiSessionOperations(needs: Needs): Operation[] {
+  const { state } = needs
+  const common = {
+    tag: 'apiSessions',
+    apis: ['management'],
+    permission: 'ops.read',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'listAPISessions',
+      summary: 'List API sessions',
+      method: 'GET',
+      path: '/api-sessions',
+      query: listParameters,
+      response: { kind: 'list', schema: sessionSchema },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const caller = callerOf(call)
+        const { records, ...pagination } = state.list('apiSession', listQueryOf(call))
+        return needs.lists.answer(call, {
+          records,
+          show: (record) => sessionView(needs, caller, record),
+          pagination,
+          filterableFields: state.filterableFields('apiSession'),
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailAPISessions',
+      summary: 'Show an API session',
+      method: 'GET',
+      path: '/api-sessions/{id}',
+      response: { kind: 'detail', schema: sessionSchema },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => {
+        const id = call.param('id')
+        return needs.reads.found(call, `apiSession with id ${id}`, () => {
+          const record = state.get('apiSession', id)
+          if (record === undefined) return null
+          return detailAnswer(sessionView(needs, callerOf(call), record))
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'deleteAPISessions',
+      summary: 'End an API session and revoke its token',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      path: '/api-sessions/{id}',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 403, 404, 429, 503],
+      handle: async (call) => {
+        const id = call.param('id')
+        await deleteCurrentSession(needs.writer, call, id)
+        needs.sessions.forget(id)
+        return emptyAnswer()
+      },
+    },
+  ]
+}

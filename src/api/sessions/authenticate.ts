@@ -1,0 +1,91 @@
+import { Problem, fieldProblem } from '../../lib/problems.ts'
+import { factorHeaders } from '../answers/challenge.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
+import { queryParametersNamed } from '../answers/query-parameters.ts'
+import type { AboutClient, LogInCredential, LogIns } from '../../auth/log-in/log-in.ts'
+import { type RequestContext, writeRequestOf } from '../call.ts'
+import type { Operation } from '../operation.ts'
+import { currentSessionView } from './session-view.ts'
+import { credentials, currentSession } from './sessions-schema.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly logIns: LogIns
+}
+
+/** Whoever has no session yet can not take the room of large bodies. */
+const LOG_IN_BODY_BYTES_MAX = 64 * 1024
+
+interface LogInBody extends Omit<AboutClient, 'api'> {
+  readonly username?: string
+  readonly password?: string
+}
+
+/** Primary authentication. */
+export function authenticateOperations(needs: Needs): Operation[] {
+  return [
+    {
+      operationId: 'authenticate',
+      summary: 'Log in by password, client certificate or token of an external JWT signer',
+      tag: 'authentication',
+      apis: ['client', 'management'],
+      method: 'POST',
+      path: '/authenticate',
+      permission: 'public',
+      query: queryParametersNamed(['method']).map((method) => ({ ...method, isRequired: true })),
+      body: { schema: credentials, isRequired: false },
+      bodyBytesMax: LOG_IN_BODY_BYTES_MAX,
+      success: 200,
+      response: { kind: 'detail', schema: currentSession },
+      refusals: [400, 401, 413, 415, 429, 503],
+      handle: (call) => logIn(needs, call),
+    },
+  ]
+}
+
+async function logIn(needs: Needs, call: RequestContext): Promise<Reply> {
+  const { credentials, api } = call
+  const body = (call.body ?? {}) as LogInBody
+  const method = methodOf(call.first('method'), body)
+  const request = { write: writeRequestOf(call), turn: call }
+  const found = await needs.logIns.logIn(method, credentials, { ...body, api }, request)
+  if ('code' in found) {
+    call.challenge = found.challenge
+    throw new Problem(found.code)
+  }
+  const { principal, token, isExtendRequested } = found
+  call.caller = principal
+  return {
+    ...detailAnswer(currentSessionView(needs, principal)),
+    headers: {
+      'zt-session': token,
+      'net-session': token,
+      ...(isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}),
+      ...(principal.pendingFactors.length === 0
+        ? {}
+        : factorHeaders(needs, credentials, principal)),
+    },
+  }
+}
+
+/** @throws {Problem} INVALID_AUTH_METHOD; COULD_NOT_VALIDATE without a name or a password. */
+function methodOf(by: string | undefined, { username, password }: LogInBody): LogInCredential {
+  switch (by) {
+    case 'cert':
+    case 'ext-jwt':
+      return { by }
+    case 'password':
+      if (username === undefined) throw fieldProblem('username', 'username is required')
+      if (password === undefined) throw fieldProblem('password', 'password is required')
+      return { by, username, password }
+    default:
+      throw new Problem('INVALID_AUTH_METHOD')
+  }
+}

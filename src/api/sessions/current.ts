@@ -1,0 +1,110 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
+import { detailSchema } from '../../entities/schema.ts'
+import { entityNamed } from '../../entities/registry.ts'
+import { Problem } from '../../lib/problems.ts'
+import { factorHeaders } from '../answers/challenge.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import type { Caller } from '../../auth/principal/principal.ts'
+import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { currentSession } from './sessions-schema.ts'
+import { nothing } from '../schemas/envelope.ts'
+import { currentSessionView } from './session-view.ts'
+import type { Writer } from '../writes.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly limits: ApiLimits
+  readonly sessions: SessionTracker
+  readonly tokens: TokenSigner
+  readonly writer: Writer
+}
+
+/** What a caller may know and do about itself. */
+export function currentOperations(needs: Needs): Operation[] {
+  const { state } = needs
+  const common = {
+    apis: ['client', 'management'],
+    permission: 'session',
+    success: 200,
+  } as const
+  return [
+    {
+      ...common,
+      operationId: 'getCurrentAPISession',
+      summary: 'Show the current API session',
+      permission: 'partial',
+      tag: 'currentApiSession',
+      method: 'GET',
+      path: '/current-api-session',
+      response: { kind: 'detail', schema: currentSession },
+      refusals: [401, 429, 503],
+      handle: (call) => {
+        const caller = callerOf(call)
+        return {
+          ...detailAnswer(currentSessionView(needs, caller)),
+          headers: factorHeaders(needs, call.credentials, caller),
+        }
+      },
+    },
+    {
+      ...common,
+      operationId: 'deleteCurrentAPISession',
+      summary: 'Log out',
+      permission: 'partial',
+      tag: 'currentApiSession',
+      method: 'DELETE',
+      path: '/current-api-session',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [401, 429, 503],
+      handle: async (call) => {
+        const { session } = callerOf(call)
+        await deleteCurrentSession(needs.writer, call, session.id)
+        needs.sessions.forget(session.id)
+        call.caller = null
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'getCurrentIdentity',
+      summary: 'Show the current identity',
+      tag: 'currentIdentity',
+      method: 'GET',
+      path: '/current-identity',
+      response: {
+        kind: 'detail',
+        schema: { name: 'identityDetail', schema: detailSchema(entityNamed('identity')) },
+      },
+      refusals: [401, 429, 503],
+      handle: (call) => {
+        const { identity } = callerOf(call)
+        const links = {
+          self: { href: './current-identity' },
+          mfa: { href: './current-identity/mfa' },
+        }
+        return detailAnswer({ ...state.detail('identity', identity, identity.id), _links: links })
+      },
+    },
+  ]
+}
+
+/** @throws {Problem} NOT_FOUND when it has ended meanwhile. */
+export async function deleteCurrentSession(
+  writer: Writer,
+  call: RequestContext,
+  id: string,
+): Promise<void> {
+  const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
+  await writer.write(originOf(call), { kind: CommandKind.SESSION_DELETE, payload })
+}
+
+export function callerOf(call: RequestContext): Caller {
+  if (call.caller === null) throw new Problem('UNAUTHORIZED')
+  return call.caller
+}

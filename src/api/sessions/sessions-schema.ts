@@ -1,0 +1,108 @@
+import { passwordSchema, usernameSchema } from '../../entities/kinds/authenticator.ts'
+import type { NamedSchema } from '../../entities/operations.ts'
+import { dateTime, entityRef, envInfo, flag, sdkInfo, text } from '../../entities/shapes.ts'
+import { integer, texts, baseProperties, baseRequired } from '../schemas/envelope.ts'
+
+/** Logging in, sessions, and the authenticators of the caller. */
+export const credentials: NamedSchema = {
+  name: 'authenticate',
+  schema: {
+    type: 'object',
+    properties: {
+      configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
+      envInfo: { ...envInfo, type: ['object', 'null'] },
+      password: passwordSchema,
+      sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
+      username: usernameSchema,
+    },
+  },
+}
+
+const sessionProperties = {
+  ...baseProperties,
+  authQueries: { type: 'array', items: { type: 'object' } },
+  authenticatorId: text,
+  cachedLastActivityAt: dateTime,
+  configTypes: texts,
+  expirationSeconds: integer,
+  expiresAt: dateTime,
+  identity: entityRef,
+  identityId: text,
+  improperClientCertChain: flag,
+  ipAddress: text,
+  isCertExtendRequested: flag,
+  isCertExtendable: flag,
+  isCertKeyRollRequested: flag,
+  isMfaComplete: flag,
+  isMfaRequired: flag,
+  lastActivityAt: dateTime,
+  token: text,
+} as const
+const sessionRequired = [
+  ...baseRequired,
+  'authQueries',
+  'authenticatorId',
+  'configTypes',
+  'identity',
+  'identityId',
+  'ipAddress',
+  'isCertExtendable',
+  'isMfaComplete',
+  'isMfaRequired',
+  'token',
+] as const
+
+export const currentSession: NamedSchema = {
+  name: 'currentApiSessionDetail',
+  schema: {
+    type: 'object',
+    properties: sessionProperties,
+    required: [...sessionRequired, 'expirationSeconds', 'expiresAt'],
+  },
+}
+
+export const { expirationSeconds, expiresAt, ...listedSessionProperties } = sessionProperties
+export const sessionSchema: NamedSchema = {
+  name: 'apiSessionDetail',
+  schema: {
+    type: 'object',
+    properties: listedSessionProperties,
+    required: [...sessionRequired],
+  },
+}
+
+const ownAuthenticatorProperties = {
+  currentPassword: passwordSchema,
+  tags: { type: ['object', 'null'], additionalProperties: true },
+} as const
+
+export const ownAuthenticatorUpdate: NamedSchema = {
+  name: 'authenticatorUpdateWithCurrent',
+  schema: {
+    type: 'object',
+    properties: {
+      ...ownAuthenticatorProperties,
+      password: passwordSchema,
+      username: usernameSchema,
+    },
+    required: ['currentPassword', 'password', 'username'],
+  },
+}
+
+export const ownAuthenticatorPatch: NamedSchema = {
+  name: 'authenticatorPatchWithCurrent',
+  schema: {
+    type: 'object',
+    properties: {
+      ...ownAuthenticatorProperties,
+      password: { ...passwordSchema, type: ['string', 'null'] },
+      username: { ...usernameSchema, type: ['string', 'null'] },
+    },
+    required: ['currentPassword'],
+  },
+}
+
+export const requestExtendSchema: NamedSchema = {
+  name: 'requestExtendAuthenticator',
+  schema: { type: 'object', properties: { rollKeys: { type: ['boolean', 'null'] } } },
+}

@@ -1,0 +1,312 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { CommandKind, ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import { canonicalJson, type JsonObject } from '../../lib/text/canonical-json.ts'
+import type { EntityRecord } from '../../lib/entity-record.ts'
+import { Problem } from '../../lib/problems.ts'
+import { newShortId } from '../../lib/random.ts'
+import type { DialBind, ListResult, StateView } from '../../ports/state-view.ts'
+import { originOf, type RequestContext } from '../call.ts'
+import { answer, detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
+import type { Operation } from '../operation.ts'
+import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
+import { routerView, routersFirst } from '../fabric/router-view.ts'
+import { nothing } from '../schemas/envelope.ts'
+import {
+  sessionCreate,
+  sessionDetail,
+  sessionManagementDetail,
+  sessionRoutePath,
+} from '../schemas/access.ts'
+import { signSessionToken } from '../../auth/sessions/service-session-token.ts'
+import { callerOf } from './current.ts'
+import type { ConfirmedReads } from '../consistency.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type { LiveTable } from '../../ports/live-table.ts'
+import type { LiveCircuit } from '../../ports/live-circuits.ts'
+import type { ApiLimits } from '../limits.ts'
+import type { Writer } from '../writes.ts'
+import type { ListAnswers } from '../answers/list-answers.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { BindingName } from '../parts.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly reads: ConfirmedReads
+  readonly posture: PostureService
+  readonly circuits: LiveTable<LiveCircuit>
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: ApiLimits
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly writer: Writer
+  readonly lists: ListAnswers
+}
+
+const tag = 'sessions'
+const ofId = { tag, path: '/sessions/{id}', success: 200 } as const
+
+/** Service sessions: what API sessions have been let to dial or host. */
+export function sessionOperations(needs: Needs): Operation[] {
+  return [...ownSessions(needs), ...allSessions(needs)]
+}
+
+interface Asked {
+  readonly serviceId: string
+  readonly type?: string | null
+  readonly tags?: JsonObject | null
+}
+
+function ownSessions(needs: Needs): Operation[] {
+  const { state } = needs
+  const common = { tag, apis: ['client'], permission: 'session' } as const
+  const own = (call: RequestContext): EntityRecord | null => {
+    const record = state.get('session', call.param('id'))
+    return record?.['identityId'] === callerOf(call).identity.id ? record : null
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listSessions',
+      summary: 'List the service sessions of the current identity; all for an administrator',
+      method: 'GET',
+      path: '/sessions',
+      query: listParameters,
+      success: 200,
+      response: { kind: 'list', schema: sessionDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const { identity, isAdmin } = callerOf(call)
+        const query = listQueryOf(call)
+        const found = isAdmin
+          ? state.list('session', query)
+          : state.listNaming('session', 'identityId', identity.id, query)
+        return listed(needs, call, found, viewOf)
+      },
+    },
+    {
+      ...common,
+      operationId: 'createSession',
+      summary: 'Create a service session',
+      method: 'POST',
+      path: '/sessions',
+      body: { schema: sessionCreate, isRequired: true },
+      success: 201,
+      response: { kind: 'detail', schema: sessionDetail },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: (call) => createSession(needs, call),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'detailSession',
+      summary: 'Show a service session of the current identity',
+      method: 'GET',
+      response: { kind: 'detail', schema: sessionDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) =>
+        needs.reads.found(call, `session with id ${call.param('id')}`, () => {
+          const record = own(call)
+          return record === null ? null : detailAnswer(viewOf(needs, call, record))
+        }),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'deleteSession',
+      summary: 'End a service session of the current identity',
+      method: 'DELETE',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        const id = call.param('id')
+        await needs.reads.found(call, `session with id ${id}`, () =>
+          own(call) === null ? null : emptyAnswer(),
+        )
+        await needs.writer.deleteEntity(originOf(call), 'session', id)
+        return emptyAnswer()
+      },
+    },
+  ]
+}
+
+function allSessions(needs: Needs): Operation[] {
+  const { state } = needs
+  const common = { tag, apis: ['management'], permission: 'ops.read', success: 200 } as const
+  const shown = (call: RequestContext, view: (record: EntityRecord) => JsonObject) => {
+    const id = call.param('id')
+    return needs.reads.found(call, `session with id ${id}`, () => {
+      const record = state.get('session', id)
+      return record === undefined ? null : detailAnswer(view(record))
+    })
+  }
+  return [
+    {
+      ...common,
+      operationId: 'listSessions',
+      summary: 'List service sessions',
+      method: 'GET',
+      path: '/sessions',
+      query: listParameters,
+      response: { kind: 'list', schema: sessionManagementDetail },
+      refusals: [400, 401, 429, 503],
+      handle: (call) => {
+        const found = state.list('session', listQueryOf(call))
+        return listed(needs, call, found, managementView)
+      },
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'detailSession',
+      summary: 'Show a service session',
+      method: 'GET',
+      response: { kind: 'detail', schema: sessionManagementDetail },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => shown(call, (record) => managementView(needs, call, record)),
+    },
+    {
+      ...common,
+      ...ofId,
+      operationId: 'deleteSession',
+      summary: 'End a service session',
+      permission: 'ops.delete',
+      method: 'DELETE',
+      response: { kind: 'detail', schema: nothing },
+      refusals: [400, 401, 404, 409, 429, 503],
+      handle: async (call) => {
+        await needs.writer.deleteEntity(originOf(call), 'session', call.param('id'))
+        return emptyAnswer()
+      },
+    },
+    {
+      ...common,
+      operationId: 'detailSessionRoutePath',
+      summary:
+        'Show the routers of the newest circuit of a service session, if this controller created it',
+      method: 'GET',
+      path: '/sessions/{id}/route-path',
+      response: { kind: 'detail', schema: sessionRoutePath },
+      refusals: [401, 404, 429, 503],
+      handle: (call) => shown(call, ({ id }) => routePathOf(needs.circuits, id)),
+    },
+  ]
+}
+
+/** Of a session that was used more than once, where it was used last. */
+function routePathOf(circuits: Needs['circuits'], sessionId: string): JsonObject {
+  const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
+  const newest = own.reduce<(typeof own)[number] | null>(
+    (found, one) => (found === null || one.createdAt >= found.createdAt ? one : found),
+    null,
+  )
+  return { routePath: newest?.routerIds ?? [] }
+}
+
+type View = (needs: Needs, call: RequestContext, record: EntityRecord) => JsonObject
+
+function listed(
+  needs: Needs,
+  call: RequestContext,
+  { records, ...pagination }: ListResult,
+  view: View,
+): Reply | Promise<Reply> {
+  const { lists } = needs
+  return lists.answer(call, {
+    records,
+    show: (record) => view(needs, call, record),
+    pagination,
+    filterableFields: needs.state.filterableFields('session'),
+  })
+}
+
+/** The token is shown once, to whoever creates the session; later its id stands there. */
+function viewOf({ state }: Needs, call: RequestContext, record: EntityRecord): JsonObject {
+  const callerId = callerOf(call).identity.id
+  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const routers = routersFirst(state, between?.commonRouters ?? [], callerId)
+  return {
+    ...state.detail('session', record, callerId),
+    edgeRouters: routers.map((detail) => ({
+      ...routerView(detail),
+      urls: detail['supportedProtocols'] ?? {},
+    })),
+  }
+}
+
+function managementView(needs: Needs, call: RequestContext, record: EntityRecord): JsonObject {
+  const { state } = needs
+  const between = state.accessBetween(String(record['identityId']), String(record['serviceId']))
+  const policies = (between?.policies ?? []).filter(({ type }) => type === record['type'])
+  return {
+    ...viewOf(needs, call, record),
+    servicePolicies: policies.flatMap(({ id }) => state.ref('servicePolicy', id) ?? []),
+  }
+}
+
+async function createSession(needs: Needs, call: RequestContext): Promise<Reply> {
+  const asked = call.body as Asked
+  const { session, identity } = callerOf(call)
+  const type = asked.type === null || asked.type === undefined ? '' : asked.type
+  const wanted: WantedSession = {
+    id: newShortId(),
+    apiSessionId: session.id,
+    identityId: identity.id,
+    serviceId: asked.serviceId,
+    type: (type === '' ? 'Dial' : type) as DialBind,
+    tags: asked.tags ?? {},
+  }
+  const id = await judgedSession(needs, call, wanted)
+  const record = needs.state.get('session', id)
+  if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
+  const token = await signSessionToken(needs, record)
+  return answer(201, { ...viewOf(needs, call, record), token })
+}
+
+interface WantedSession {
+  readonly id: string
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: DialBind
+  readonly tags: JsonObject
+}
+
+/**
+ * Judges the posture of the client and asks for the session; again where a check changed in
+ * between, so that it was refused for what would pass now.
+ * @returns its id.
+ */
+async function judgedSession(
+  needs: Needs,
+  call: RequestContext,
+  wanted: WantedSession,
+): Promise<string> {
+  const { state, limits, posture } = needs
+  const { serviceId, type, tags, identityId: _, ...named } = wanted
+  for (let judgements = 1; ; judgements += 1) {
+    // As it stands now: a code may have been given since the request was admitted.
+    const session = state.get('apiSession', wanted.apiSessionId) ?? callerOf(call).session
+    const shown = posture.ofSession(session)
+    const passingChecks = posture
+      .grantingChecks(wanted, shown)
+      .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
+    const tagsJson = new TextEncoder().encode(canonicalJson(tags))
+    const fields = { ...named, serviceId, type, tagsJson, passingChecks }
+    const message = create(ServiceSessionCreateSchema, fields)
+    const payload = toBinary(ServiceSessionCreateSchema, message)
+    try {
+      return await needs.writer.write(originOf(call), {
+        kind: CommandKind.SERVICE_SESSION_CREATE,
+        payload,
+      })
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
+      const failures = posture.failures(wanted, shown)
+      if (failures.length > 0 || judgements >= limits.judgementsMax) {
+        throw posture.refused(wanted, failures, error)
+      }
+      call.proposed = null
+    }
+  }
+}
