@@ -37,14 +37,15 @@ interface RequestOptions {
   readonly isHeld?: boolean
 }
 
-/** What the controllers say of their APIs: one release serves the same everywhere, so it is asked for once a process. */
-const served = new Map<ApiName, ServedAnswers>()
+/** Documents by their text: files share a process, and another file may have talked to controllers of another release. */
+const served = new Map<string, ServedAnswers>()
 
 /** A person or script talking to one controller over HTTPS. Every answer is held to the document that is served. */
 export class Client {
   readonly baseUrl: string
   readonly #agent: https.Agent
   readonly #ca: Buffer
+  readonly #documents = new Map<ApiName, ServedAnswers>()
   token: string | null = null
 
   constructor(baseUrl: string, ca: string) {
@@ -70,7 +71,7 @@ export class Client {
   async #hold(method: string, url: string, answer: Answer): Promise<void> {
     const place = placeOf(url)
     if (place === null) return
-    const document = served.get(place.api) ?? (await this.#documentOf(place.api))
+    const document = this.#documents.get(place.api) ?? (await this.#documentOf(place.api))
     const contentType = String(answer.headers['content-type'])
     const faults = document?.faultsOf(method, place.path, { ...answer, contentType }) ?? []
     if (faults.length > 0) throw new UndeclaredAnswer(method, url, faults)
@@ -80,8 +81,9 @@ export class Client {
   async #documentOf(api: ApiName): Promise<ServedAnswers | null> {
     const answer = await this.#ask('GET', `${bases[api]}/openapi.json`, {}).catch(() => null)
     if (answer?.status !== 200) return null
-    const made = ServedAnswers.of(answer.text)
-    served.set(api, made)
+    const made = served.get(answer.text) ?? ServedAnswers.of(answer.text)
+    served.set(answer.text, made)
+    this.#documents.set(api, made)
     return made
   }
 
