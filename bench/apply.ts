@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
-import { openSecondary } from '../src/entities/auth-policy-factors.ts'
+import { openSecondary } from '../src/entities/parts/auth-policy-factors.ts'
 import { entityNamed } from '../src/entities/registry.ts'
 import { normalise } from '../src/entities/normalise.ts'
 import { apply } from '../src/fsm/apply.ts'

@@ -1,4 +1,4 @@
-import { createServer as createHttpServer } from '../lib/node-http.ts'
+import { createServer as createHttpServer } from '../lib/runtime/node-http.ts'
 import type { RequestListener, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import {

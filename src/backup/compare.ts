@@ -1,6 +1,6 @@
 import { withoutSessions } from '../fsm/restored-state.ts'
 import type { ShapedRecord } from '../fsm/records/record-blocks.ts'
-import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/restore/replacement.ts'
+import { type KindReplacement, replacementOf, restoredKinds } from '../fsm/cluster/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 
 /** What of one kind a restore would change. */

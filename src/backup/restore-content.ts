@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import { blocksOf, lineOf } from '../fsm/records/record-blocks.ts'
-import { restoredKinds } from '../fsm/restore/replacement.ts'
+import { restoredKinds } from '../fsm/cluster/replacement.ts'
 import { restoreLimits } from '../fsm/records/restore-limits.ts'
 import type { State } from '../fsm/records/state.ts'
 import { BackupFault } from './fault.ts'

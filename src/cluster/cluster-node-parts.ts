@@ -1,6 +1,6 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { LoopDelayGauge } from '../lib/loop-delay.ts'
+import type { LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
 import type { AuditTrail } from '../ports/audit.ts'
 import type { Machine } from '../ports/machine.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'

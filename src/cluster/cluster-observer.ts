@@ -5,7 +5,7 @@ import {
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import { LoopDelay, type LoopDelayGauge } from '../lib/loop-delay.ts'
+import { LoopDelay, type LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
 import type { Machine } from '../ports/machine.ts'
 import type { NodeHealth } from '../ports/node-health.ts'

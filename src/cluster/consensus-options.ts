@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import type { LoopDelayGauge } from '../lib/loop-delay.ts'
+import type { LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { DiskVitals } from '../ports/stats.ts'

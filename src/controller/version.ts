@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { PACKAGE_ROOT } from '../lib/package-root.ts'
+import { PACKAGE_ROOT } from '../lib/runtime/package-root.ts'
 
 const manifest = join(PACKAGE_ROOT, 'package.json')
 

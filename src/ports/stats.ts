@@ -1,4 +1,4 @@
-import { type LatencyCounts, NO_LATENCIES } from '../lib/latency-histogram.ts'
+import { type LatencyCounts, NO_LATENCIES } from '../lib/runtime/latency-histogram.ts'
 
 /** What one thread holds: of its JavaScript heap, and outside of it in buffers. */
 export interface ThreadMemory {

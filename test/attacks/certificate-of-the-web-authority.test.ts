@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
-import { ServerCertificates } from '../../src/controller/certificates/server-certificates.ts'
+import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
 import { type CertifiedKey, issueLeaf, validityFrom } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createApi } from '../../src/api/server.ts'
 import { loadControllerConfig, parseControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
-import { ServerCertificates } from '../../src/controller/certificates/server-certificates.ts'
+import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
 import {
   type CertifiedKey,

@@ -5,7 +5,7 @@ import {
   CaVerifySchema,
   CommandKind,
 } from '../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../src/entities/auth-policy-factors.ts'
+import { openPrimary, openSecondary } from '../../src/entities/parts/auth-policy-factors.ts'
 import { casMax } from '../../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
 import { State } from '../../src/fsm/records/state.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/latency-histogram.ts'
-import { LoopDelay } from '../../src/lib/loop-delay.ts'
+import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/latency-histogram.ts'
+import { LoopDelay } from '../../src/lib/runtime/loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
 test('the percentile is that of the last ten seconds, the counts those since the start', () => {

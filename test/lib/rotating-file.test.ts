@@ -18,7 +18,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { createLog, logOver } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
-import { RotatingFile } from '../../src/lib/rotating-file.ts'
+import { RotatingFile } from '../../src/lib/runtime/rotating-file.ts'
 import { eventually } from '../support/eventually.ts'
 
 let folder = ''

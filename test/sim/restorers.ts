@@ -9,7 +9,7 @@ import {
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
 import { blocksOf, lineOf } from '../../src/fsm/records/record-blocks.ts'
-import { restoredKinds } from '../../src/fsm/restore/replacement.ts'
+import { restoredKinds } from '../../src/fsm/cluster/replacement.ts'
 import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { STATUS_CODES } from '../../lib/node-http.ts'
+import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../lib/problems.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http'
-import { STATUS_CODES } from '../../lib/node-http.ts'
+import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 

@@ -1,4 +1,4 @@
-import { processMemory } from '../../lib/thread-memory.ts'
+import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaJudge } from '../schemas/schema-judge.ts'
 import { bareAnswer } from '../answers/envelope.ts'

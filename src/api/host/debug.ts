@@ -1,7 +1,7 @@
 import { loadavg } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
-import { processMemory } from '../../lib/thread-memory.ts'
+import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import { detailAnswer } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import { debugFacts } from './debug-schema.ts'

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { LATENCY_BOUNDS_MS } from '../../lib/latency-histogram.ts'
-import { threadMemory } from '../../lib/thread-memory.ts'
+import { LATENCY_BOUNDS_MS } from '../../lib/runtime/latency-histogram.ts'
+import { threadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { HostStats } from '../../ports/stats.ts'

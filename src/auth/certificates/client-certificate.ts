@@ -1,6 +1,6 @@
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
-import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
+import type { ExternalIdClaim } from '../../entities/parts/ca-external-id-claim.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Certificate } from '../../pki/certificate.ts'

@@ -1,4 +1,4 @@
-import { openPrimary, type PrimaryRules } from '../../entities/auth-policy-factors.ts'
+import { openPrimary, type PrimaryRules } from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { passwordSchema } from '../../entities/kinds/authenticator.ts'
 

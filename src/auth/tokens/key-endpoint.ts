@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { LookupAddress } from 'node:dns'
-import { request as requestPlain } from '../../lib/node-http.ts'
+import { request as requestPlain } from '../../lib/runtime/node-http.ts'
 import type { IncomingMessage } from 'node:http'
 import { request as requestTls } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'

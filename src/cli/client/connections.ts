@@ -3,7 +3,7 @@ import type { ClientRequestArgs } from 'node:http'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 
-import { Agent } from '../../lib/node-http.ts'
+import { Agent } from '../../lib/runtime/node-http.ts'
 import { type Certificate, faultOfController, parseCertificate } from '../../pki/certificate.ts'
 
 /** The server that a connection is opened to, and what it must prove. */

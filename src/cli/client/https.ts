@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
-import { request as requestOf } from '../../lib/node-http.ts'
+import { request as requestOf } from '../../lib/runtime/node-http.ts'
 import { Connections, type Peer, timedOut } from './connections.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 

@@ -6,7 +6,7 @@ import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { LineWriter, openOutput } from '../terminal/line-writer.ts'
 import { forStdout, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
-import { RotatingFile, type RotatingFileOptions } from '../../lib/rotating-file.ts'
+import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** The log of a controller and its audit lines, all to one output and in their order. */

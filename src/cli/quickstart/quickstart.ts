@@ -1,4 +1,4 @@
-import { PACKAGE_ROOT } from '../../lib/package-root.ts'
+import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { createHash } from 'node:crypto'
 import { readFileSync, realpathSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'

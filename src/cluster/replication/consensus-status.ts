@@ -1,5 +1,5 @@
-import type { LoopDelayGauge } from '../../lib/loop-delay.ts'
-import { threadMemory } from '../../lib/thread-memory.ts'
+import type { LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
+import { threadMemory } from '../../lib/runtime/thread-memory.ts'
 import { type DiskVitals, type HostStats, NO_DISK_VITALS } from '../../ports/stats.ts'
 import type { FullStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'

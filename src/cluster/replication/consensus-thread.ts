@@ -1,5 +1,5 @@
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
-import { LoopDelay, type LoopDelayGauge } from '../../lib/loop-delay.ts'
+import { LoopDelay, type LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
 import { seededRandom } from '../../lib/random.ts'
 import { encodeConfiguration } from '../../raft/configuration.ts'
 import type { Core } from '../../raft/core.ts'

@@ -5,7 +5,7 @@ import {
   primarySchema,
   type SecondaryRules,
   secondarySchema,
-} from '../auth-policy-factors.ts'
+} from '../parts/auth-policy-factors.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { boolean, nameText, object, references } from '../fields.ts'

@@ -1,6 +1,6 @@
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { inEveryBody } from '../body-members.ts'
-import { claimSchema, type ExternalIdClaim, noClaim } from '../ca-external-id-claim.ts'
+import { claimSchema, type ExternalIdClaim, noClaim } from '../parts/ca-external-id-claim.ts'
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, nameText, object, text } from '../fields.ts'

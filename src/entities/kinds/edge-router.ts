@@ -12,7 +12,7 @@ import {
   capabilities,
   capabilitiesMask,
   versionInfoOrEmpty,
-} from '../router-fields.ts'
+} from '../parts/router-fields.ts'
 import { text } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
 

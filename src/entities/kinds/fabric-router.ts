@@ -9,7 +9,7 @@ import {
   routerSymbols,
   uniqueFingerprint,
   versionInfo,
-} from '../router-fields.ts'
+} from '../parts/router-fields.ts'
 import { flag } from '../shapes.ts'
 
 /**

@@ -10,7 +10,7 @@ import {
   terminatorBounds,
   terminatorFields,
   terminatorSymbols,
-} from '../terminator-fields.ts'
+} from '../parts/terminator-fields.ts'
 
 /**
  * Any terminator, as the fabric API shows it: those of services that exist for the fabric alone

@@ -16,12 +16,12 @@ import {
   texts,
   timestamp,
 } from '../fields.ts'
-import { ownCredentials, wantedEnrollments } from '../identity-credentials.ts'
+import { ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
 import { nullableRefOf, refOf } from '../refs.ts'
 import { applicationData, envInfo, flag, interfaceList, sdkInfo } from '../shapes.ts'
 import { listOfKnown } from '../sub-lists.ts'
-import { costMax, precedences } from '../terminator-fields.ts'
+import { costMax, precedences } from '../parts/terminator-fields.ts'
 
 const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
 const precedence = { type: 'string', enum: precedences } as const

@@ -1,6 +1,6 @@
 import { defineEntity } from '../define.ts'
 import { nameText, objects, text } from '../fields.ts'
-import { operatingSystem } from '../posture-check-subjects.ts'
+import { operatingSystem } from '../parts/posture-check-subjects.ts'
 
 /**
  * Seeded and read only: the types of posture checks that speak of operating systems. `MFA` is a

@@ -13,7 +13,7 @@ import {
   objects,
   texts,
 } from '../fields.ts'
-import { oneOfProcesses, operatingSystem, runningProcess } from '../posture-check-subjects.ts'
+import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/posture-check-subjects.ts'
 
 export const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]

@@ -1,7 +1,7 @@
 import { crud } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define.ts'
 import { attributes, boolean, map } from '../fields.ts'
-import { connectedSymbol, routerSymbols, transitFields } from '../router-fields.ts'
+import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-fields.ts'
 
 const hidden = { shown: 'never' } as const
 

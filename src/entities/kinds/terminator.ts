@@ -10,7 +10,7 @@ import {
   terminatorBounds,
   terminatorFields,
   terminatorSymbols,
-} from '../terminator-fields.ts'
+} from '../parts/terminator-fields.ts'
 
 /** Where a service is hosted: an address that a router dials, or a host behind it. */
 export const terminator = defineEntity({

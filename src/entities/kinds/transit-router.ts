@@ -1,6 +1,6 @@
 import { crud } from '../crud.ts'
 import { defineEntity } from '../define.ts'
-import { connectedSymbol, routerSymbols, transitFields } from '../router-fields.ts'
+import { connectedSymbol, routerSymbols, transitFields } from '../parts/router-fields.ts'
 
 /**
  * The other name of `router` on the management API, and the one that references to routers carry.

@@ -2,7 +2,7 @@ import { constants, fdatasync, write } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
-import { RotatingFile, type RotatingFileOptions } from '../../lib/rotating-file.ts'
+import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { type EventPosition, parsePosition } from '../../ports/events.ts'
 
 const writeTo = promisify(write)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { entityNamed } from '../../entities/registry.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { processMemory } from '../../lib/thread-memory.ts'
+import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { MetricFigure } from '../../ports/live-facts.ts'
 import type { StateView } from '../../ports/state-view.ts'

@@ -1,4 +1,4 @@
-import type { ExternalIdClaim } from '../../entities/ca-external-id-claim.ts'
+import type { ExternalIdClaim } from '../../entities/parts/ca-external-id-claim.ts'
 import { isObject } from '../../entities/check.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'

@@ -1,6 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { type AdminRecover, AdminRecoverSchema } from '../../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
+import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-factors.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'

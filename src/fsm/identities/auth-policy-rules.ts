@@ -3,7 +3,7 @@ import {
   openSecondary,
   type PrimaryRules,
   type SecondaryRules,
-} from '../../entities/auth-policy-factors.ts'
+} from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { type SeedRecord, SeedRecordSchema } from '../../../proto/gen/command_pb.ts'
-import { openPrimary, openSecondary } from '../../entities/auth-policy-factors.ts'
+import { openPrimary, openSecondary } from '../../entities/parts/auth-policy-factors.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { seededConfigTypes } from './seed-config-types.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'

@@ -1,5 +1,5 @@
-import { LatencyHistogram } from '../../lib/latency-histogram.ts'
-import { threadMemory } from '../../lib/thread-memory.ts'
+import { LatencyHistogram } from '../../lib/runtime/latency-histogram.ts'
+import { threadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { DiskVitals } from '../../ports/stats.ts'
 import { logFolder } from './open-log.ts'

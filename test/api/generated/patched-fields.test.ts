@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Entity, EntityApi } from '../../../src/entities/define.ts'
-import { openPrimary, openSecondary } from '../../../src/entities/auth-policy-factors.ts'
+import { openPrimary, openSecondary } from '../../../src/entities/parts/auth-policy-factors.ts'
 import { entities, entityNamed } from '../../../src/entities/registry.ts'
 import { requestSchema } from '../../../src/entities/schema.ts'
 import { isObject } from '../../../src/entities/check.ts'

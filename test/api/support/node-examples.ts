@@ -1,4 +1,4 @@
-import { LatencyHistogram } from '../../../src/lib/latency-histogram.ts'
+import { LatencyHistogram } from '../../../src/lib/runtime/latency-histogram.ts'
 import type { NodeHealth } from '../../../src/ports/node-health.ts'
 import { type HostStats, NO_DISK_VITALS, NO_MEMORY, NO_VITALS } from '../../../src/ports/stats.ts'
 

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 
 import { boundConnections } from '../../../src/lib/bounds/connections.ts'
 import { clientSockets } from '../../../src/lib/bounds/descriptors.ts'
-import { processMemory, threadMemory } from '../../../src/lib/thread-memory.ts'
+import { processMemory, threadMemory } from '../../../src/lib/runtime/thread-memory.ts'
 
 // A process that the test starts with few file descriptors: it listens as a controller does, and says after each line of its
 // input whether it can still open a file, and what memory it has. `fill` first takes every descriptor that is left.

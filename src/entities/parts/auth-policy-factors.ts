@@ -1,5 +1,5 @@
-import { fieldLimits } from './fields.ts'
-import { flag } from './shapes.ts'
+import { fieldLimits } from '../fields.ts'
+import { flag } from '../shapes.ts'
 
 /** Attempts and minutes; what is negative in a body means no end. */
 const count = { type: 'integer', maximum: 52_560_000 } as const

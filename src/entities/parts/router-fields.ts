@@ -8,8 +8,8 @@ import {
   optionalText,
   references,
   texts,
-} from './fields.ts'
-import { dateTime, flag, interfaceList, text } from './shapes.ts'
+} from '../fields.ts'
+import { dateTime, flag, interfaceList, text } from '../shapes.ts'
 
 const hidden = { shown: 'never' } as const
 const nullableText = { type: ['string', 'null'] } as const

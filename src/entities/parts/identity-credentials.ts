@@ -1,7 +1,7 @@
-import type { JsonObject } from '../lib/text/canonical-json.ts'
-import { computed } from './fields.ts'
-import { orNull } from './nested.ts'
-import { dateTime, entityRef, text } from './shapes.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { computed } from '../fields.ts'
+import { orNull } from '../nested.ts'
+import { dateTime, entityRef, text } from '../shapes.ts'
 
 const enrollment: JsonObject = {
   type: 'object',

@@ -1,6 +1,6 @@
-import { inEveryBody } from './body-members.ts'
-import { choice, notBuiltYetField, integer, reference, text } from './fields.ts'
-import { refOf } from './refs.ts'
+import { inEveryBody } from '../body-members.ts'
+import { choice, notBuiltYetField, integer, reference, text } from '../fields.ts'
+import { refOf } from '../refs.ts'
 
 export const costMax = 65_535
 export const precedences = ['default', 'required', 'failed'] as const
