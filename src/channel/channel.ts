@@ -60,7 +60,7 @@ const RATE_WINDOW_MS = 1000
 const OWED_MS = 2
 /** Messages handled at a stretch; other connections have their turn between two stretches. */
 const STRETCH_MESSAGES = 256
-/** What was written last, as the reason of a refusal, gets so long to arrive. */
+/** Time for the last write, such as the reason of a refusal, to arrive. */
 const LINGER_MS = 1000
 /** A second message beyond its bound within this time closes the channel. */
 const REFUSED_AGAIN_MS = 60_000
@@ -113,7 +113,7 @@ export class Channel {
     return this.#heartbeats?.silentForMs ?? 0
   }
 
-  /** Of the last heartbeat that was answered; null before the first. */
+  /** Round trip of the last answered heartbeat; null before the first. */
   get roundTripMs(): number | null {
     return this.#heartbeats?.roundTripMs ?? null
   }
@@ -280,8 +280,8 @@ export class Channel {
   }
 
   /**
-   * What may be handled now: one message until the hello is answered, and nothing while the peer
-   * reads nothing.
+   * Messages that may be handled now: one message until the hello is answered, and nothing while
+   * the peer reads nothing.
    */
   #messagesAllowed(): number {
     const { socket, limits, clock } = this.#parts

@@ -26,14 +26,14 @@ export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' 
   readonly hello: ChannelMessage
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /** From the first packet to the answer to the hello. */
+  /** Time from the first packet to the answer to the hello. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
 export interface Dialed {
   readonly channel: Channel
-  /** To the hello. */
+  /** Answer to the hello. */
   readonly answer: ChannelMessage
 }
 
@@ -105,7 +105,7 @@ function startHello(
       }
       isOpen = true
       done.resolve({ channel, answer })
-      // In a later turn, so that who dialed knows the channel before its first message.
+      // A later turn opens it, so that the dialer has the channel before its first message.
       setImmediate(() => channel.open(null))
     },
     onMessage,

@@ -5,10 +5,10 @@
 export interface ChannelMessage {
   readonly contentType: number
   readonly sequence: number
-  /** By key; unknown keys are kept. */
+  /** Headers by key; unknown keys are kept. */
   readonly headers: ReadonlyMap<number, Uint8Array>
   readonly body: Uint8Array
-  /** Of a body that is longer than its message may have: it is empty, and so long on the wire. */
+  /** Length on the wire of a body that exceeds the bound of its message; it reads as empty. */
   readonly leftOutBytes?: number
 }
 
@@ -16,7 +16,7 @@ export interface FrameLimits {
   readonly frameHeadersBytesMax: number
   readonly frameHeadersMax: number
   readonly frameBodyBytesMax: number
-  /** By content type: a longer body is passed over as it comes in. Absent: none is. */
+  /** Bound by content type: a longer body is skipped as it arrives. Absent: none is. */
   readonly keptBodyBytesMax?: (contentType: number) => number
 }
 
@@ -62,7 +62,7 @@ export class FrameDecoder {
   #limits: FrameLimits
   #buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
   #length = 0
-  /** Of a body that is passed over, what has not come yet. */
+  /** Bytes still to come of a body that is skipped. */
   #skipBytes = 0
   #fault: string | null = null
 

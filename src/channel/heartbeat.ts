@@ -56,12 +56,12 @@ export class Heartbeats {
     return this.#clock.monotonicMs() - (this.#answeredMs ?? this.#startedMs)
   }
 
-  /** Of the last stamp that came back; null before the first. */
+  /** Round trip of the last stamp that came back; null before the first. */
   get roundTripMs(): number | null {
     return this.#roundTripMs
   }
 
-  /** What a message that goes out takes along. */
+  /** Adds the stamps of heartbeats to an outgoing message. */
   stamp(headers: Map<number, Uint8Array>): void {
     if (this.isStampDue) {
       this.#stampedMs = this.#clock.monotonicMs()

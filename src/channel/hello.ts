@@ -4,9 +4,9 @@ import type { ChannelMessage } from './frame.ts'
 import { flagValue, int32Value, readFlag, readText, textValue } from './headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
-/** What the dialer of a channel says first. */
+/** First message of the dialer of a channel. */
 export interface Hello {
-  /** Who it says it is; its certificate has to prove it. */
+  /** Claimed id; its certificate has to prove it. */
   readonly token: string
   /** Null without a version line, or with one that is malformed. */
   readonly version: VersionLine | null
@@ -21,7 +21,7 @@ export interface Hello {
 export interface HelloGroup {
   /** False for a socket that wants to be part of a channel that there is. */
   readonly isFirst: boolean
-  /** Of the group that a dialer had before all its sockets were lost; '' for a new one. */
+  /** Id of the group that a dialer had before it lost all its sockets; '' for a new one. */
   readonly id: string
   readonly secret: Uint8Array | null
 }

@@ -3,16 +3,16 @@
  * rates.
  */
 export const channelLimits = {
-  /** Of a hello, headers and body: nothing is known yet of who sends it. */
+  /** Bound of a hello, headers and body: its sender is not known yet. */
   helloHeadersBytesMax: 16_384,
   helloBodyBytesMax: 4192,
-  /** Of every other message. */
+  /** Bound of every other message. */
   frameHeadersBytesMax: 64 * 1024,
   frameHeadersMax: 128,
   frameBodyBytesMax: 16 * 1024 * 1024,
   /**
-   * What was sent and the peer has not read; it is not read from meanwhile, once the socket asks
-   * for a pause.
+   * Bytes that were sent and the peer has not read; it is not read from meanwhile, once the socket
+   * asks for a pause.
    */
   unsentBytesMax: 8 * 1024 * 1024,
   /** Requests that wait for their reply; the next one fails. */

@@ -32,7 +32,7 @@ import {
 import type { ChannelMessage } from './frame.ts'
 import { bodyFault } from './wire-scan.ts'
 
-/** What the body of one message may be, judged before anything is made of it. */
+/** Bound of the body of one message, judged before it is decoded. */
 export interface MessageBound {
   readonly number: number
   /** Null: it is no protobuf, or nobody here decodes it. */
@@ -93,7 +93,7 @@ export const messageBounds = {
   subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
-/** Of a message that is not in the table: nobody reads it, and a longer body is left out. */
+/** Bound of a message that is not in the table: nobody reads it; a longer body is skipped. */
 export const OTHER_BODY_BYTES_MAX = 64 * KIB
 
 const byNumber: ReadonlyMap<number, MessageBound> = new Map(

@@ -8,13 +8,13 @@ import {
 } from '@bufbuild/protobuf'
 
 /**
- * What a body holds, counted by its tags and lengths before anything is made of it: a decoded
+ * Contents of a body, counted by its tags and lengths before anything is made of it: a decoded
  * message takes a hundred times the bytes of an empty one on the wire.
  */
 
-/** What a message within a message counts beside its fields, as an object is made for each. */
+/** Units of a nested message beside its fields, as an object is made for each. */
 const MESSAGE_UNITS = 4
-/** Of one field of a body with all that is in it, which is decoded in one step. */
+/** Bound of one field of a body with its contents, which is decoded in one step. */
 export const FIELD_UNITS_MAX = 4096
 /** Fields of a body that are decoded in one step. */
 const STEP_UNITS = 512
@@ -29,7 +29,7 @@ interface Field {
   readonly type: number
   /** Numbers that may also come as one field of bytes, each without a tag. */
   readonly isList: boolean
-  /** Of a message within. */
+  /** Fields of a nested message. */
   readonly fields: Fields | null
 }
 type Fields = ReadonlyMap<number, Field>
@@ -87,7 +87,7 @@ function wireTypeOf(scalar: ScalarType): number {
   }
 }
 
-/** What {@link bodyFault} says of bytes that are no fields. */
+/** Answer of {@link bodyFault} for bytes that are no fields. */
 export const MALFORMED = 'it is malformed'
 
 class Malformed extends Error {}
@@ -140,7 +140,7 @@ class Scan {
     }
   }
 
-  /** Of at most 32 bits; what is above is of no tag and no length, and is passed over. */
+  /** Reads at most 32 bits; higher bits belong to no tag or length and are skipped. */
   #varint(end: number): number {
     const bytes = this.#bytes
     let value = 0
@@ -200,7 +200,7 @@ export function* decodeInSteps<D extends DescMessage>(
       scan.field(fields, body.length, Infinity, 0)
     }
     const piece = body.subarray(from, scan.at)
-    // What is not known is of a later version, and would be kept for nothing.
+    // Unknown fields belong to a later version and are not needed here.
     mergeFromBinary(schema, message, piece, { readUnknownFields: false })
     if (scan.at < body.length) yield
   }

@@ -23,7 +23,7 @@ interface TrustParts {
   readonly clock: Clock
 }
 
-/** Who logs in by a client certificate, and how it was vouched for. */
+/** The identity that logs in by a client certificate, and the issuer that vouched for it. */
 export interface CertificateHolder {
   readonly identity: Identity
   /** Undefined where a CA's claim says who it is. */
@@ -39,7 +39,7 @@ export interface CertificateHolder {
 }
 
 /**
- * Who logs in by these certificates, or why nobody does: a reason that no client is told. A
+ * Finds the identity of these certificates, or a reason, which clients never see. A
  * fingerprint leads to a record, and the certificate must then be the one that is stored, byte for
  * byte.
  */
@@ -90,8 +90,8 @@ function holderBy(
   if (authenticator === undefined || !isOfRecord(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity' }
   }
-  // Who was enrolled by the network must come by the network: another CA could issue one with the
-  // same names.
+  // An identity enrolled by the network must use its certificate: another CA could issue one with
+  // the same names.
   if (authenticator.isIssuedByNetwork && ca !== null) {
     return { reason: 'it was issued by the network and chains to another CA' }
   }
@@ -100,7 +100,7 @@ function holderBy(
   return { ...common, identity, authenticator, externalId: '' }
 }
 
-/** What a CA's claim says of a certificate that leads to it; null: the CA has none. */
+/** The external id that a CA's claim finds in a certificate; null: the CA has no claim. */
 export function claimOf(
   { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
   leaf: Certificate,
@@ -175,7 +175,7 @@ export function judgeRouter(parts: TrustParts, chain: PeerChain): RouterJudgemen
   return found.ok ? { ok: true, router } : { ok: false, reason: found.reason }
 }
 
-/** As `judgeRouter`; null for anybody who is no router in force. */
+/** The router that `judgeRouter` accepts; null otherwise. */
 export function routerOf(parts: TrustParts, chain: PeerChain): Router | null {
   const judged = judgeRouter(parts, chain)
   return judged.ok ? judged.router : null

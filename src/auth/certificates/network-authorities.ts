@@ -1,6 +1,6 @@
 /** The CA certificates of the network itself, as PEM texts of any number of certificates. */
 export interface NetworkAuthorities {
-  /** What everything of the network is verified against; at least one. */
+  /** CA certificates that verify everything of the network; at least one. */
   anchorsPem(): string
   /** The authorities below them that sign for the network; '' while none is known here. */
   intermediatesPem(): string

@@ -88,7 +88,7 @@ export class RouterNamingRules implements RouterCertifier {
     return holders.some((router) => router !== undefined && router.id !== routerId)
   }
 
-  /** What members are reached under, and what their certificates name. */
+  /** Hosts that members are reached under or that their certificates name. */
   #controllerHosts(): string[] {
     const members = this.#parts.cluster.members()
     const known = this.#hostsByPem

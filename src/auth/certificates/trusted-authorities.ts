@@ -12,7 +12,8 @@ import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 /**
- * Who issued a client certificate: the network itself, or the CA of somebody else that has this id.
+ * The issuer of a client certificate: the network itself, or the CA of somebody else that has this
+ * id.
  */
 export type Issuer = { readonly by: 'network' } | { readonly by: 'ca'; readonly caId: string }
 
@@ -23,8 +24,8 @@ interface ParsedAuthorities {
 }
 
 /**
- * By where their texts come from, which change a few times a year: every log-in by certificate asks
- * for them.
+ * Parsed authorities by the source of their texts, which change a few times a year: every log-in by
+ * certificate asks for them.
  */
 const ofNetwork = new WeakMap<NetworkAuthorities, ParsedAuthorities>()
 
@@ -46,7 +47,7 @@ export function networkAuthorities({
   return certificates
 }
 
-/** Of CA records: a certificate is parsed once for as long as its record stands. */
+/** Certificates of CA records, each parsed once for as long as its record stands. */
 const parsed = new WeakMap<Ca, Certificate>()
 
 export function certificateOf(ca: Ca): Certificate {
@@ -56,7 +57,7 @@ export function certificateOf(ca: Ca): Certificate {
 }
 
 /**
- * Who issued a certificate, as things stood at its beginning; null for nobody who is trusted here.
+ * Finds the issuer of a certificate, at its beginning; null if nobody trusted here issued it.
  */
 export function issuerOf(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },
@@ -83,7 +84,7 @@ type CommandCertificate = Readonly<
   Record<'pem' | 'fingerprint' | 'publicKeyPrint' | 'caId', string>
 >
 
-/** As a command carries it: of the network, so that no CA is named. */
+/** A certificate of the network as a command carries it: it names no CA. */
 export function networkCertificate({
   chainPem,
   fingerprint,
@@ -92,7 +93,7 @@ export function networkCertificate({
   return { pem: chainPem, fingerprint, publicKeyPrint, caId: '' }
 }
 
-/** As a command carries it: the one that a client showed, which somebody else's CA issued. */
+/** A certificate of another CA, shown by a client, as a command carries it. */
 export function shownCertificate(leaf: Certificate, caId: string): CommandCertificate {
   const publicKeyPrint = Buffer.from(leaf.publicKeySha256).toString('hex')
   return { pem: leaf.pem, fingerprint: leaf.sha1, publicKeyPrint, caId }

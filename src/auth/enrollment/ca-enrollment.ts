@@ -96,7 +96,7 @@ function externalIdIn(ca: Ca, leaf: Certificate): string {
 const PLACEHOLDER = /\[(caName|caId|commonName|requestedName|identityId)\]/g
 const DEFAULT_FORMAT = '[caName]-[commonName]'
 
-/** In one pass: what is put in is never looked through for placeholders again. */
+/** Fills placeholders in one pass: inserted text is never searched for placeholders. */
 function nameOf(
   { id, name, identityNameFormat }: Ca,
   { commonName }: Certificate,

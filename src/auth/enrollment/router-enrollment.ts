@@ -23,7 +23,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
 
-/** In PEM, each with its chain. */
+/** Certificates in PEM, each with its chain. */
 export interface RouterCertificates {
   readonly cert: string
   readonly serverCert: string

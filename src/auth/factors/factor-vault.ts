@@ -84,7 +84,7 @@ export class FactorVault {
     return { clusterId: this.#parts.state.clusterId, identityId, secretId, codesId }
   }
 
-  /** What was rotated elsewhere a moment ago is looked for once. */
+  /** A key rotated elsewhere a moment ago is looked for once. */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#parts
     const find = () => keys.factorKeys().find((key) => key.version === version)

@@ -38,7 +38,7 @@ export class PasswordLockout {
     if (rules.maxAttempts <= 0) return true
     const { state } = this.#parts
     const known = state.get<PasswordAttempts>('passwordAttempts', credential.id)
-    // What is known to be locked costs no entry, or whoever knows a name could fill the log.
+    // A locked credential costs no entry, or anyone who knows a name could fill the log.
     if (isLockedOut(known, rules, judgedNowMs(this.#parts))) return false
     return this.#propose(credential, address, false)
   }

@@ -23,7 +23,7 @@ export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
 }
 
-/** Whom a hash is computed for. */
+/** The caller that a hash is computed for. */
 export interface HashCaller {
   /** Identities share room and time, and so do sources of what has not proven who it is. */
   readonly sharer: string
@@ -79,7 +79,7 @@ export class PasswordVerifier {
     }
   }
 
-  /** In turn with those. @throws {Problem} as `verify` does. */
+  /** Hashes a new password, in turn with verifications. @throws {Problem} as `verify` does. */
   async hash(by: HashCaller, password: string): Promise<string> {
     await this.#enter(by)
     try {

@@ -4,7 +4,7 @@ import { base32 } from '../../pki/secrets/totp.ts'
 
 /** Under which name authenticator apps show the codes, before that of the identity. */
 const ISSUER = 'Flotilla'
-/** Of the name in the label: a QR code has room for some 2000 characters in all. */
+/** Bound of the name in the label: a QR code has room for some 2000 characters in all. */
 const NAME_CHARACTERS_MAX = 100
 /** White modules around the code, without which scanners do not find it (ISO 18004). */
 const QUIET_ZONE = 4

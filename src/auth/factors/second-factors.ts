@@ -34,7 +34,7 @@ export interface ProofGiven {
 
 export type ProofPurpose = 'verify' | 'pass' | 'view' | 'renew' | 'end'
 
-/** Which codes count for each: `any` means a time-based one or a recovery code. */
+/** Codes that count for each purpose: `any` means a time-based one or a recovery code. */
 const uses: Readonly<
   Record<ProofPurpose, { readonly purpose: Purpose; readonly codes: 'any' | 'timeBased' }>
 > = {
@@ -65,7 +65,7 @@ export class SecondFactors {
     this.vault = new FactorVault(parts)
   }
 
-  /** What there is of the identity here, without its secrets. */
+  /** The second factor of an identity, without its secrets. */
   find(identityId: string): Mfa | undefined {
     return this.#parts.state.get<Mfa>('mfa', identityId)
   }
@@ -102,14 +102,14 @@ export class SecondFactors {
     await retryWhenMoved(origin, limits, async () => {
       const found = this.find(identityId)
       require(found)
-      // What nobody has verified is ended without a code, so without a guess at one.
+      // An unverified factor is removed without a code, so without a guess at one.
       if (given.purpose === 'end' && !found.isVerified) {
         await this.#use(origin, { purpose, secretId: found.secretId })
         return
       }
       if (!isCounted) await this.#reserve(identityId, given.address)
       isCounted = true
-      // What is reserved has been applied here, and all that came before it.
+      // The reservation has been applied here, and every entry before it.
       const mfa = this.find(identityId)
       require(mfa)
       const factor = await this.vault.open(mfa)

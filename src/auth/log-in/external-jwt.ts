@@ -36,8 +36,8 @@ export async function proveToken(
 }
 
 /**
- * By the first token that is good for somebody who may log in by it. Where another one is good for
- * somebody else the request proves neither: a proxy may have gone by the one that is not taken
+ * Takes the first token that proves an identity that may log in by it. If another one proves
+ * another identity, the request proves neither: a proxy may have gone by the one that is not taken
  * here.
  */
 async function proofOf(

@@ -27,7 +27,7 @@ export class LogInThrottle {
   readonly #limits: ThrottleLimits
   readonly #clock: Clock
   readonly #atWork: FairShare
-  /** In order of last use. */
+  /** Attempts by source, in order of last use. */
   readonly #sources = new Map<string, Attempts>()
 
   constructor(limits: ThrottleLimits, clock: Clock) {

@@ -43,7 +43,7 @@ export interface LogInRefusal {
   readonly challenge: TokenChallenge | null
 }
 
-/** What a client logs in by: `cert` and `ext-jwt` are in its credentials. */
+/** The credential of a log-in: `cert` and `ext-jwt` are in the client's credentials. */
 export type LogInCredential =
   | { readonly by: 'cert' }
   | { readonly by: 'ext-jwt' }
@@ -55,7 +55,7 @@ export interface LogInRequest {
   readonly turn: HashCaller
 }
 
-/** What a client says of itself as it logs in, whatever it logs in by. */
+/** Facts that a client reports of itself as it logs in, by any method. */
 export interface AboutClient {
   readonly api: ApiName
   readonly configTypes?: readonly string[] | null
@@ -130,8 +130,8 @@ export class LogIns {
         return await this.open(proof, shown, client, request.write)
       } catch (error) {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
-        // What changed before the entry was applied is told in no other way than what was so all
-        // along.
+        // A credential that changed before the entry was applied is refused like one that was so
+        // all along.
         if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid')
         throw error
       }
@@ -199,7 +199,7 @@ export class LogIns {
     return toBinary(SessionCreateSchema, message)
   }
 
-  /** By id or name; what does not exist is dropped, and `all` stands alone. */
+  /** Config types by id or name; unknown ones are dropped, and `all` stands alone. */
   #configTypes(asked: readonly string[]): string[] {
     const { state, limits } = this.#needs
     if (asked.length === 0) return []
@@ -215,8 +215,8 @@ export class LogIns {
 const invalid: LogInRefusal = { code: 'INVALID_AUTH', challenge: null }
 
 /**
- * What a certificate is judged on is judged again at apply, so that log-ins by one at once stand in
- * nobody's way.
+ * The records that a certificate is judged on are judged again at apply, so that log-ins by one at
+ * once stand in nobody's way.
  */
 function judgedOnOf({ authenticator, certificate, token }: Proof): Revisions {
   if (token !== undefined) {

@@ -1,11 +1,11 @@
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { Actor } from '../../ports/actor.ts'
 
-/** What a connection and a request show of their sender: all that a principal is made from. */
+/** Everything that a connection and a request show of their sender; it makes a principal. */
 export interface CallerCredentials {
-  /** Of the peer, without its port. */
+  /** Address of the peer, without its port. */
   readonly address: string
-  /** Of that address, as sources share room. */
+  /** Source of that address, as sources share room. */
   readonly source: string
   /** Undefined without one; an empty one is refused as a forged one is. */
   readonly sessionToken: string | undefined

@@ -8,9 +8,9 @@ import type { HostUser } from './principal.ts'
 const nobody = { id: '', createdAt: 0, updatedAt: 0, revision: 0 }
 
 /**
- * By the listener alone: what a request says, and where it seems to come from, makes nobody the
- * user of the host. A session counts at the socket too, so that a proxy to it lends its callers no
- * right.
+ * Decides by the listener alone: what a request says, and where it seems to come from, makes nobody
+ * the user of the host. A session counts at the socket too, so that a proxy to it lends its callers
+ * no right.
  * @returns null at every other listener, and with a session.
  * @throws {Problem} for what a caller does with its own identity or session, as there is none.
  */

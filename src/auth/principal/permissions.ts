@@ -9,10 +9,11 @@ import type { SessionHolder } from './principal.ts'
 export type ApiName = 'client' | 'management' | 'fabric' | 'host'
 
 /**
- * Who may call. `public`: anybody, no session is looked at. `partial`: any identity with a session,
- * also while that lacks a second factor. `session`: any identity with a full session. `admin`: an
- * identity with isAdmin, in a full session, too. `<kind>.<action>`: also one that was given it
- * (principal/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API family.
+ * Permission of an operation. `public`: anybody, no session is looked at. `partial`: any identity
+ * with a session, also while that lacks a second factor. `session`: any identity with a full
+ * session. `admin`: an identity with isAdmin, in a full session, too. `<kind>.<action>`: also one
+ * that was given it (principal/permissions.ts). Others get 401 UNAUTHORIZED, as in the whole API
+ * family.
  */
 export type Permission = 'public' | SessionPermission
 
@@ -27,7 +28,7 @@ export interface CalledOperation {
 }
 
 /**
- * What an operation asks of its caller on that API. What identities are given holds on the
+ * Permission that an operation requires on that API. Permissions of identities hold on the
  * management API alone, but for `ops`, whose circuits and links are on the fabric API; everything
  * else there and elsewhere is for administrators.
  */

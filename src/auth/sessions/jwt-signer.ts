@@ -17,8 +17,8 @@ export interface JwtSigner {
    */
   verify(token: string): Promise<JsonObject | null>
   /**
-   * Of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid` and `alg`
-   * included.
+   * Public key of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid`
+   * and `alg` included.
    */
   publicJwk(): JsonObject
   /**

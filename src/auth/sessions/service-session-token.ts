@@ -9,7 +9,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 /** Bound to its API session, so it does not outlive that one by this. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'
-/** Of the service sessions among the tokens of the API family. */
+/** Type of service session tokens among the tokens of the API family. */
 const SESSION_TOKEN_TYPE = 's'
 
 interface TokenNeeds {
@@ -62,7 +62,7 @@ export interface ClaimedSession {
   readonly serviceId: string
 }
 
-/** What a token of a member for a service session says; null for any other token. */
+/** The service session of a token that a member signed; null for any other token. */
 export async function serviceSessionIn(
   { jwt }: Pick<TokenNeeds, 'jwt'>,
   token: string,
@@ -78,7 +78,7 @@ export async function serviceSessionIn(
     : null
 }
 
-/** What a token says that it is of, whoever made it; null: of no service session. */
+/** The service session that a token names, unverified; null: none. */
 export function namedSessionId(token: string): string | null {
   if (token.length > JWT_CHARACTERS_MAX) return null
   try {

@@ -64,7 +64,7 @@ export class SessionGuard {
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
-  /** By what a connection showed, which is one object each: the session it was good for. */
+  /** Sessions by the chain that a connection proved, one object a connection. */
   readonly #proven = new WeakMap<PeerChain, string>()
   #waiting = 0
 
@@ -126,7 +126,7 @@ export class SessionGuard {
   }
 
   /**
-   * Of a request that is answered for as long as its session stands: why it may go on no longer, or
+   * Reason why a request that lasts as long as its session must end now, or
    * null. It counts as no use of the session.
    */
   endReason(

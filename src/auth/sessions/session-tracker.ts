@@ -22,7 +22,7 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenTopic } from '../../ports/soft-topics.ts'
 
 export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
-/** Of the limits in docs/limits.md. */
+/** Limits of sessions, listed in docs/limits.md. */
 export interface SessionLimits {
   readonly sessionTimeoutMs: number
   readonly staleSessionMsMax: number

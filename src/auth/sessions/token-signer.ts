@@ -85,8 +85,8 @@ export class TokenSigner {
   }
 
   /**
-   * What a version once honoured is judged by again at each use: its overlap ends while nothing
-   * else changes.
+   * Judges a version of the key again at each use of a verified token: its overlap ends while
+   * nothing else changes.
    */
   #found({ sessionId, version }: Verified, nowMs: number): TokenFinding {
     const key = this.#keys.get(version)
@@ -113,7 +113,7 @@ export class TokenSigner {
     return { sessionId, version }
   }
 
-  /** What was verified under keys that have changed is verified again. */
+  /** Forgets tokens verified under keys that have changed, so that they are verified again. */
   #followKeys(): void {
     const keys = this.#source.clusterKeys()
     if (keys === this.#known) return

@@ -6,7 +6,7 @@ const STEPS_MAX = 16
 const INDEX_CHARACTERS_MAX = 4
 
 /**
- * What a selector leads to: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
+ * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be left out. Undefined
  * where it leads nowhere; what an object inherits is no member of it.
  */
 export function claimAt(claims: JsonObject, selector: string): Json | undefined {

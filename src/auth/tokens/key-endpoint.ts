@@ -8,13 +8,13 @@ import { getCACertificates } from 'node:tls'
 import { isReservedAddress, isReservedHost } from '../../lib/reserved-hosts.ts'
 
 export interface KeyEndpointLimits {
-  /** From the look-up of the name to the end of the answer. */
+  /** Time from the look-up of the name to the end of the answer. */
   readonly keyFetchMsMax: number
   readonly keySetBytesMax: number
   readonly keyLookupsMax: number
 }
 
-/** Where keys of signers may be fetched from, as the configuration says. */
+/** Addresses that keys of signers may be fetched from, by configuration. */
 export interface KeyEndpointRules {
   /** Loopback, link-local, unspecified and metadata addresses too. */
   readonly allowsReserved: boolean

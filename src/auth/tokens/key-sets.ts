@@ -23,7 +23,7 @@ export interface KeySet {
 }
 
 interface Source {
-  /** Those keys are of this address; another one begins anew. */
+  /** Address of those keys; another address starts again without keys. */
   readonly endpoint: string
   set: KeySet | null
   /** Monotonic ms. */
@@ -63,7 +63,7 @@ export class KeySets {
     this.#logger = logger
   }
 
-  /** What is known of a signer's keys, at once; null where nothing good is. */
+  /** Cached keys of a signer; null: none are valid. */
   known(signer: ExternalJwtSigner): KeySet | null {
     const source = this.#sources.get(signer.id)
     if (source === undefined || source.endpoint !== signer.jwksEndpoint) return null
@@ -94,7 +94,7 @@ export class KeySets {
       endpoint: jwksEndpoint ?? '',
       set: null,
       fetchedAtMs: -Infinity,
-      // What moves to another address does not gain a fetch by it.
+      // A signer that moves to another address does not gain a fetch by it.
       triedAtMs: known?.triedAtMs ?? -Infinity,
       fetching: null,
       isFailing: false,

@@ -23,8 +23,8 @@ export interface TokenJudgeLimits {
 export interface VerifiedToken {
   readonly signerId: string
   /**
-   * Of the signer as the token was judged by it: a signer that was written since has not vouched
-   * for it.
+   * Revision of the signer as the token was judged by it: a signer that was written since has not
+   * vouched for it.
    */
   readonly signerRevision: number
   /** The text that the signer identifies by. */
@@ -42,7 +42,7 @@ export type ClaimsFinding =
 
 interface Remembered {
   readonly verified: VerifiedToken
-  /** Of a signer that publishes its keys; null: by the certificate in its record. */
+  /** Keys that the signer publishes; null: the certificate in its record verifies. */
   readonly keySet: KeySet | null
   /** Monotonic ms. */
   readonly endsAtMs: number
@@ -64,7 +64,7 @@ export class TokenJudge {
   readonly #keySets: KeySets
   readonly #limits: TokenJudgeLimits
   readonly #checks: FairShare
-  /** By SHA-256, so that no token is kept. In order of their verification. */
+  /** Verified tokens by SHA-256, so that no token is kept; in order of verification. */
   readonly #remembered = new Map<string, Remembered>()
   /** Parsed certificates of signers, by PEM. */
   #certificates = new Map<string, VerificationKey | null>()
@@ -77,7 +77,7 @@ export class TokenJudge {
     this.#checks = new FairShare(limits.tokenChecksMax)
   }
 
-  /** What is known of a token at once; null: it has to be verified. */
+  /** A token that was verified before; null: it has to be verified. */
   recall(text: string): VerifiedToken | null {
     const digest = hash('sha256', text, 'base64url')
     const known = this.#remembered.get(digest)
@@ -99,7 +99,7 @@ export class TokenJudge {
   }
 
   /**
-   * With all claims of the token, always by its signature.
+   * Verifies the signature and returns all claims of the token.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
    */
   async judgeClaims(address: string, text: string): Promise<ClaimsFinding> {

@@ -11,7 +11,7 @@ export const tokenLimits = {
   candidatesMax: 3,
 } as const
 
-/** What a token says of itself, none of it proven. */
+/** Contents of a token, none of it verified. */
 export interface UnprovenToken {
   readonly text: string
   readonly algorithm: string

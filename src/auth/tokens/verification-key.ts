@@ -13,7 +13,7 @@ export interface VerificationKey {
   readonly kid: string
   readonly algorithms: ReadonlySet<string>
   readonly key: KeyObject
-  /** Of the certificate that the key came in, UTC ms; a bare key has no time of its own. */
+  /** Validity of the certificate that the key came in, UTC ms; a bare key has none. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
