@@ -120,7 +120,11 @@ registerHooks({
 })
 
 // Loaded when the hooks are in place, and so not by `import`.
-const { startController, user } = await import('../test/api/support/controller.ts')
+const { admin, startController, user } = await import('../test/api/support/controller.ts')
+const { create, toBinary } = await import('@bufbuild/protobuf')
+const { CommandKind, FeatureLevelRaiseSchema } = await import('../proto/gen/command_pb.ts')
+const { FEATURE_LEVEL } = await import('../src/ports/feature-level.ts')
+const { commandData } = await import('../test/support/commands.ts')
 const { createCertificateRequest, generatePrivateKeyPem } =
   await import('../src/pki/authority/certificate-request.ts')
 
@@ -191,9 +195,24 @@ async function newToken(send: Send, name: string): Promise<string> {
   return (enrollment as { readonly ott: { readonly token: string } }).ott.token
 }
 
-/** @returns how the administrator sends, whose session was opened without a log-in. */
-function senderOf(controller: TestController): Send {
-  const token = controller.openSession('admin-id')
+/** Raises the feature level to that of a new cluster: sessions say which API opened them. */
+function raiseLevel({ cluster }: TestController): void {
+  const message = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
+  const payload = toBinary(FeatureLevelRaiseSchema, message)
+  cluster.apply(commandData(CommandKind.FEATURE_LEVEL_RAISE, payload))
+}
+
+/** @returns how the administrator sends, logged in by password. */
+async function senderOf(controller: TestController): Promise<Send> {
+  const url = `${management}/authenticate?method=password`
+  const { token } = await sender(
+    controller,
+    '',
+  )({ method: 'POST', url, body: admin, isFirst: true })
+  return sender(controller, String(token))
+}
+
+function sender(controller: TestController, token: string): Send {
   return async ({ method, url, body, headers = {}, isFirst = false }) => {
     const answer = await controller.app.inject({
       method,
@@ -209,7 +228,8 @@ function senderOf(controller: TestController): Send {
 async function walkOf({ prepare }: Request): Promise<Walk> {
   const controller = await startController({ processorBurstMs: 1e9, processorSliceMs: 1e9 })
   try {
-    const send = senderOf(controller)
+    raiseLevel(controller)
+    const send = await senderOf(controller)
     await send(await prepare(send, 1))
     const sent = await prepare(send, 2)
     await untilWritten(controller)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { assert } from '../lib/assert.ts'
+import { AssertionError } from '../lib/assert.ts'
 import { type TraceContext, traceOf } from '../lib/trace-context.ts'
 import type { Actor } from '../ports/actor.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../ports/writer.ts'
@@ -144,7 +144,8 @@ export function originOf(call: RequestContext, request = writeRequestOf(call)): 
 }
 
 export function actorOfCall({ caller }: RequestContext): Actor {
-  assert(caller !== null, 'a write of a request has a caller, with what it was admitted by')
+  if (caller === null)
+    throw new AssertionError('a write of a request has a caller, with what it was admitted by')
   return actorOf(caller)
 }
 

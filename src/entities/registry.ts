@@ -1,4 +1,4 @@
-import { assert } from '../lib/assert.ts'
+import { AssertionError } from '../lib/assert.ts'
 import { accessMark } from './kinds/access-mark.ts'
 import { admission } from './kinds/admission.ts'
 import { apiSession } from './kinds/api-session.ts'
@@ -90,7 +90,7 @@ export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
 /** @throws {AssertionError} when no kind has that name. */
 export function entityNamed(name: string): Entity {
   const entity = entitiesByName.get(name)
-  assert(entity !== undefined, `there is a descriptor named ${name}`)
+  if (entity === undefined) throw new AssertionError(`there is a descriptor named ${name}`)
   return entity
 }
 

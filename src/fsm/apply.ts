@@ -5,7 +5,7 @@ import {
   CommandSchema,
   type RequestId,
 } from '../../proto/gen/command_pb.ts'
-import { assert } from '../lib/assert.ts'
+import { AssertionError } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
 import { hexOf } from '../lib/text/hex-digits.ts'
 import { actorFault } from '../ports/actor.ts'
@@ -232,7 +232,9 @@ function applyCommand(state: State, command: Command, place: Place): Omit<Applie
  * more, for it may be half changed.
  */
 export function apply(state: State, entry: Entry): AppliedEntry {
-  assert(entry.index === state.position.index + 1, 'entries are applied in order, without gaps')
+  if (entry.index !== state.position.index + 1) {
+    throw new AssertionError('entries are applied in order, without gaps')
+  }
   const logTimeMs = Math.max(state.logTimeMs, entry.timeMs - state.setbackMs)
   const place = { index: entry.index, logTimeMs }
   state.logTimeMs = logTimeMs

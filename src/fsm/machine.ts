@@ -1,6 +1,6 @@
 import { create, fromBinary } from '@bufbuild/protobuf'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { assert } from '../lib/assert.ts'
+import { AssertionError } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { ChangeFeed, ChangeFollower } from '../ports/change-feed.ts'
@@ -112,7 +112,8 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
 
   apply(entry: Entry): AppliedEntry {
     if (this.#failure !== null) throw this.#failure
-    assert(!this.#isRestoring, 'nothing is applied while a snapshot takes the place of the state')
+    if (this.#isRestoring)
+      throw new AssertionError('nothing is applied while a snapshot takes the place of the state')
     if (entry.index <= this.state.position.index) {
       return { index: entry.index, origin: null, outcome: null, audit: null }
     }
@@ -155,7 +156,7 @@ export class StateMachine extends Reader implements Machine, StateView, ChangeFe
   }
 
   async restore(receiver: StoreReceiver): Promise<void> {
-    assert(!this.#isRestoring, 'one snapshot is restored at a time')
+    if (this.#isRestoring) throw new AssertionError('one snapshot is restored at a time')
     this.#isRestoring = true
     try {
       await this.#writeBehind.stop()

@@ -1,7 +1,7 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Entity, SubList } from '../entities/define.ts'
 import { entitiesByName, entityNamed } from '../entities/registry.ts'
-import { assert } from '../lib/assert.ts'
+import { assert, AssertionError } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
@@ -55,7 +55,7 @@ import type { Records, Table } from './records/table.ts'
 
 function listRule(entity: Entity, key: string): SubList {
   const rule = Object.hasOwn(entity.lists, key) ? entity.lists[key] : undefined
-  assert(rule !== undefined, `${entity.name} has a sub-list ${key}`)
+  if (rule === undefined) throw new AssertionError(`${entity.name} has a sub-list ${key}`)
   return rule
 }
 
@@ -117,7 +117,7 @@ export class Reader implements Reads {
 
   #records(entity: string): Records {
     const records = this.state.records.get(entity)
-    assert(records !== undefined, `there are records of ${entity}`)
+    if (records === undefined) throw new AssertionError(`there are records of ${entity}`)
     return records
   }
 
@@ -127,7 +127,7 @@ export class Reader implements Reads {
     value: string,
   ): R | undefined {
     const table = this.#table(entity)
-    assert(table.indexes.isUnique(field), `${entity}.${field} is unique`)
+    if (!table.indexes.isUnique(field)) throw new AssertionError(`${entity}.${field} is unique`)
     const id = table.indexes.owner(field, value)
     return id === undefined ? undefined : this.state.get<R>(entity, id)
   }
@@ -138,7 +138,7 @@ export class Reader implements Reads {
     value: string,
   ): R[] {
     const table = this.#table(entity)
-    assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
+    if (!table.indexes.isIndexed(field)) throw new AssertionError(`${entity}.${field} is indexed`)
     const found: R[] = []
     for (const id of table.indexes.ids(field, value)) {
       const record = this.state.get<R>(entity, id)
@@ -164,7 +164,8 @@ export class Reader implements Reads {
       case 'naming': {
         const { entity, field, value } = source
         const table = this.#table(entity)
-        assert(table.indexes.isIndexed(field), `${entity}.${field} is indexed`)
+        if (!table.indexes.isIndexed(field))
+          throw new AssertionError(`${entity}.${field} is indexed`)
         return this.#listingOf(entity, query, table.indexes.ids(field, value))
       }
       case 'services': {
@@ -337,7 +338,8 @@ export class Reader implements Reads {
     callerId: string,
     shownFor: ShownFor = shownForNobody,
   ): JsonObject {
-    assert(entitiesByName.has(entity), `there is a descriptor named ${entity}`)
+    if (!entitiesByName.has(entity))
+      throw new AssertionError(`there is a descriptor named ${entity}`)
     const detail = detailOf(entity, record, {
       state: this.state,
       callerId,

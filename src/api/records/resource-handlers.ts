@@ -5,7 +5,7 @@ import { membersAt } from '../../entities/levels.ts'
 import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
 import type { RequestMode } from '../../entities/schema.ts'
 import { tellsAdminSecret } from '../../fsm/apply/admin-secrets.ts'
-import { assert } from '../../lib/assert.ts'
+import { assert, AssertionError } from '../../lib/assert.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -269,7 +269,7 @@ const kinds = {
 
 /** Operations of a descriptor always ask for a session, so there is a caller. */
 function callerOf(call: RequestContext): Caller {
-  assert(call.caller !== null, 'an operation behind a session has a caller')
+  if (call.caller === null) throw new AssertionError('an operation behind a session has a caller')
   return call.caller
 }
 

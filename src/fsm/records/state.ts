@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { type Entity, isInScope } from '../../entities/define.ts'
 import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
 import { entities, entitiesByName, entityNamed } from '../../entities/registry.ts'
-import { assert } from '../../lib/assert.ts'
+import { assert, AssertionError } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { hexOf } from '../../lib/text/hex-digits.ts'
@@ -99,7 +99,7 @@ export class State {
   /** @throws {AssertionError} for a kind without a descriptor. */
   table(entity: string): Table {
     const table = this.tables.get(entity)
-    assert(table !== undefined, `there is a table of ${entity}`)
+    if (table === undefined) throw new AssertionError(`there is a table of ${entity}`)
     return table
   }
 
