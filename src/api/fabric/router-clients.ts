@@ -3,7 +3,7 @@ import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.t
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Session } from '../../entities/kinds/session.ts'
-import { pendingFactors } from '../../fsm/apply/authentication.ts'
+import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matches } from '../../fsm/records/roles.ts'
 import { certificatesOf, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
@@ -122,7 +122,7 @@ export class ApiRouterClients implements RouterClients {
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
     const lacks = pendingFactors(state, identity, session)
-    if (lacks.some(({ kind }) => kind === 'totp')) return null
+    if (lacksOwnFactor(lacks)) return null
     const fingerprints = certificatesOf(state, session)
     if (fingerprints.length === 0) return null
     return { id, identityId: identity.id, fingerprints }

@@ -1,5 +1,6 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { lacksOwnFactor } from '../../fsm/apply/authentication.ts'
 import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
 import {
   type ApiName,
@@ -101,7 +102,7 @@ export class SessionGuard {
     if (typeof finding === 'string') return this.#learnKey(shown, token, wanted)
     const found = this.#sessions.find(finding.sessionId)
     if (found === 'unknown' || found === 'expired') return this.#confirm(shown, finding, wanted)
-    if (lacksCode(found, wanted.permission)) return this.#confirm(shown, finding, wanted)
+    if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, finding, wanted)
     return this.#accept(shown, found, finding, wanted)
   }
 
@@ -251,9 +252,9 @@ export class SessionGuard {
 }
 
 /** A code may have been given on another controller a moment ago. */
-function lacksCode(found: SessionFinding, permission: SessionPermission): boolean {
+function lacksFactor(found: SessionFinding, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
-  return found.pendingFactors.some(({ kind }) => kind === 'totp')
+  return found.pendingFactors.length > 0 && lacksOwnFactor(found.pendingFactors)
 }
 
 const MAPPED_IPV4 = '::ffff:'

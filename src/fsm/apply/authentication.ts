@@ -37,6 +37,21 @@ export type PendingFactor =
   | { readonly kind: 'totp' }
   | { readonly kind: 'extJwt'; readonly signerId: string }
 
+/**
+ * Whether a factor is given once in a session; false: each request brings it. Total, so that one
+ * more kind does not compile until it is decided: a session that lacks a factor of its own is
+ * refused by routers too.
+ */
+const isGivenInSession: Readonly<Record<PendingFactor['kind'], boolean>> = {
+  totp: true,
+  extJwt: false,
+}
+
+/** Whether a factor is missing that the session itself must be given. */
+export function lacksOwnFactor(pending: readonly PendingFactor[]): boolean {
+  return pending.some(({ kind }) => isGivenInSession[kind])
+}
+
 /** What a session has shown so far. */
 export type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
