@@ -1,18 +1,37 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-import type { EventNamespace } from '../lib/event-namespaces.ts'
+import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
 import type { TextPattern } from '../lib/text/text-pattern.ts'
 import type { ByteStream } from './byte-stream.ts'
 
-/** Namespaces that show records and people: they are for administrators, as the records are. */
-export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set([
-  'apiSession',
-  'authentication',
-  'entityChange',
-  'entityCount',
-  'session',
-])
+/**
+ * Who may read the events of a namespace. Those that show records and people are for
+ * administrators, as the records are. Total, so that a new namespace does not compile until it is
+ * decided.
+ */
+const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> = {
+  alert: 'ops.read',
+  apiSession: 'administrators',
+  authentication: 'administrators',
+  circuit: 'ops.read',
+  cluster: 'ops.read',
+  connect: 'ops.read',
+  entityChange: 'administrators',
+  entityCount: 'administrators',
+  link: 'ops.read',
+  metrics: 'ops.read',
+  router: 'ops.read',
+  sdk: 'ops.read',
+  service: 'ops.read',
+  session: 'administrators',
+  terminator: 'ops.read',
+}
+
+/** Namespaces for administrators alone. */
+export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set(
+  EVENT_NAMESPACES.filter((namespace) => readers[namespace] === 'administrators'),
+)
 
 /**
  * Where an event stands among all events of a controller. What follows from the log has the index
