@@ -54,6 +54,15 @@ function brokenIn(page: string): string[] {
     .map((link) => `${page}: ${link}`)
 }
 
+test('a decision has the number of its file', () => {
+  const decisions = pages.filter((page) => page.startsWith('docs/adr/'))
+  const headings = decisions.map((page) => [page, readFileSync(join(root, page), 'utf8')] as const)
+  const wrong = headings.filter(
+    ([page, text]) => !text.startsWith(`# ${Number(/\d{4}/.exec(page)?.[0])}. `),
+  )
+  expect(wrong.map(([page]) => page)).toEqual([])
+})
+
 test('every link of a page leads to a file, and to a heading of it', () => {
   expect(pages.length).toBeGreaterThan(30)
   expect(pages.flatMap(brokenIn)).toEqual([])

@@ -74,7 +74,11 @@ export interface SecondaryRules {
   readonly requireTotp: boolean
 }
 
-/** What the seeded policy allows, and what a policy says where it says nothing. */
+/**
+ * Rules of the seeded policy, and zeros of the two stored fields: a policy without them has these.
+ * Never add a member or change one, or two releases would store different bytes for one record. A
+ * new rule is a field of its own in `kinds/auth-policy.ts`, with `since` (ADR 14).
+ */
 export const openPrimary: PrimaryRules = {
   cert: { allowExpiredCerts: true, allowed: true },
   extJwt: { allowed: true, allowedSigners: [] },

@@ -1,0 +1,40 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { entities } from '../../src/entities/registry.ts'
+import { canonicalJson, type Json } from '../../src/lib/text/canonical-json.ts'
+
+// A stored record omits the fields that have their zero, so a zero that changes between two releases makes them store, and
+// digest, different bytes for one record. Recorded once a field; FLOTILLA_RECORD=1 adds the fields that are new.
+
+const path = join(import.meta.dirname, 'zeros.json')
+
+function zeros(): Record<string, Json> {
+  const found: Record<string, Json> = {}
+  for (const { name, fields } of entities) {
+    for (const [field, { zero }] of Object.entries(fields)) found[`${name}.${field}`] = zero
+  }
+  return found
+}
+
+function recorded(): Record<string, Json> {
+  if (!existsSync(path)) return {}
+  return JSON.parse(readFileSync(path, 'utf8')) as Record<string, Json>
+}
+
+test('the zero of a stored field stays as it was recorded', () => {
+  const now = zeros()
+  const known = recorded()
+  const isRecording = process.env['FLOTILLA_RECORD'] === '1'
+  if (isRecording) writeFileSync(path, `${JSON.stringify({ ...now, ...known }, null, 2)}\n`)
+  const changed = Object.entries(known).filter(
+    ([name, zero]) => name in now && canonicalJson(now[name] ?? null) !== canonicalJson(zero),
+  )
+  expect(
+    changed,
+    'two releases would store different bytes (ADR 14): add a field of its own, with `since`',
+  ).toEqual([])
+  const missing = Object.keys(now).filter((name) => !(name in known))
+  expect(isRecording ? [] : missing, 'record new fields with FLOTILLA_RECORD=1').toEqual([])
+})
