@@ -47,13 +47,19 @@ function plant(
   const { outcome } = controller.cluster.apply(
     commandData(kind, toBinary(EntityWriteSchema, message)),
   )
-  expect(outcome).toMatchObject({ ok: true })
+  expect(outcome, JSON.stringify(outcome)).toMatchObject({ ok: true })
 }
 
-test('a certificate with the fingerprint of another’s credential logs in as nobody', async () => {
+/** A device with a certificate of the network that leads to no authenticator any more. */
+async function deletedDevice(): Promise<Device> {
   const stray = await attacked.newDevice()
   const gone = `${management}/authenticators/${stray.authenticatorId}`
   expect((await root.call('DELETE', gone)).status).toBe(200)
+  return stray
+}
+
+test('a certificate with the fingerprint of another’s credential logs in as nobody', async () => {
+  const stray = await deletedDevice()
   const identityId = await newIdentity(root, 'an administrator', { isAdmin: true })
   plant(CommandKind.ENTITY_CREATE, 'authenticator', 'planted', {
     identityId,
@@ -80,8 +86,19 @@ test('a certificate with the fingerprint of a router’s extends no router', asy
 
 test('who holds a session of another, and a certificate of his own, is given no certificate of the other', async () => {
   const stolen = String(dataOf(await attacked.logIn(victim.key))['token'])
+  const stray = await deletedDevice()
   const path = `${client}/current-identity/authenticators/${victim.authenticatorId}/extend`
   const body = { clientCertCsr: await csrOf(generatePrivateKeyPem()) }
+  const fingerprint = fingerprintOf(victim.key)
+  const { authenticatorId } = victim
+  // By its fingerprint alone this certificate is one that the client of the session may show.
+  plant(CommandKind.ENTITY_PATCH, 'authenticator', authenticatorId, {
+    fingerprint: fingerprintOf(stray.key),
+  })
+  expect(await listener.call({ path, body, token: stolen, by: stray.key })).toMatchObject(
+    refusal(401, 'UNAUTHORIZED'),
+  )
+  plant(CommandKind.ENTITY_PATCH, 'authenticator', authenticatorId, { fingerprint })
   for (const by of [mallory.key, null]) {
     expect(await listener.call({ path, body, token: stolen, by })).toMatchObject(
       refusal(401, 'UNAUTHORIZED'),
