@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 
 import { meshLimits } from '../../src/cluster/mesh/limits.ts'
@@ -17,11 +18,26 @@ function held(sockets: readonly { readonly destroyed: boolean }[]): number {
   return sockets.filter(({ destroyed }) => !destroyed).length
 }
 
+/** Connections that were closed before the time for their handshake was over: something else closed them. */
+function closedEarly(sockets: readonly Socket[]): () => number {
+  const { meshHandshakeTimeoutMs } = meshLimits
+  const begunMs = performance.now()
+  let count = 0
+  for (const socket of sockets) {
+    socket.once('close', () => {
+      if (performance.now() - begunMs < meshHandshakeTimeoutMs) count += 1
+    })
+  }
+  return () => count
+}
+
 test('one source holds a few of them, and a peer that shares its address gets in all the same', async () => {
   const { meshHandshakesPerSourceMax } = meshLimits
   const count = meshHandshakesPerSourceMax * 3
   const sockets = Array.from({ length: count }, () => mesh.tcp('127.0.0.2').resume())
+  const early = closedEarly(sockets)
   await until(() => held(sockets) <= meshHandshakesPerSourceMax)
+  expect(early()).toBeGreaterThan(0)
   // The first came first and waited longest.
   expect(sockets.at(-1)?.destroyed).toBe(false)
   const peer = await mesh.tls(mesh.member, '127.0.0.2')
@@ -34,7 +50,9 @@ test('many sources hold no more together, and a peer gets in beside them', async
   const sockets = sources.flatMap((source) =>
     Array.from({ length: 30 }, () => mesh.tcp(source).resume()),
   )
+  const early = closedEarly(sockets)
   await until(() => held(sockets) <= meshHandshakesMax)
+  expect(early()).toBeGreaterThan(0)
   const vote = new MessageEncoder().encode({
     type: 'voteRequest',
     from: 'b',
