@@ -121,10 +121,7 @@ registerHooks({
 
 // Loaded when the hooks are in place, and so not by `import`.
 const { admin, startController, user } = await import('../test/api/support/controller.ts')
-const { create, toBinary } = await import('@bufbuild/protobuf')
-const { CommandKind, FeatureLevelRaiseSchema } = await import('../proto/gen/command_pb.ts')
-const { FEATURE_LEVEL } = await import('../src/ports/feature-level.ts')
-const { commandData } = await import('../test/support/commands.ts')
+const { raiseLevel } = await import('../test/api/support/raise-level.ts')
 const { createCertificateRequest, generatePrivateKeyPem } =
   await import('../src/pki/authority/certificate-request.ts')
 
@@ -195,13 +192,6 @@ async function newToken(send: Send, name: string): Promise<string> {
   return (enrollment as { readonly ott: { readonly token: string } }).ott.token
 }
 
-/** Raises the feature level to that of a new cluster: sessions say which API opened them. */
-function raiseLevel({ cluster }: TestController): void {
-  const message = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
-  const payload = toBinary(FeatureLevelRaiseSchema, message)
-  cluster.apply(commandData(CommandKind.FEATURE_LEVEL_RAISE, payload))
-}
-
 /** @returns how the administrator sends, logged in by password. */
 async function senderOf(controller: TestController): Promise<Send> {
   const url = `${management}/authenticate?method=password`
@@ -228,7 +218,8 @@ function sender(controller: TestController, token: string): Send {
 async function walkOf({ prepare }: Request): Promise<Walk> {
   const controller = await startController({ processorBurstMs: 1e9, processorSliceMs: 1e9 })
   try {
-    raiseLevel(controller)
+    // A new cluster is at this level: its sessions say which API opened them.
+    await raiseLevel(controller)
     const send = await senderOf(controller)
     await send(await prepare(send, 1))
     const sent = await prepare(send, 2)

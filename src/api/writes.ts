@@ -10,6 +10,7 @@ import { entityNamed } from '../entities/registry.ts'
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { releaseBuffer } from '../lib/bounds/release-buffer.ts'
 import { Problem } from '../lib/problems.ts'
+import { refusalProblem } from '../lib/refusal-problem.ts'
 import { formatUuid } from '../lib/text/uuid.ts'
 import { callerIdOf } from '../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
@@ -65,10 +66,7 @@ export class Writer implements CommandWriter {
     })
     origin.onOutcome(index)
     if (outcome.ok) return outcome.id
-    throw new Problem(outcome.code, {
-      ...(outcome.fault === null ? {} : { fault: outcome.fault }),
-      ...(outcome.detail === null ? {} : { detail: outcome.detail }),
-    })
+    throw refusalProblem(outcome)
   }
 
   /** @param fields validated and normalised. */
