@@ -51,7 +51,7 @@ test-tools:
 		echo "make test needs on PATH what is not there: $$missing (on Debian: apt-get install $$missing)" >&2; exit 1; }
 
 # Real controllers first, then all else in the same run, so that no core waits for the last of them. What Node compiles is kept
-# for all of it, as each process and thread would compile the same sources. What failed is told again at the end.
+# for all of it, as each process and thread would compile the same sources. Failed tests are listed again at the end.
 test: test-tools $(INSTALLED)
 	@rm -rf .test && mkdir -p .test/tmp
 	@export TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_TEST_COUNTS=$(CURDIR)/.test/counts FLOTILLA_TEST_FAILURES=$(CURDIR)/.test/failures \

@@ -64,7 +64,7 @@ export class ConfirmedReads implements LatestReads {
   /**
    * Brings this controller to a point at or after everything acknowledged before the call (Raft
    * dissertation 6.4). Rounds are shared, so a crowd of callers costs one.
-   * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it; INDEX_NOT_REACHED.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
    */
   async reachLatest(): Promise<void> {
     await this.reachIndex(await this.#cluster.readIndex())

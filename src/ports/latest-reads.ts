@@ -2,7 +2,7 @@
 export interface LatestReads {
   /**
    * To a point at or after everything acknowledged before the call.
-   * @throws {Problem} CLUSTER_NO_LEADER when nobody can confirm it; INDEX_NOT_REACHED.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
    */
   reachLatest(): Promise<void>
   /**

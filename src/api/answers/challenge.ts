@@ -22,7 +22,7 @@ const descriptions = {
 
 /**
  * WWW-Authenticate (RFC 6750, 3): attributes are separated by one blank, as the clients of this API
- * family read them. It tells of the token and of signers, never of identities. An issuer that could
+ * family read them. It names the token and signers, never identities. An issuer that could
  * not be quoted is left out with its signer.
  */
 export function challengeText(challenge: Challenge | TokenChallenge): string {

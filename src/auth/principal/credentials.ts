@@ -11,7 +11,7 @@ export interface CallerCredentials {
   readonly sessionToken: string | undefined
   /** The certificates that the client showed in the handshake; null: none. */
   readonly peerChain: () => PeerChain | null
-  /** Bearer tokens, as many as are looked at. */
+  /** Bearer tokens, up to the number that is read. */
   readonly bearers: () => readonly string[]
   /** The user of the host, at the admin socket; null at every other listener. */
   readonly hostUser: (() => Actor) | null

@@ -127,8 +127,8 @@ export class SessionGuard {
   }
 
   /**
-   * Reason why a request that lasts as long as its session must end now, or
-   * null. It counts as no use of the session.
+   * Reason why a request that lasts as long as its session must end now; null if it may go on. It
+   * counts as no use of the session.
    */
   endReason(
     caller: Caller,
