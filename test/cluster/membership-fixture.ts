@@ -113,6 +113,14 @@ export class ManagedCluster {
     return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
   }
 
+  /** Until the leader lists it, be it as a learner. */
+  async untilMember(id: string): Promise<void> {
+    const { clusterNode } = await this.cluster.leader()
+    await until(`${id} is listed`, () =>
+      clusterNode.configuration().record.members.some((member) => member.id === id),
+    )
+  }
+
   async untilVoters(...ids: readonly string[]): Promise<void> {
     const wanted = [...ids].sort().join()
     let seen = ''

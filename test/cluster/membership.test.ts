@@ -84,6 +84,21 @@ test('a leader that is removed hands over first, and the request is answered whe
   expect(managed.settled).toMatchObject([{ id: leader.id, isCompromised: false }])
 })
 
+test('a leader that has just taken office promotes a learner it has yet to hear of', async () => {
+  const managed = await form(3)
+  await managed.admit('n4', false)
+  await managed.join('n4')
+  await managed.untilMember('n4')
+  for (const id of ['n1', 'n2', 'n3', 'n1', 'n2', 'n3']) {
+    await managed.control('n1').transferLeadership(id, anOperator)
+    const change = { verb: 'promote', id: 'n4' } as const
+    expect(await managed.control(id).change(change, null, anOperator)).toMatchObject({
+      votersAfter: ['n1', 'n2', 'n3', 'n4'],
+    })
+    await managed.control(id).change({ verb: 'demote', id: 'n4' }, null, anOperator)
+  }
+})
+
 test('a dead voter is replaced by one joint change, and each request may be repeated', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
@@ -94,9 +109,7 @@ test('a dead voter is replaced by one joint change, and each request may be repe
   await managed.kill(dead)
   const replace = { verb: 'replace', oldId: dead, newId: 'n4' } as const
   const control = managed.control(other)
-  await until('n4 is listed', () =>
-    leader.clusterNode.configuration().record.members.some(({ id }) => id === 'n4'),
-  )
+  await managed.untilMember('n4')
   const deadline = performance.now() + PATIENCE_MS
   for (;;) {
     try {

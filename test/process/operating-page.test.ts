@@ -77,7 +77,7 @@ function onHost(k: number, text: string): string {
 async function type(k: number, text: string): Promise<string> {
   const env = `PATH='${dirname(flotilla)}':$PATH\nexport FLOTILLA_CONFIG='${fleet.config(k)}'\n`
   const { code, output } = await run(env + onHost(k, text), folder)
-  expect(code, `${onHost(k, text)}\n${output}`).toBe(0)
+  expect(code, `${output}\n${onHost(k, text)}`).toBe(0)
   return output
 }
 

@@ -33,6 +33,11 @@ export interface ChangeRefusal {
   readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
   /** One sentence with its remedy. */
   readonly because: string
+  /**
+   * The leader has yet to hear of the learner. A moment mends that after a change of leader, or
+   * after connections were made anew for a renewed certificate.
+   */
+  readonly mayPass: boolean
 }
 
 /** Voters that may be lost while writes go on. */
@@ -147,7 +152,7 @@ function promote(now: MembersNow, target: ConfigurationRecord, id: NodeId): Edit
   if (member === undefined) return unknown(id)
   if (member.voter) return { target, warnings: [] }
   const obstacle = obstacleToVote(now, member)
-  if (obstacle !== null) return refused(obstacle)
+  if (obstacle !== null) return { ...refused(obstacle), mayPass: true }
   makeVoter(member)
   return { target, warnings: [] }
 }
@@ -218,7 +223,7 @@ function replace(
   }
   if (coming.voter) return refused(`${newId} is a voter already; remove ${oldId} instead`)
   const obstacle = obstacleToVote(now, coming)
-  if (obstacle !== null) return refused(obstacle)
+  if (obstacle !== null) return { ...refused(obstacle), mayPass: true }
   makeVoter(coming)
   return remove(now, target, oldId, false)
 }
@@ -282,9 +287,9 @@ function memberIn(record: ConfigurationRecord, id: NodeId): Member | undefined {
 
 function unknown(id: NodeId): ChangeRefusal {
   const because = `${id} is not a member of this cluster; see flotilla cluster list`
-  return { ok: false, code: 'NOT_FOUND', because }
+  return { ok: false, code: 'NOT_FOUND', because, mayPass: false }
 }
 
 function refused(because: string): ChangeRefusal {
-  return { ok: false, code: 'MEMBERSHIP_REFUSED', because }
+  return { ok: false, code: 'MEMBERSHIP_REFUSED', because, mayPass: false }
 }

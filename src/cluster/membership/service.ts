@@ -27,6 +27,7 @@ import {
   leavingBy,
   type MembersNow,
   planChange,
+  votersOf,
 } from './plan.ts'
 import { isAtRest, isJointRecord, membersNow } from './record.ts'
 import { waitUntil } from './wait.ts'
@@ -51,6 +52,8 @@ const PLAN_TIMEOUT_MS = 5_000
  */
 const TURN_MS = 4_000
 const TRANSFER_TIMEOUT_MS = 5_000
+/** How long a leader waits to hear of a member before it refuses what needs that member. */
+const HEARD_MS = 3_000
 
 /**
  * The operator's way to change members, on every controller. All is judged and done by the leader;
@@ -66,9 +69,11 @@ export class MembershipService implements MembershipControl {
 
   constructor(parts: MembershipServiceParts) {
     this.#parts = parts
-    parts.calls.serve(peerMethods.plan, (request) =>
-      Promise.resolve({ plan: planMessage(this.#planHere(changeOf(request))) }),
-    )
+    parts.calls.serve(peerMethods.plan, async (request) => {
+      const change = changeOf(request)
+      await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
+      return { plan: planMessage(this.#planHere(change)) }
+    })
     parts.calls.serve(peerMethods.change, async (request, timeoutMs) => {
       const { confirmation = null, by } = request
       const change = changeOf(request)
@@ -149,6 +154,21 @@ export class MembershipService implements MembershipControl {
     return planned.ok && !planned.plan.isNeeded ? { plan: planMessage(planned.plan) } : null
   }
 
+  #isBeforeItIsHeard(change: MembershipChange): boolean {
+    const { consensus, state } = this.#parts
+    const planned = planChange(membersNow(consensus, state), change)
+    return !planned.ok && planned.mayPass
+  }
+
+  /** @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile. */
+  async #untilHeard(isTooEarly: () => boolean): Promise<void> {
+    const { consensus, clock } = this.#parts
+    const isLeader = (): boolean => consensus.status().role === 'leader'
+    const deadlineMs = clock.monotonicMs() + HEARD_MS
+    await waitUntil(clock, deadlineMs, () => !isTooEarly() || !isLeader())
+    if (!isLeader()) throw new Problem('CLUSTER_NO_LEADER')
+  }
+
   #planHere(change: MembershipChange): ChangePlan {
     const { consensus, state } = this.#parts
     const planned = planChange(membersNow(consensus, state), change)
@@ -186,6 +206,7 @@ export class MembershipService implements MembershipControl {
   ): Promise<ChangePlan> {
     const { consensus, actions } = this.#parts
     const wanted = { action: `member-${change.verb}`, ...namesIn(change) }
+    await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
     if (isAtRest(consensus.configuration())) {
       try {
         const plan = this.#planHere(change)
@@ -256,7 +277,11 @@ export class MembershipService implements MembershipControl {
   async #transferHere(target: NodeId | null): Promise<NodeId> {
     const { consensus, clock, state } = this.#parts
     if (target === consensus.selfId) return target
-    if (target !== null) refuseHeir(membersNow(consensus, state), target)
+    if (target !== null) {
+      const isVoter = votersOf(consensus.configuration().record).includes(target)
+      await this.#untilHeard(() => isVoter && !membersNow(consensus, state).inContact.has(target))
+      refuseHeir(membersNow(consensus, state), target)
+    }
     await consensus.transferLeadership(target)
     const isOther = (): boolean => {
       const leader = consensus.leaderId()
