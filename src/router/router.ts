@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
 
-import type { ChannelMessage } from '../channel/frame.ts'
 import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
@@ -10,7 +9,11 @@ import { omissionsOf, sectionsWithoutData } from '../config/router/omissions.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints } from '../config/router/relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
-import type { ControlConnection } from './controllers/control-connection.ts'
+import type {
+  ControlConnection,
+  ControlMessageHandler,
+  ControlMessageTable,
+} from './controllers/control-connection.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
@@ -26,12 +29,7 @@ import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
 import { type AskExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder } from './identity/identity.ts'
-import {
-  linkMessage,
-  listenersValue,
-  readLinkFault,
-  readPeerChanges,
-} from './links/link-messages.ts'
+import { listenersValue } from './links/link-messages.ts'
 import { Links } from './links/links.ts'
 import { RouterFailure, type RouterProgramLogger } from './logger.ts'
 import { inspectRouter } from './reports/inspections.ts'
@@ -62,6 +60,7 @@ export class RouterProgram {
   readonly #holder: IdentityHolder
   readonly #controllers: Controllers
   readonly #links: Links
+  readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
   readonly #interfaces: InterfaceReporter
   readonly #checks: readonly HealthCheck[]
@@ -111,10 +110,13 @@ export class RouterProgram {
         ),
       handlers: {
         onConnected: (connection) => this.#onConnected(connection),
-        onMessage: (connection, message) => this.#onMessage(connection, message),
+        onMessage: (connection, message) => {
+          this.#messages.get(message.contentType)?.(connection, message)
+        },
         onClosed: () => undefined,
       },
     })
+    this.#messages = new Map([...this.#messagesOfTheRouter(), ...this.#links.messages()])
     this.#metrics = new MetricsReporter({
       clock,
       config: config.metrics,
@@ -212,36 +214,35 @@ export class RouterProgram {
     this.#metrics.flush()
   }
 
-  #onMessage({ channel }: ControlConnection, message: ChannelMessage): void {
-    switch (message.contentType) {
-      case controlMessage.ping:
-        channel.replyResult(message, true, 'ok')
-        return
-      case controlMessage.serverHello:
-        channel.reply(message, clientHello(this.#parts.version.version, hostname()))
-        return
-      case controlMessage.inspect:
-        channel.reply(
-          message,
-          inspectedMessage(inspectRouter(readInspection(message.body), this.#values())),
-        )
-        return
-      case linkMessage.peerStateChanges:
-        this.#links.onPeers(readPeerChanges(message.body))
-        return
-      case linkMessage.fault: {
-        const linkId = readLinkFault(message.body)
-        if (linkId !== null) this.#links.closeLink(linkId)
-        return
-      }
-      case controlMessage.quiesce:
-      case controlMessage.dequiesce:
-      case controlMessage.decommission:
-        channel.replyResult(message, false, 'not supported by this router')
-        return
-      default:
-      // A message that is not known is of a protocol that this router does not speak.
+  /** A message that nobody takes is of a protocol that this router does not speak. */
+  #messagesOfTheRouter(): ControlMessageTable {
+    const refuse: ControlMessageHandler = ({ channel }, message) => {
+      channel.replyResult(message, false, 'not supported by this router')
     }
+    return new Map<number, ControlMessageHandler>([
+      [
+        controlMessage.ping,
+        ({ channel }, message) => {
+          channel.replyResult(message, true, 'ok')
+        },
+      ],
+      [
+        controlMessage.serverHello,
+        ({ channel }, message) => {
+          channel.reply(message, clientHello(this.#parts.version.version, hostname()))
+        },
+      ],
+      [
+        controlMessage.inspect,
+        ({ channel }, message) => {
+          const values = inspectRouter(readInspection(message.body), this.#values())
+          channel.reply(message, inspectedMessage(values))
+        },
+      ],
+      [controlMessage.quiesce, refuse],
+      [controlMessage.dequiesce, refuse],
+      [controlMessage.decommission, refuse],
+    ])
   }
 
   #sendMetrics(batch: MetricsBatch): boolean {

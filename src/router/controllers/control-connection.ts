@@ -19,3 +19,8 @@ export interface ControlHandlers {
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
 }
+
+export type ControlMessageHandler = (connection: ControlConnection, message: ChannelMessage) => void
+
+/** Handlers of one subject of the router, by content type. */
+export type ControlMessageTable = ReadonlyMap<number, ControlMessageHandler>

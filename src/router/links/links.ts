@@ -12,7 +12,11 @@ import type { Random } from '../../lib/random.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { parseAddress } from '../../config/router/values.ts'
-import type { ControlConnection } from '../controllers/control-connection.ts'
+import type {
+  ControlConnection,
+  ControlMessageHandler,
+  ControlMessageTable,
+} from '../controllers/control-connection.ts'
 import { localAddressOf } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -22,8 +26,11 @@ import {
   LINK_PROTOCOL,
   linkFaultMessage,
   linkHello,
+  linkMessage,
   type PeerChange,
   type PeerListener,
+  readLinkFault,
+  readPeerChanges,
   routerLinksMessage,
   verifyRouterMessage,
 } from './link-messages.ts'
@@ -108,20 +115,27 @@ export class Links {
     this.#registry.closeAll('the router stops')
   }
 
-  /** A controller tells how other routers are. */
-  onPeers(changes: readonly PeerChange[]): void {
-    for (const change of changes) this.#onPeer(change)
-  }
-
-  /** An operator has it closed; it may be dialed again. */
-  closeLink(linkId: string): void {
-    this.#registry.closeById(linkId, 'closed by an operator')
+  messages(): ControlMessageTable {
+    return new Map<number, ControlMessageHandler>([
+      [linkMessage.peerStateChanges, (_, { body }) => this.#onPeers(readPeerChanges(body))],
+      [linkMessage.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
+    ])
   }
 
   /** What a controller that has just connected is told. */
   tellAll({ channel }: ControlConnection): void {
     const dialed = this.links.filter(({ isDialed }) => isDialed)
     channel.send(routerLinksMessage(dialed, true))
+  }
+
+  /** How other routers are. */
+  #onPeers(changes: readonly PeerChange[]): void {
+    for (const change of changes) this.#onPeer(change)
+  }
+
+  /** An operator has it closed; it may be dialed again. */
+  #onFault(linkId: string | null): void {
+    if (linkId !== null) this.#registry.closeById(linkId, 'closed by an operator')
   }
 
   #onPeer({ id, state, version, listeners }: PeerChange): void {
