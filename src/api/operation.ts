@@ -1,8 +1,10 @@
 import type { NamedSchema } from '../entities/operations.ts'
+import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { ApiName, Permission } from '../auth/principal/permissions.ts'
 import type { SessionPermission } from '../lib/permissions.ts'
 import type { RequestContext } from './call.ts'
 import type { Reply } from './answers/envelope.ts'
+import type { ValueOf } from './schemas/typed-schema.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type JsonSchema = Readonly<Record<string, unknown>>
@@ -29,6 +31,26 @@ export interface ResponseShape {
   readonly ignoresAccept?: boolean
 }
 
+export interface RequestBody<S extends JsonObject = JsonObject> {
+  readonly schema: NamedSchema<S>
+  readonly isRequired: boolean
+  /** JSON when not said; else the body is its text. */
+  readonly type?: 'text/plain'
+  /** Types beside JSON whose text is taken as it is, and judged by the operation. */
+  readonly textTypes?: readonly string[]
+}
+
+/** A body that was left out is an object without members. */
+export type BodyOf<B extends RequestBody> =
+  | (B extends { readonly textTypes: readonly string[] } ? string : never)
+  | (B extends RequestBody<infer S> ? IfGiven<ValueOf<S>, B['isRequired']> : never)
+
+type IfGiven<T, IsRequired> = IsRequired extends true
+  ? T
+  : T extends readonly unknown[]
+    ? T | Readonly<Record<string, never>>
+    : Partial<T>
+
 /**
  * One operation of one or several APIs, whether it was made from a descriptor or written by hand.
  */
@@ -46,14 +68,7 @@ export interface Operation {
   readonly query?: readonly QueryParameter[]
   /** Lower-case names of request headers that it reads. */
   readonly headers?: readonly { readonly name: string; readonly description: string }[]
-  readonly body?: {
-    readonly schema: NamedSchema
-    readonly isRequired: boolean
-    /** JSON when not said; else the body is its text. */
-    readonly type?: 'text/plain'
-    /** Types beside JSON whose text is taken as it is, and judged by the operation. */
-    readonly textTypes?: readonly string[]
-  }
+  readonly body?: RequestBody
   /** Where less than the listener's limit is enough; beyond: 413. */
   readonly bodyBytesMax?: number
   /** 202: begun, and told of elsewhere. */
@@ -86,5 +101,20 @@ export interface Operation {
    */
   readonly isForMonitors?: boolean
   /** A synchronous answer costs no promise and no timer: reads should give one. */
-  readonly handle: (call: RequestContext) => Reply | Promise<Reply>
+  readonly handle: Handler
+}
+
+export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
+
+/**
+ * An operation whose handler takes the body by the type of its schema. No body comes to a handler
+ * that the pipeline has not held to that schema, so that this is the only cast of one.
+ */
+export function withBody<const B extends RequestBody>(
+  operation: Omit<Operation, 'body' | 'handle'> & {
+    readonly body: B
+    readonly handle: Handler<BodyOf<B>>
+  },
+): Operation {
+  return operation as Operation
 }

@@ -379,7 +379,7 @@ export class Pipeline {
     this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#needs.state.appliedIndex
-    return operation.handle(call)
+    return operation.handle(call, call.body)
   }
 
   async #handleLater(call: RequestContext, operation: Operation): Promise<Reply> {

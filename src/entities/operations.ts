@@ -4,10 +4,10 @@ import type { EntityApi, Entity, OperationShape, SubList } from './define.ts'
 import { entityNamed } from './registry.ts'
 import { createdSchema, declaringAlso, detailSchema, emptySchema, requestSchema } from './schema.ts'
 
-export interface NamedSchema {
+export interface NamedSchema<S extends JsonObject = JsonObject> {
   /** Unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`, `serviceDetail`. */
   readonly name: string
-  readonly schema: JsonObject
+  readonly schema: S
 }
 
 export interface EntityOperation {

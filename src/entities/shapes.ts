@@ -2,9 +2,9 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { fieldLimits } from './fields.ts'
 
 /** JSON Schemas that several descriptors share, as responses show them. */
-export const text: JsonObject = { type: 'string' }
-export const dateTime: JsonObject = { type: 'string', format: 'date-time' }
-export const flag: JsonObject = { type: 'boolean' }
+export const text = { type: 'string' } as const
+export const dateTime = { type: 'string', format: 'date-time' } as const
+export const flag = { type: 'boolean' } as const
 
 export const links: JsonObject = {
   type: 'object',

@@ -3,6 +3,7 @@ import { entityNamed } from '../../entities/registry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, entityRef, flag, links, text } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { objectSchema } from './typed-schema.ts'
 
 const integer = { type: 'integer' } as const
 const tags = { type: 'object', additionalProperties: true } as const
@@ -65,18 +66,15 @@ export const serviceUpdates: NamedSchema = {
   },
 }
 
-export const sessionCreate: NamedSchema = {
-  name: 'sessionCreate',
-  schema: {
-    type: 'object',
-    properties: {
-      serviceId: { type: 'string', maxLength: 512 },
-      type: { type: ['string', 'null'], enum: ['Dial', 'Bind', 'Invalid', '', null] },
-      tags: { type: ['object', 'null'] },
-    },
-    required: ['serviceId'],
+export const sessionCreate = objectSchema(
+  'sessionCreate',
+  {
+    serviceId: { type: 'string', maxLength: 512 },
+    type: { type: ['string', 'null'], enum: ['Dial', 'Bind', 'Invalid', '', null] },
+    tags: { type: ['object', 'null'] },
   },
-}
+  ['serviceId'],
+)
 
 const stored = detailSchema(entityNamed('session'))
 const sessionProperties: JsonObject = {

@@ -2,11 +2,12 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { factorHeaders } from '../answers/challenge.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
-import type { AboutClient, LogInCredential, LogIns } from '../../auth/log-in/log-in.ts'
+import type { LogInCredential, LogIns } from '../../auth/log-in/log-in.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { currentSessionView } from './session-view.ts'
 import { credentials, currentSession } from './sessions-schema.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -23,15 +24,12 @@ interface Needs {
 /** Whoever has no session yet can not take the room of large bodies. */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
-interface LogInBody extends Omit<AboutClient, 'api'> {
-  readonly username?: string
-  readonly password?: string
-}
+type LogInBody = ValueOf<typeof credentials.schema>
 
 /** Primary authentication. */
 export function authenticateOperations(needs: Needs): Operation[] {
   return [
-    {
+    withBody({
       operationId: 'authenticate',
       summary: 'Log in by password, client certificate or token of an external JWT signer',
       tag: 'authentication',
@@ -45,14 +43,13 @@ export function authenticateOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: currentSession },
       refusals: [400, 401, 413, 415, 429, 503],
-      handle: (call) => logIn(needs, call),
-    },
+      handle: (call, body) => logIn(needs, call, body),
+    }),
   ]
 }
 
-async function logIn(needs: Needs, call: RequestContext): Promise<Reply> {
+async function logIn(needs: Needs, call: RequestContext, body: LogInBody): Promise<Reply> {
   const { credentials, api } = call
-  const body = (call.body ?? {}) as LogInBody
   const method = methodOf(call.first('method'), body)
   const request = { write: writeRequestOf(call), turn: call }
   const found = await needs.logIns.logIn(method, credentials, { ...body, api }, request)

@@ -2,21 +2,16 @@ import { passwordSchema, usernameSchema } from '../../entities/kinds/authenticat
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, entityRef, envInfo, flag, sdkInfo, text } from '../../entities/shapes.ts'
 import { integer, texts, baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Logging in, sessions, and the authenticators of the caller. */
-export const credentials: NamedSchema = {
-  name: 'authenticate',
-  schema: {
-    type: 'object',
-    properties: {
-      configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
-      envInfo: { ...envInfo, type: ['object', 'null'] },
-      password: passwordSchema,
-      sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
-      username: usernameSchema,
-    },
-  },
-}
+export const credentials = objectSchema('authenticate', {
+  configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
+  envInfo: { ...envInfo, type: ['object', 'null'] },
+  password: passwordSchema,
+  sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
+  username: usernameSchema,
+})
 
 const sessionProperties = {
   ...baseProperties,
@@ -76,33 +71,22 @@ const ownAuthenticatorProperties = {
   tags: { type: ['object', 'null'], additionalProperties: true },
 } as const
 
-export const ownAuthenticatorUpdate: NamedSchema = {
-  name: 'authenticatorUpdateWithCurrent',
-  schema: {
-    type: 'object',
-    properties: {
-      ...ownAuthenticatorProperties,
-      password: passwordSchema,
-      username: usernameSchema,
-    },
-    required: ['currentPassword', 'password', 'username'],
-  },
-}
+export const ownAuthenticatorUpdate = objectSchema(
+  'authenticatorUpdateWithCurrent',
+  { ...ownAuthenticatorProperties, password: passwordSchema, username: usernameSchema },
+  ['currentPassword', 'password', 'username'],
+)
 
-export const ownAuthenticatorPatch: NamedSchema = {
-  name: 'authenticatorPatchWithCurrent',
-  schema: {
-    type: 'object',
-    properties: {
-      ...ownAuthenticatorProperties,
-      password: { ...passwordSchema, type: ['string', 'null'] },
-      username: { ...usernameSchema, type: ['string', 'null'] },
-    },
-    required: ['currentPassword'],
+export const ownAuthenticatorPatch = objectSchema(
+  'authenticatorPatchWithCurrent',
+  {
+    ...ownAuthenticatorProperties,
+    password: { ...passwordSchema, type: ['string', 'null'] },
+    username: { ...usernameSchema, type: ['string', 'null'] },
   },
-}
+  ['currentPassword'],
+)
 
-export const requestExtendSchema: NamedSchema = {
-  name: 'requestExtendAuthenticator',
-  schema: { type: 'object', properties: { rollKeys: { type: ['boolean', 'null'] } } },
-}
+export const requestExtendSchema = objectSchema('requestExtendAuthenticator', {
+  rollKeys: { type: ['boolean', 'null'] },
+})

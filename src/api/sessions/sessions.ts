@@ -7,10 +7,11 @@ import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult, StateView } from '../../ports/state-view.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { routerView, routersFirst } from '../fabric/router-view.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import {
   sessionCreate,
   sessionDetail,
@@ -51,12 +52,6 @@ export function sessionOperations(needs: Needs): Operation[] {
   return [...ownSessions(needs), ...allSessions(needs)]
 }
 
-interface Asked {
-  readonly serviceId: string
-  readonly type?: string | null
-  readonly tags?: JsonObject | null
-}
-
 function ownSessions(needs: Needs): Operation[] {
   const { state } = needs
   const common = { tag, apis: ['client'], permission: 'session' } as const
@@ -84,7 +79,7 @@ function ownSessions(needs: Needs): Operation[] {
         return listed(needs, call, found, viewOf)
       },
     },
-    {
+    withBody({
       ...common,
       operationId: 'createSession',
       summary: 'Create a service session',
@@ -94,8 +89,8 @@ function ownSessions(needs: Needs): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: sessionDetail },
       refusals: [400, 401, 404, 409, 429, 503],
-      handle: (call) => createSession(needs, call),
-    },
+      handle: (call, body) => createSession(needs, call, body),
+    }),
     {
       ...common,
       ...ofId,
@@ -244,17 +239,19 @@ function managementView(needs: Needs, call: RequestContext, record: EntityRecord
   }
 }
 
-async function createSession(needs: Needs, call: RequestContext): Promise<Reply> {
-  const asked = call.body as Asked
+async function createSession(
+  needs: Needs,
+  call: RequestContext,
+  { serviceId, type, tags }: ValueOf<typeof sessionCreate.schema>,
+): Promise<Reply> {
   const { session, identity } = callerOf(call)
-  const type = asked.type === null || asked.type === undefined ? '' : asked.type
   const wanted: WantedSession = {
     id: newShortId(),
     apiSessionId: session.id,
     identityId: identity.id,
-    serviceId: asked.serviceId,
-    type: (type === '' ? 'Dial' : type) as DialBind,
-    tags: asked.tags ?? {},
+    serviceId,
+    type: (type || 'Dial') as DialBind,
+    tags: tags ?? {},
   }
   const id = await judgedSession(needs, call, wanted)
   const record = needs.state.get('session', id)

@@ -1,0 +1,60 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+
+// The schema of a body is the one text about it: its TypeScript type follows from it. The types
+// read the keywords that decide on the shape of a value; bounds and formats change no type.
+
+type Properties = Readonly<Record<string, JsonObject>>
+
+/** Members of other names pass, and the answer names them (`ignoredFieldsOf`). */
+export function objectSchema<const P extends Properties, const R extends keyof P & string = never>(
+  name: string,
+  properties: P,
+  required?: readonly R[],
+): NamedSchema<ObjectSchema<P, R>> {
+  const optional = required === undefined ? {} : { required }
+  return { name, schema: { type: 'object', properties, ...optional } }
+}
+
+type ObjectSchema<P extends Properties, R extends string> = {
+  readonly type: 'object'
+  readonly properties: P
+  readonly required?: readonly R[]
+}
+
+/** The type of the values that a schema accepts. */
+export type ValueOf<S> = S extends { readonly enum: readonly (infer Value)[] }
+  ? Value
+  : S extends { readonly type: infer T }
+    ? ValueOfType<T extends readonly (infer One)[] ? One : T, S>
+    : Json
+
+type ValueOfType<T, S> = T extends 'object'
+  ? ObjectOf<S>
+  : T extends 'array'
+    ? readonly ValueOf<S extends { readonly items: infer Items } ? Items : unknown>[]
+    : T extends keyof Scalars
+      ? Scalars[T]
+      : never
+
+interface Scalars {
+  readonly string: string
+  readonly integer: number
+  readonly number: number
+  readonly boolean: boolean
+  readonly null: null
+}
+
+type ObjectOf<S> = S extends { readonly properties: infer P }
+  ? {
+      readonly [Name in keyof P as Name extends RequiredOf<S> ? Name : never]: ValueOf<P[Name]>
+    } & {
+      readonly [Name in keyof P as Name extends RequiredOf<S> ? never : Name]?: ValueOf<P[Name]>
+    }
+  : JsonObject
+
+type RequiredOf<S> = S extends { readonly required?: infer Names }
+  ? Names extends readonly (infer Name)[]
+    ? Name
+    : never
+  : never

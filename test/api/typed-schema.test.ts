@@ -1,0 +1,70 @@
+import { expect, expectTypeOf, test } from 'vitest'
+import { type BodyOf, withBody } from '../../src/api/operation.ts'
+import { emptyAnswer } from '../../src/api/answers/envelope.ts'
+import { nothing } from '../../src/api/schemas/envelope.ts'
+import { objectSchema, type ValueOf } from '../../src/api/schemas/typed-schema.ts'
+import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
+
+// `tsc` judges the types; what it would let pass wrongly is marked as an error that it must find.
+
+const order = objectSchema(
+  'order',
+  {
+    id: { type: 'string', maxLength: 8 },
+    count: { type: ['integer', 'null'] },
+    verb: { type: 'string', enum: ['add', 'drop'] },
+    parts: {
+      type: 'array',
+      items: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    },
+    tags: { type: 'object' },
+  },
+  ['id', 'verb'],
+)
+
+interface Order {
+  readonly id: string
+  readonly verb: 'add' | 'drop'
+  readonly count?: number | null
+  readonly parts?: readonly { readonly name: string }[]
+  readonly tags?: JsonObject
+}
+
+test('the type of a body has the members, the nulls and the lists of its schema', () => {
+  expectTypeOf<ValueOf<typeof order.schema>>().toExtend<Order>()
+  expectTypeOf<Order>().toExtend<ValueOf<typeof order.schema>>()
+  expect(order.schema.required).toEqual(['id', 'verb'])
+  // @ts-expect-error a required member is one of the properties
+  objectSchema('order', { id: { type: 'string' } }, ['name'])
+})
+
+test('a schema without required members lists none', () => {
+  const { schema } = objectSchema('choice', { id: { type: 'string' } })
+  expectTypeOf<Record<never, never>>().toExtend<ValueOf<typeof schema>>()
+  expect(schema).toEqual({ type: 'object', properties: { id: { type: 'string' } } })
+})
+
+test('no member is certain of a body that may be left out, or be text', () => {
+  const body = { schema: order, isRequired: false, textTypes: ['text/plain'] } as const
+  expectTypeOf<string>().toExtend<BodyOf<typeof body>>()
+  expectTypeOf<Partial<Order>>().toExtend<BodyOf<typeof body>>()
+})
+
+test('a handler reads no member that the schema does not name', () => {
+  const operation = withBody({
+    operationId: 'order',
+    summary: '',
+    tag: '',
+    apis: ['fabric'],
+    method: 'POST',
+    path: '/order',
+    permission: 'admin',
+    body: { schema: order, isRequired: true },
+    success: 200,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [],
+    // @ts-expect-error `amount` is no member
+    handle: (_call, { id, amount }) => emptyAnswer([id, amount]),
+  })
+  expect(operation.body?.schema).toBe(order)
+})
