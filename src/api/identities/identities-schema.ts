@@ -4,39 +4,31 @@ import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { defaultLimits } from '../limits.ts'
 import { dateTime, entityRef, flag, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Actions upon identities, their enrollments and certificate authorities. */
-export const disableParams: NamedSchema = {
-  name: 'disableParams',
-  schema: {
-    type: 'object',
-    properties: { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
-    required: ['durationMinutes'],
-  },
-}
+export const disableParams = objectSchema(
+  'disableParams',
+  { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
+  ['durationMinutes'],
+)
 
 /** A PEM text; how much of it is bounded where it is read. */
-export const caVerification: NamedSchema = { name: 'caVerification', schema: text }
+export const caVerification = { name: 'caVerification', schema: text } as const
 /** A compact JWT. */
 export const caJwt: NamedSchema = { name: 'caJwt', schema: text }
 export const estCertificates: NamedSchema = { name: 'estCertificates', schema: text }
 
-export const traceSpec: NamedSchema = {
-  name: 'traceSpec',
-  schema: {
-    type: 'object',
-    properties: {
-      channels: {
-        type: ['array', 'null'],
-        maxItems: 64,
-        items: { type: 'string', maxLength: 256 },
-      },
-      duration: { type: ['string', 'null'], maxLength: 64 },
-      enabled: { type: ['boolean', 'null'] },
-      traceId: { type: ['string', 'null'], maxLength: 128 },
-    },
+export const traceSpec = objectSchema('traceSpec', {
+  channels: {
+    type: ['array', 'null'],
+    maxItems: 64,
+    items: { type: 'string', maxLength: 256 },
   },
-}
+  duration: { type: ['string', 'null'], maxLength: 64 },
+  enabled: { type: ['boolean', 'null'] },
+  traceId: { type: ['string', 'null'], maxLength: 128 },
+})
 export const traceDetail: NamedSchema = {
   name: 'traceDetail',
   schema: {
@@ -46,7 +38,7 @@ export const traceDetail: NamedSchema = {
   },
 }
 
-export const serviceConfigsAssign: NamedSchema = {
+export const serviceConfigsAssign = {
   name: 'serviceConfigsAssignList',
   schema: {
     type: 'array',
@@ -60,18 +52,11 @@ export const serviceConfigsAssign: NamedSchema = {
       required: ['serviceId', 'configId'],
     },
   },
-}
+} as const
 
 /** The one member of two bodies that the API family calls differently. */
-export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll'): NamedSchema {
-  return {
-    name,
-    schema: {
-      type: 'object',
-      properties: { expiresAt: expirySchema },
-      required: ['expiresAt'],
-    },
-  }
+export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll') {
+  return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])
 }
 
 const refWithUrlName = {

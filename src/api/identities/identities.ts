@@ -8,9 +8,10 @@ import {
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import { emptyAnswer, type Reply, wholeOf } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { disableParams, serviceConfigSchema, serviceConfigsAssign } from './identities-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
@@ -22,11 +23,6 @@ interface Needs {
   readonly reads: ConfirmedReads
   readonly writer: Writer
   readonly lists: ListAnswers
-}
-
-interface Pair {
-  readonly configId: string
-  readonly serviceId: string
 }
 
 const common = {
@@ -43,7 +39,7 @@ export function identityOperations(needs: Needs): Operation[] {
 
 function standing({ writer }: Needs): Operation[] {
   return [
-    {
+    withBody({
       ...common,
       operationId: 'disableIdentity',
       summary: 'Disable an identity and end its sessions',
@@ -52,8 +48,7 @@ function standing({ writer }: Needs): Operation[] {
       body: { schema: disableParams, isRequired: true },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 429, 503],
-      handle: async (call) => {
-        const { durationMinutes } = call.body as { readonly durationMinutes: number }
+      handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
           // As in the whole API family, what is negative means no end.
@@ -63,7 +58,7 @@ function standing({ writer }: Needs): Operation[] {
         await writer.write(originOf(call), { kind: CommandKind.IDENTITY_DISABLE, payload })
         return emptyAnswer()
       },
-    },
+    }),
     {
       ...common,
       operationId: 'enableIdentity',
@@ -90,9 +85,8 @@ function serviceConfigs(needs: Needs): Operation[] {
     kind:
       | typeof CommandKind.SERVICE_CONFIGS_ASSOCIATE
       | typeof CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
+    pairs: ValueOf<typeof serviceConfigsAssign.schema>,
   ): Promise<Reply> => {
-    // No body at all is an empty list.
-    const pairs = Array.isArray(call.body) ? (call.body as readonly Pair[]) : []
     const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
     const message = create(ServiceConfigsSchema, { identityId: call.param('id'), pairs: named })
     await writer.write(originOf(call), { kind, payload: toBinary(ServiceConfigsSchema, message) })
@@ -110,7 +104,7 @@ function serviceConfigs(needs: Needs): Operation[] {
       refusals: [401, 404, 429, 503],
       handle: (call) => listServiceConfigs(needs, call),
     },
-    {
+    withBody({
       ...common,
       operationId: 'associateIdentitysServiceConfigs',
       summary: 'Associate service configs with an identity',
@@ -119,9 +113,9 @@ function serviceConfigs(needs: Needs): Operation[] {
       body: { schema: serviceConfigsAssign, isRequired: true },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 429, 503],
-      handle: (call) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE),
-    },
-    {
+      handle: (call, pairs) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE, pairs),
+    }),
+    withBody({
       ...common,
       operationId: 'disassociateIdentitysServiceConfigs',
       summary: 'Remove service configs from an identity',
@@ -130,8 +124,12 @@ function serviceConfigs(needs: Needs): Operation[] {
       body: { schema: serviceConfigsAssign, isRequired: false },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 429, 503],
-      handle: (call) => write(call, CommandKind.SERVICE_CONFIGS_DISASSOCIATE),
-    },
+      // No body at all is an empty list.
+      handle: (call, given) => {
+        const pairs = Array.isArray(given) ? given : []
+        return write(call, CommandKind.SERVICE_CONFIGS_DISASSOCIATE, pairs)
+      },
+    }),
   ]
 }
 

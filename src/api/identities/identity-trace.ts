@@ -2,11 +2,11 @@ import { parseDuration } from '../../lib/text/duration.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import { requireReach } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../call.ts'
 import { detailAnswer, type Reply, timeText } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { traceDetail, traceSpec } from './identities-schema.ts'
 import { Traces } from './traces.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ConfirmedReads } from '../consistency.ts'
@@ -21,12 +21,6 @@ interface Needs {
 /** Whoever wants a longer one asks again. */
 export const traceMsMax = 24 * 60 * 60_000
 
-interface TraceSpec {
-  readonly enabled?: boolean | null
-  readonly duration?: string | null
-  readonly traceId?: string | null
-}
-
 /**
  * Tracing of the data flows of one identity, which lasts for a time and never longer than this
  * process.
@@ -34,7 +28,7 @@ interface TraceSpec {
 export function identityTraceOperations(needs: Needs): Operation[] {
   const traces = new Traces(needs.clock)
   return [
-    {
+    withBody({
       operationId: 'updateIdentityTracing',
       summary: 'Enable or disable tracing of an identity',
       tag: 'identities',
@@ -46,19 +40,24 @@ export function identityTraceOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: traceDetail },
       refusals: [400, 401, 404, 429, 503],
-      handle: (call) => {
+      handle: (call, wanted) => {
         const id = call.param('id')
-        return needs.reads.found(call, `identity with id ${id}`, () =>
-          needs.state.get('identity', id) === undefined ? null : change(needs, traces, call, id),
-        )
+        return needs.reads.found(call, `identity with id ${id}`, () => {
+          if (needs.state.get('identity', id) === undefined) return null
+          requireReach(needs.state, callerOf(call), id)
+          return change(needs, traces, id, wanted)
+        })
       },
-    },
+    }),
   ]
 }
 
-function change({ clock, state }: Needs, traces: Traces, call: RequestContext, id: string): Reply {
-  requireReach(state, callerOf(call), id)
-  const { enabled, duration, traceId } = call.body as TraceSpec
+function change(
+  { clock }: Needs,
+  traces: Traces,
+  id: string,
+  { enabled, duration, traceId }: ValueOf<typeof traceSpec.schema>,
+): Reply {
   if (enabled !== true) {
     const ended = traces.of(id)
     traces.end(id)

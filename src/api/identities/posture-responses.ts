@@ -4,11 +4,12 @@ import type { PostureReport, PostureService } from '../../ports/posture.ts'
 import type { RequestContext } from '../call.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { answer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { postureResponse, postureResponseBulk, postureResponseCreate } from './posture-schema.ts'
 import { IGNORED_FIELDS_MAX, ignoredFieldsOf } from '../schemas/validation.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { ApiLimits } from '../limits.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 
 interface Needs {
   readonly posture: PostureService
@@ -30,7 +31,7 @@ export function postureResponseOperations(needs: Needs): Operation[] {
     return answer(status, { services: prompted(needs, caller, reports) }, ignoredIn(responses))
   }
   return [
-    {
+    withBody({
       ...common,
       operationId: 'createPostureResponse',
       summary: 'Submit one posture response',
@@ -40,9 +41,9 @@ export function postureResponseOperations(needs: Needs): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: postureResponse },
       refusals,
-      handle: (call) => report(call, [call.body as Response], 201),
-    },
-    {
+      handle: (call, response) => report(call, [response], 201),
+    }),
+    withBody({
       ...common,
       operationId: 'createPostureResponseBulk',
       summary: 'Submit several posture responses, all or none',
@@ -52,8 +53,8 @@ export function postureResponseOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: postureResponse },
       refusals,
-      handle: (call) => report(call, call.body as readonly Response[], 200),
-    },
+      handle: (call, responses) => report(call, responses, 200),
+    }),
   ]
 }
 
@@ -83,24 +84,7 @@ function ignoredIn(responses: readonly Response[]): { ignoredFields: string[] } 
   return { ignoredFields: [...new Set(names)].slice(0, IGNORED_FIELDS_MAX) }
 }
 
-type Text = string | null | undefined
-
-/** The members of all types; the type says which of them count. */
-interface Response {
-  readonly id: string
-  readonly typeId: string
-  readonly domain?: Text
-  readonly macAddresses?: readonly string[] | null
-  readonly type?: Text
-  readonly version?: Text
-  readonly build?: Text
-  readonly path?: Text
-  readonly isRunning?: boolean | null
-  readonly hash?: Text
-  readonly signerFingerprints?: readonly string[] | null
-  readonly woken?: boolean | null
-  readonly unlocked?: boolean | null
-}
+type Response = ValueOf<typeof postureResponseCreate.schema>
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
 function reportOf(response: Response, at: number, isAlone: boolean): PostureReport {

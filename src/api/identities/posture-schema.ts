@@ -1,17 +1,15 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text } from '../../entities/shapes.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const integer = { type: 'integer' } as const
 const texts = { type: 'array', items: text } as const
 
-const bounded = (maxLength: number): JsonObject => ({ type: ['string', 'null'], maxLength })
-const manyBounded = (maxLength: number): JsonObject => ({
-  type: ['array', 'null'],
-  maxItems: 64,
-  items: { type: 'string', maxLength },
-})
-const maybe: JsonObject = { type: ['boolean', 'null'] }
+const bounded = (maxLength: number) => ({ type: ['string', 'null'], maxLength }) as const
+const manyBounded = (maxLength: number) =>
+  ({ type: ['array', 'null'], maxItems: 64, items: { type: 'string', maxLength } }) as const
+const maybe = { type: ['boolean', 'null'] } as const
 
 /**
  * The types that are told of; the second factor has operations of its own, and several processes
@@ -19,9 +17,10 @@ const maybe: JsonObject = { type: ['boolean', 'null'] }
  */
 const toldTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
-const toldSchema: JsonObject = {
-  type: 'object',
-  properties: {
+/** The members of all types; the type says which of them count. */
+export const postureResponseCreate = objectSchema(
+  'postureResponseCreate',
+  {
     id: { type: 'string', maxLength: 128 },
     typeId: { type: 'string', enum: toldTypes },
     domain: bounded(255),
@@ -36,19 +35,12 @@ const toldSchema: JsonObject = {
     woken: maybe,
     unlocked: maybe,
   },
-  required: ['id', 'typeId'],
-}
+  ['id', 'typeId'],
+)
 
-export const postureResponseCreate: NamedSchema = {
-  name: 'postureResponseCreate',
-  schema: toldSchema,
-}
-
-export function postureResponseBulk(maxItems: number): NamedSchema {
-  return {
-    name: 'postureResponseBulkCreate',
-    schema: { type: 'array', maxItems, items: toldSchema },
-  }
+export function postureResponseBulk(maxItems: number) {
+  const schema = { type: 'array', maxItems, items: postureResponseCreate.schema } as const
+  return { name: 'postureResponseBulkCreate', schema }
 }
 
 export const postureResponse: NamedSchema = {
