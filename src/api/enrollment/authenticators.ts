@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import { emptyAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { requestExtendSchema } from '../sessions/sessions-schema.ts'
 import { originOf } from '../call.ts'
@@ -14,7 +14,7 @@ interface Needs {
 /** What an administrator may ask of an authenticator beside reading and writing its fields. */
 export function authenticatorOperations({ writer }: Needs): Operation[] {
   return [
-    {
+    withBody({
       operationId: 'requestExtendAuthenticator',
       summary: 'Request that a certificate be renewed at the next log-in',
       tag: 'authenticators',
@@ -26,8 +26,7 @@ export function authenticatorOperations({ writer }: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 403, 404, 409, 429, 503],
-      handle: async (call) => {
-        const { rollKeys } = call.body as { readonly rollKeys?: boolean | null }
+      handle: async (call, { rollKeys }) => {
         const message = create(AuthenticatorRequestExtendSchema, {
           id: call.param('id'),
           rollKeys: rollKeys === true,
@@ -39,6 +38,6 @@ export function authenticatorOperations({ writer }: Needs): Operation[] {
         })
         return emptyAnswer()
       },
-    },
+    }),
   ]
 }

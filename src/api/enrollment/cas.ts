@@ -6,7 +6,7 @@ import { CertificateError, checkChain, parseCertificate } from '../../pki/certif
 import { pemBlocks } from '../../pki/pem.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { readDer } from '../preparers/certificates.ts'
 import { caJwt, caVerification } from '../identities/identities-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
@@ -33,7 +33,7 @@ export function caOperations(needs: Needs): Operation[] {
   const { writer } = needs
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
   return [
-    {
+    withBody({
       ...common,
       operationId: 'verifyCa',
       summary: 'Verify a CA by a certificate signed for its verification token',
@@ -44,10 +44,10 @@ export function caOperations(needs: Needs): Operation[] {
       bodyBytesMax: pemBytesMax,
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 409, 429, 503],
-      handle: async (call) => {
+      handle: async (call, pem) => {
         const ca = await caOf(needs, call)
         try {
-          checkProof(String(call.body), ca, needs.clock.nowMs())
+          checkProof(pem, ca, needs.clock.nowMs())
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
@@ -56,7 +56,7 @@ export function caOperations(needs: Needs): Operation[] {
         await writer.write(originOf(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyAnswer()
       },
-    },
+    }),
     {
       ...common,
       operationId: 'getCaJwt',

@@ -1,4 +1,4 @@
-import type { Json } from '../../lib/text/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
 import { CaEnrollment } from '../../auth/enrollment/ca-enrollment.ts'
@@ -8,7 +8,7 @@ import { IdentityEnrollment } from '../../auth/enrollment/identity-enrollment.ts
 import { TokenEnrollment } from '../../auth/enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
 import { bareAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { methodOf } from '../../auth/enrollment/tokens.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
@@ -64,7 +64,9 @@ const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plai
 const SIGNER_HEADER = 'ziti-token-issuer-id'
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-type Enroll = (call: RequestContext) => Promise<Reply>
+/** The text of a certificate signing request, or what the method needs as members of an object. */
+type EnrollBody = string | JsonObject
+type Enroll = (call: RequestContext, body: EnrollBody) => Promise<Reply>
 
 const common = {
   tag: 'enroll',
@@ -85,7 +87,7 @@ export function enrollOperations(needs: Needs): Operation[] {
   const routers = new RouterEnrollment(needs)
   const byMethod = enrollmentsByMethod(needs, routers)
   return [
-    {
+    withBody({
       ...common,
       operationId: 'enroll',
       summary: 'Enroll an identity or a router with its token',
@@ -94,17 +96,17 @@ export function enrollOperations(needs: Needs): Operation[] {
       body: { schema: genericEnroll, isRequired: false, textTypes: REQUEST_TYPES },
       response: { kind: 'detail', schema: enrolledAnyhow },
       refusals: [...refusals, 410],
-      handle: async (call) => {
-        const method = call.first('method') ?? (await methodOf(needs, tokenIn(call)))
+      handle: async (call, body) => {
+        const method = call.first('method') ?? (await methodOf(needs, tokenIn(call, body)))
         const enroll = (byMethod as Readonly<Record<string, Enroll>>)[method]
-        if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call)
+        if (Object.hasOwn(byMethod, method) && enroll !== undefined) return enroll(call, body)
         throw new Problem('INVALID_ENROLL_METHOD', {
           detail: `method is one of ${Object.keys(byMethod).join(', ')}`,
         })
       },
-    },
+    }),
     ...identityOperations(byMethod),
-    {
+    withBody({
       ...common,
       operationId: 'enrollErOtt',
       summary: 'Enroll a router with a one-time token (erott)',
@@ -114,8 +116,8 @@ export function enrollOperations(needs: Needs): Operation[] {
       response: certificates,
       refusals,
       handle: byMethod.erott,
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'extendRouterEnrollment',
       summary: 'Renew the certificates of a router',
@@ -123,12 +125,11 @@ export function enrollOperations(needs: Needs): Operation[] {
       body: { schema: routerExtension, isRequired: true },
       response: certificates,
       refusals: [400, 401, 429, 503],
-      handle: async (call) => {
-        const client = textIn(call, 'certCsr')
-        const server = textIn(call, 'serverCertCsr')
-        return certificatesAnswer(needs, await routers.extend(enrolling(call), { client, server }))
+      handle: async (call, { certCsr, serverCertCsr }) => {
+        const requests = { client: certCsr || undefined, server: serverCertCsr || undefined }
+        return certificatesAnswer(needs, await routers.extend(enrolling(call), requests))
       },
-    },
+    }),
     ...keyOperations(needs),
   ]
 }
@@ -137,39 +138,39 @@ function enrollmentsByMethod(needs: Needs & Needs, routers: RouterEnrollment) {
   const identities = new IdentityEnrollment(needs)
   const byCa = new CaEnrollment(needs)
   const byToken = new TokenEnrollment(needs)
-  const router: Enroll = async (call) => {
+  const router: Enroll = async (call, body) => {
     const requests = {
-      client: textIn(call, 'certCsr') ?? textIn(call, 'clientCsr'),
-      server: textIn(call, 'serverCertCsr') ?? textIn(call, 'serverCsr'),
+      client: textIn(body, 'certCsr') ?? textIn(body, 'clientCsr'),
+      server: textIn(body, 'serverCertCsr') ?? textIn(body, 'serverCsr'),
     }
-    const issued = await routers.enroll(enrolling(call), tokenIn(call), requests)
+    const issued = await routers.enroll(enrolling(call), tokenIn(call, body), requests)
     return certificatesAnswer(needs, issued)
   }
   return {
-    ott: async (call) => {
-      const cert = await identities.ott(enrolling(call), tokenIn(call), requestIn(call))
+    ott: async (call, body) => {
+      const cert = await identities.ott(enrolling(call), tokenIn(call, body), requestIn(body))
       const ca = authoritiesPem(needs)
       // An identity has no server certificate; clients of the API family look for it all the same.
       return enrolledAnswer(needs, { ca, cert, serverCert: '' })
     },
-    ottca: async (call) => {
-      await identities.ottca(enrolling(call), tokenIn(call))
+    ottca: async (call, body) => {
+      await identities.ottca(enrolling(call), tokenIn(call, body))
       return enrolledAnswer(needs)
     },
-    updb: async (call) => {
-      const password = textIn(call, 'password')
-      const username = await identities.updb(enrolling(call), tokenIn(call), password)
+    updb: async (call, body) => {
+      const password = textIn(body, 'password')
+      const username = await identities.updb(enrolling(call), tokenIn(call, body), password)
       return enrolledAnswer(needs, { username })
     },
-    ca: async (call) => {
-      await byCa.enroll(enrolling(call), textIn(call, 'name'))
+    ca: async (call, body) => {
+      await byCa.enroll(enrolling(call), textIn(body, 'name'))
       return emptyAnswer()
     },
     erott: router,
     trott: router,
-    token: async (call) => {
+    token: async (call, body) => {
       const signerId = call.headers[SIGNER_HEADER] || undefined
-      const cert = await byToken.enroll(enrolling(call), requestOrNone(call), signerId)
+      const cert = await byToken.enroll(enrolling(call), requestOrNone(body), signerId)
       return cert === null
         ? enrolledAnswer(needs)
         : enrolledAnswer(needs, { ca: authoritiesPem(needs), cert })
@@ -181,7 +182,7 @@ function identityOperations(
   byMethod: Readonly<Record<'ott' | 'ottca' | 'ca' | 'token' | 'updb', Enroll>>,
 ): Operation[] {
   return [
-    {
+    withBody({
       ...common,
       operationId: 'enrollOtt',
       summary: 'Enroll an identity with a one-time token (ott)',
@@ -191,8 +192,8 @@ function identityOperations(
       response: certificates,
       refusals,
       handle: byMethod.ott,
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'enrollOttCa',
       summary: 'Enroll an identity with the client certificate of the connection (ottca)',
@@ -202,8 +203,8 @@ function identityOperations(
       response: { kind: 'detail', schema: enrolled },
       refusals,
       handle: byMethod.ottca,
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'enrollCa',
       summary: 'Enroll a new identity with a certificate of a CA (ca)',
@@ -212,8 +213,8 @@ function identityOperations(
       response: { kind: 'detail', schema: nothing },
       refusals,
       handle: byMethod.ca,
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'enrollToken',
       summary: 'Enroll a new identity with a token of an external JWT signer',
@@ -226,8 +227,8 @@ function identityOperations(
       response: certificates,
       refusals: [...refusals, 410],
       handle: byMethod.token,
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'enrollUpdb',
       summary: 'Enroll an identity with user name and password (updb)',
@@ -237,14 +238,14 @@ function identityOperations(
       response: { kind: 'detail', schema: enrolledUpdb },
       refusals,
       handle: byMethod.updb,
-    },
+    }),
   ]
 }
 
 /** For the keys that sign enrollment tokens. */
 function keyOperations(needs: Needs): Operation[] {
   return [
-    {
+    withBody({
       ...common,
       operationId: 'enrollmentChallenge',
       summary: 'Sign a nonce with the key of enrollment tokens',
@@ -252,8 +253,7 @@ function keyOperations(needs: Needs): Operation[] {
       body: { schema: challenge, isRequired: true },
       response: { kind: 'bare', schema: challengeSignature },
       refusals: [400, 429],
-      handle: async (call) => {
-        const { keyId, nonce } = call.body as { readonly keyId: string; readonly nonce: string }
+      handle: async (_call, { keyId, nonce }) => {
         // Anything else would let its sender have a token of its own making signed.
         if (!UUID.test(nonce)) throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
         if (keyId !== needs.jwt.publicJwk()['kid']) {
@@ -262,7 +262,7 @@ function keyOperations(needs: Needs): Operation[] {
         const signed = await needs.jwt.signText(nonce)
         return bareAnswer(JSON.stringify({ ...signed, caPool: authoritiesPem(needs) }))
       },
-    },
+    }),
     {
       operationId: 'getEnrollmentJwks',
       summary: 'Get the public key of enrollment tokens of this controller',
@@ -284,30 +284,29 @@ function enrolling(call: RequestContext): EnrollRequest {
 }
 
 /** In the query; else in the body. */
-function tokenIn(call: RequestContext): string | undefined {
-  return call.first('token') ?? textIn(call, 'token')
+function tokenIn(call: RequestContext, body: EnrollBody): string | undefined {
+  return call.first('token') ?? textIn(body, 'token')
 }
 
-function requestIn(call: RequestContext): string | undefined {
-  if (call.isTextBody) return String(call.body)
-  return textIn(call, 'clientCsr') ?? textIn(call, 'certCsr')
+function requestIn(body: EnrollBody): string | undefined {
+  if (typeof body === 'string') return body
+  return textIn(body, 'clientCsr') ?? textIn(body, 'certCsr')
 }
 
 /**
  * Undefined where the client wants no certificate; a request that is there and is none is not
  * passed over.
  */
-function requestOrNone(call: RequestContext): string | undefined {
-  const csr = requestIn(call)
-  if (csr !== undefined) return csr
-  const { clientCsr } = (call.body ?? {}) as Readonly<Record<string, unknown>>
+function requestOrNone(body: EnrollBody): string | undefined {
+  const csr = requestIn(body)
+  if (csr !== undefined || typeof body === 'string') return csr
+  const { clientCsr } = body
   if (clientCsr === undefined || clientCsr === null) return undefined
   throw new Problem('COULD_NOT_PROCESS_CSR', { detail: 'clientCsr is empty' })
 }
 
 /** A member of a JSON body; undefined: absent, null, empty, or the body is no JSON. */
-function textIn({ body }: RequestContext, name: string): string | undefined {
-  if (typeof body !== 'object' || body === null) return undefined
-  const value = (body as Readonly<Record<string, Json>>)[name]
+function textIn(body: EnrollBody, name: string): string | undefined {
+  const value = typeof body === 'string' ? undefined : body[name]
   return typeof value === 'string' && value !== '' ? value : undefined
 }

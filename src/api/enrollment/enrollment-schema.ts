@@ -2,6 +2,7 @@ import { passwordSchema } from '../../entities/kinds/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { controller } from '../schemas/about.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 import { dateTime, links, text } from '../../entities/shapes.ts'
 
 /** JSON Schemas of enrollment and of the certificates that callers ask for. */
@@ -10,13 +11,8 @@ const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const
 const name = { type: ['string', 'null'], maxLength: 512 } as const
 
-function body(title: string, properties: NamedSchema['schema'], required?: string[]): NamedSchema {
-  const schema = { type: 'object', properties, ...(required === undefined ? {} : { required }) }
-  return { name: title, schema }
-}
-
 /** Whatever the method needs of it; other members are passed over. */
-export const genericEnroll = body('genericEnroll', {
+export const genericEnroll = objectSchema('genericEnroll', {
   token: optional,
   clientCsr: csr,
   certCsr: csr,
@@ -25,23 +21,26 @@ export const genericEnroll = body('genericEnroll', {
   username: name,
   password,
 })
-export const ottEnrollment = body('ottEnrollmentRequest', { token: optional, clientCsr: csr })
-export const routerEnrollment = body('erOttEnrollmentRequest', {
+export const ottEnrollment = objectSchema('ottEnrollmentRequest', {
+  token: optional,
+  clientCsr: csr,
+})
+export const routerEnrollment = objectSchema('erOttEnrollmentRequest', {
   token: optional,
   clientCsr: csr,
   serverCsr: csr,
   certCsr: csr,
   serverCertCsr: csr,
 })
-export const tokenEnrollment = body('tokenEnrollmentRequest', { clientCsr: csr })
-export const caEnrollment = body('caEnrollmentRequest', { name })
-export const updbEnrollment = body('updbEnrollmentRequest', { username: name, password })
-export const routerExtension = body(
+export const tokenEnrollment = objectSchema('tokenEnrollmentRequest', { clientCsr: csr })
+export const caEnrollment = objectSchema('caEnrollmentRequest', { name })
+export const updbEnrollment = objectSchema('updbEnrollmentRequest', { username: name, password })
+export const routerExtension = objectSchema(
   'routerExtendEnrollmentRequest',
   { certCsr: csr, serverCertCsr: csr },
   ['certCsr', 'serverCertCsr'],
 )
-export const challenge = body(
+export const challenge = objectSchema(
   'nonceChallenge',
   {
     keyId: { type: 'string', maxLength: 256 },
@@ -49,17 +48,17 @@ export const challenge = body(
   },
   ['nonce', 'keyId'],
 )
-export const identityExtension = body(
+export const identityExtension = objectSchema(
   'identityExtendEnrollmentRequest',
   { clientCertCsr: { type: 'string', maxLength: 16_384 } },
   ['clientCertCsr'],
 )
-export const identityExtensionProof = body(
+export const identityExtensionProof = objectSchema(
   'identityExtendValidateEnrollmentRequest',
   { clientCert: { type: 'string', maxLength: 65_536 } },
   ['clientCert'],
 )
-export const sessionCertificateCreate = body(
+export const sessionCertificateCreate = objectSchema(
   'currentApiSessionCertificateCreate',
   { csr: { type: 'string', maxLength: 16_384 } },
   ['csr'],
@@ -70,31 +69,33 @@ const controllers = { type: 'array', items: controller.schema } as const
  * `cert` and `ca` are absent from an answer that gives no certificate, and `controllers` from that
  * of a router.
  */
-export const enrollmentCerts = body('enrollmentCerts', {
+export const enrollmentCerts = objectSchema('enrollmentCerts', {
   ca: text,
   cert: text,
   serverCert: text,
   controllers,
 })
 /** Of an identity that brought its credential along. */
-export const enrolled = body('enrollmentResponse', { controllers }, ['controllers'])
-export const enrolledUpdb = body('enrollmentResponseUpdb', { username: text, controllers }, [
-  'username',
-  'controllers',
-])
+export const enrolled = objectSchema('enrollmentResponse', { controllers }, ['controllers'])
+export const enrolledUpdb = objectSchema(
+  'enrollmentResponseUpdb',
+  { username: text, controllers },
+  ['username', 'controllers'],
+)
 /** Of the operation that knows the method by the token. */
-export const enrolledAnyhow = body('enrollResponse', {
+export const enrolledAnyhow = objectSchema('enrollResponse', {
   ca: text,
   cert: text,
   serverCert: text,
   username: text,
   controllers,
 })
-export const identityExtensionCerts = body('identityExtendCerts', { ca: text, clientCert: text }, [
-  'ca',
-  'clientCert',
-])
-export const challengeSignature = body(
+export const identityExtensionCerts = objectSchema(
+  'identityExtendCerts',
+  { ca: text, clientCert: text },
+  ['ca', 'clientCert'],
+)
+export const challengeSignature = objectSchema(
   'nonceSignature',
   { algorithm: text, caPool: text, kid: text, signature: text },
   ['signature', 'algorithm', 'kid', 'caPool'],
@@ -129,12 +130,12 @@ export const keySet: NamedSchema = {
     required: ['keys'],
   },
 }
-export const sessionCertificateCreated = body(
+export const sessionCertificateCreated = objectSchema(
   'currentApiSessionCertificateCreateResponse',
   { _links: links, id: text, cas: text, certificate: text },
   ['_links', 'id', 'certificate'],
 )
-export const sessionCertificateDetail = body(
+export const sessionCertificateDetail = objectSchema(
   'currentApiSessionCertificateDetail',
   {
     ...baseProperties,

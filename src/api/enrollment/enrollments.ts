@@ -3,12 +3,11 @@ import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import { createdSchema } from '../../entities/schema.ts'
-import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
 import { newEnrollmentToken, networkJwt } from '../preparers/enrollment-tokens.ts'
 import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { enrollmentStep, type NewEnrollment, timeOf } from '../preparers/enrollment.ts'
 import { enrollmentOf } from '../preparers/router.ts'
 import { enrollmentExpiry } from '../identities/identities-schema.ts'
@@ -41,7 +40,7 @@ const created = { name: 'createResult', schema: createdSchema }
 export function enrollmentOperations(needs: Needs): Operation[] {
   const enrollments = new Enrollments(needs)
   return [
-    {
+    withBody({
       operationId: 'refreshEnrollment',
       summary: 'Refresh an enrollment: new token and expiry',
       tag: 'enrollments',
@@ -53,9 +52,9 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: created },
       refusals: [400, 401, 404, 429, 503],
-      handle: (call) => enrollments.refresh(call),
-    },
-    {
+      handle: (call, { expiresAt }) => enrollments.refresh(call, timeOf(expiresAt)),
+    }),
+    withBody({
       operationId: 'reEnrollAuthenticator',
       summary: 'Re-enroll an authenticator',
       tag: 'authenticators',
@@ -67,8 +66,8 @@ export function enrollmentOperations(needs: Needs): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: created },
       refusals: [400, 401, 404, 409, 429, 503],
-      handle: (call) => enrollments.ofAuthenticator(call),
-    },
+      handle: (call, { expiresAt }) => enrollments.ofAuthenticator(call, timeOf(expiresAt)),
+    }),
     {
       operationId: 'reEnrollEdgeRouter',
       summary: 'Re-enroll an edge router',
@@ -108,13 +107,13 @@ class Enrollments {
     this.#needs = needs
   }
 
-  async refresh(call: RequestContext): Promise<Reply> {
+  async refresh(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const id = call.param('id')
     const known = await this.#known<Enrollment>('enrollment', id)
     const made = await newEnrollmentToken(this.#needs, {
       method: known.method,
       subjectId: known.identityId || known.edgeRouterId || known.transitRouterId,
-      expiresAtMs: expiryIn(call),
+      expiresAtMs,
     })
     const { writer } = this.#needs
     await writer.entity(originOf(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
@@ -122,7 +121,7 @@ class Enrollments {
   }
 
   /** One entry: where the enrollment is refused, the authenticator stays. */
-  ofAuthenticator(call: RequestContext): Promise<Reply> {
+  ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#needs
     return retryWhenMoved(writeRequestOf(call), limits, async () => {
       const authenticatorId = call.param('id')
@@ -131,7 +130,7 @@ class Enrollments {
         ...this.#inPlaceOf(known),
         of: 'identityId',
         subjectId: known.identityId,
-        expiresAtMs: expiryIn(call),
+        expiresAtMs,
       })
       const remove = {
         kind: CommandKind.ENTITY_DELETE,
@@ -172,8 +171,4 @@ class Enrollments {
     if (found !== undefined) return found
     throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
   }
-}
-
-function expiryIn(call: RequestContext): number {
-  return timeOf((call.body as JsonObject)['expiresAt'])
 }

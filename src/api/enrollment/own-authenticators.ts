@@ -8,10 +8,11 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { originOf, type RequestContext, writeRequestOf } from '../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { prepareOwnChange } from '../preparers/authenticator.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../sessions/sessions-schema.ts'
 import { callerOf } from '../sessions/current.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -79,22 +80,22 @@ export function ownAuthenticatorOperations(needs: Needs): Operation[] {
       refusals: [401, 404, 429, 503],
       handle: (call) => own.detail(call),
     },
-    {
+    withBody({
       ...change,
       operationId: 'updateCurrentIdentityAuthenticator',
       summary: 'Update user name and password of the current identity (all fields)',
       method: 'PUT',
       body: { schema: ownAuthenticatorUpdate, isRequired: true },
-      handle: (call) => own.change(call, 'replace'),
-    },
-    {
+      handle: (call, body) => own.change(call, 'replace', body),
+    }),
+    withBody({
       ...change,
       operationId: 'patchCurrentIdentityAuthenticator',
       summary: 'Update user name or password of the current identity',
       method: 'PATCH',
       body: { schema: ownAuthenticatorPatch, isRequired: true },
-      handle: (call) => own.change(call, 'patch'),
-    },
+      handle: (call, body) => own.change(call, 'patch', body),
+    }),
   ]
 }
 
@@ -132,9 +133,12 @@ class OwnAuthenticators {
    * With a new password all other sessions of the caller end; the one that this is asked with
    * stays.
    */
-  async change(call: RequestContext, mode: 'replace' | 'patch'): Promise<Reply> {
+  async change(
+    call: RequestContext,
+    mode: 'replace' | 'patch',
+    body: ValueOf<typeof ownAuthenticatorPatch.schema>,
+  ): Promise<Reply> {
     const { limits } = this.#needs
-    const body = call.body as JsonObject & { readonly currentPassword: string }
     const callerId = callerOf(call).identity.id
     const id = call.param('id')
     // A record of the request id would keep a plain hash over passwords in the log.

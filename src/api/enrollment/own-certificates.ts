@@ -15,7 +15,7 @@ import { isOfRecord, networkChain } from '../../auth/certificates/client-certifi
 import { originOf, type RequestContext } from '../call.ts'
 import { authoritiesPem, answerThisCallAlone } from './enrollment-answers.ts'
 import { answer, detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { withBody, type Operation } from '../operation.ts'
 import { onlyCertificate } from '../preparers/certificates.ts'
 import { listParameters, listQueryOf } from '../answers/query-parameters.ts'
 import { nothing } from '../schemas/envelope.ts'
@@ -73,35 +73,34 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
     success: 200,
   } as const
   const ofId = '/current-identity/authenticators/{id}'
-  const verification: Pick<Operation, 'summary' | 'body' | 'response' | 'handle'> = {
-    summary: 'Activate the renewed certificate of an authenticator',
-    body: { schema: identityExtensionProof, isRequired: true },
-    response: { kind: 'detail', schema: nothing },
-    handle: (call) => extension.verify(call),
-  }
+  const verification = (of: Pick<Operation, 'operationId' | 'path'>): Operation =>
+    withBody({
+      ...both,
+      ...of,
+      summary: 'Activate the renewed certificate of an authenticator',
+      body: { schema: identityExtensionProof, isRequired: true },
+      response: { kind: 'detail', schema: nothing },
+      handle: (call, { clientCert }) => extension.verify(call, clientCert),
+    })
   return [
-    {
+    withBody({
       ...both,
       operationId: 'extendCurrentIdentityAuthenticator',
       summary: 'Renew the certificate of an authenticator; the current one stays valid',
       path: `${ofId}/extend`,
       body: { schema: identityExtension, isRequired: true },
       response: { kind: 'detail', schema: identityExtensionCerts },
-      handle: (call) => extension.extend(call),
-    },
-    {
-      ...both,
-      ...verification,
+      handle: (call, { clientCertCsr }) => extension.extend(call, clientCertCsr),
+    }),
+    verification({
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
-    },
+    }),
     // The same under the path of the API document; its caller's own authenticators alone are there.
-    {
-      ...both,
-      ...verification,
+    verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',
-    },
+    }),
     {
       ...client,
       operationId: 'listCurrentApiSessionCertificates',
@@ -113,7 +112,7 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
       refusals: [400, 401, 429, 503],
       handle: (call) => ofSession.list(call),
     },
-    {
+    withBody({
       ...client,
       operationId: 'createCurrentApiSessionCertificate',
       summary: 'Create a certificate of the current API session, for routers',
@@ -124,8 +123,8 @@ export function ownCertificateOperations(needs: Needs): Operation[] {
       success: 201,
       response: { kind: 'detail', schema: sessionCertificateCreated },
       refusals: [400, 401, 429, 503],
-      handle: (call) => ofSession.create(call),
-    },
+      handle: (call, { csr }) => ofSession.create(call, csr),
+    }),
     {
       ...client,
       operationId: 'detailCurrentApiSessionCertificate',
@@ -160,7 +159,7 @@ class Extension {
    * Asked over a connection by the very certificate that is to be extended, which proves who holds
    * its key.
    */
-  async extend(call: RequestContext): Promise<Reply> {
+  async extend(call: RequestContext, requestPem: string): Promise<Reply> {
     const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
     if (!isIssuedByNetwork || certPem === null) throw notExtendable()
     const chain = call.credentials.peerChain()
@@ -169,8 +168,7 @@ class Extension {
     if (!isOfRecord(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
     if (!networkChain(this.#needs, question).ok) throw new Problem('UNAUTHORIZED')
-    const { clientCertCsr } = call.body as { readonly clientCertCsr: string }
-    const order = { identityId, currentPem: certPem, requestPem: clientCertCsr }
+    const order = { identityId, currentPem: certPem, requestPem }
     const issued = await this.#needs.issuer.extend(order, identityId)
     answerThisCallAlone(call)
     const message = create(AuthenticatorExtendSchema, {
@@ -186,9 +184,8 @@ class Extension {
     return detailAnswer({ ca: authoritiesPem(this.#needs), clientCert: issued.chainPem })
   }
 
-  async verify(call: RequestContext): Promise<Reply> {
+  async verify(call: RequestContext, clientCert: string): Promise<Reply> {
     const { id } = await this.#own(call)
-    const { clientCert } = call.body as { readonly clientCert: string }
     const fingerprint = fingerprintOf(clientCert)
     const message = create(AuthenticatorExtendVerifySchema, { id, fingerprint })
     const payload = toBinary(AuthenticatorExtendVerifySchema, message)
@@ -254,15 +251,14 @@ class SessionCertificates {
     })
   }
 
-  async create(call: RequestContext): Promise<Reply> {
+  async create(call: RequestContext, requestPem: string): Promise<Reply> {
     const { session, identity } = callerOf(call)
-    const { csr } = call.body as { readonly csr: string }
     const id = newShortId()
     const order = {
       identityId: identity.id,
       apiSessionId: session.id,
       certificateId: id,
-      requestPem: csr,
+      requestPem,
     }
     const issued = await this.#needs.issuer.session(order, identity.id)
     answerThisCallAlone(call)
