@@ -2,7 +2,14 @@ import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityApi, Entity, OperationShape, SubList } from './define.ts'
 import { entityNamed } from './registry.ts'
-import { createdSchema, declaringAlso, detailSchema, emptySchema, requestSchema } from './schema.ts'
+import {
+  createdSchema,
+  declaringAlso,
+  detailSchema,
+  emptySchema,
+  requestSchema,
+  type RequestSchema,
+} from './schema.ts'
 
 export interface NamedSchema<S extends JsonObject = JsonObject> {
   /** Unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`, `serviceDetail`. */
@@ -22,7 +29,7 @@ export interface EntityOperation {
   readonly list: { readonly key: string; readonly rule: SubList; readonly of: Entity } | null
   /** `session`: any full session. `admin`. Else `<kind>.<action>`. */
   readonly permission: string
-  readonly request: NamedSchema | null
+  readonly request: NamedSchema<RequestSchema> | null
   /** Of `data`, or of each row of `data` for lists. */
   readonly response: NamedSchema
   readonly success: 200 | 201
@@ -95,7 +102,7 @@ function detailOf(entity: Entity): NamedSchema {
   return detail
 }
 
-function requestOf(entity: Entity, shape: OperationShape): NamedSchema | null {
+function requestOf(entity: Entity, shape: OperationShape): EntityOperation['request'] {
   switch (shape) {
     case 'create':
       return { name: `${entity.name}Create`, schema: requestSchema(entity, 'create') }

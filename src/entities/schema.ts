@@ -39,12 +39,15 @@ function requestedSchema(field: Field, mode: RequestMode): JsonObject {
   return lenientSchema(field.schema, holdsChanges ? 'changes' : 'whole')
 }
 
+/** TypeScript knows what it accepts as an object of any members. */
+export type RequestSchema = JsonObject & { readonly type: 'object' }
+
 /**
  * JSON Schema (2020-12) of a request body, for validation and OpenAPI alike. Unknown members pass:
  * they are ignored and named in the answer. Properties are in alphabetical order, so that the first
  * fault is the same everywhere.
  */
-export function requestSchema(entity: Entity, mode: RequestMode): JsonObject {
+export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema {
   const properties: Record<string, JsonObject> = {}
   const required: string[] = []
   for (const name of Object.keys({ ...entity.fields, ...entity.body }).sort()) {

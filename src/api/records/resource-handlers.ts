@@ -30,6 +30,7 @@ import {
 import type { ListAnswers } from '../answers/list-answers.ts'
 import { listQueryOf } from '../answers/query-parameters.ts'
 import { type Detachment, namingBefore, stayedAfter } from './detachments.ts'
+import type { Handler } from '../operation.ts'
 import type { Preparers } from '../preparers/preparer.ts'
 import { taggedAnswer, writeIfMatches } from './revisions.ts'
 import type { Writer } from '../writes.ts'
@@ -48,8 +49,6 @@ interface Needs {
   readonly preparers: Preparers
 }
 
-export type Handler = (call: RequestContext) => Reply | Promise<Reply>
-
 /** One handler a shape, for every descriptor. */
 export class ResourceHandlers {
   readonly #needs: Needs
@@ -64,26 +63,17 @@ export class ResourceHandlers {
     this.#preparers = needs.preparers
   }
 
-  of(operation: EntityOperation): Handler {
-    const { entity } = operation
-    switch (operation.shape) {
-      case 'list':
-      case 'detail':
-      case 'subList':
-        return this.#read(operation, operation.shape)
-      case 'create':
-        return (call) => this.#create(call, entity)
-      case 'replace':
-        return (call) => this.#change(call, entity, 'replace')
-      case 'patch':
-        return (call) => this.#change(call, entity, 'patch')
-      case 'delete':
-        return (call) => this.#delete(call, entity)
-    }
+  writing(entity: Entity, mode: RequestMode): Handler<JsonObject> {
+    if (mode === 'create') return (call, body) => this.#create(call, entity, body)
+    return (call, body) => this.#change(call, entity, mode, body)
+  }
+
+  deleting(entity: Entity): Handler {
+    return (call) => this.#delete(call, entity)
   }
 
   /** @throws {AssertionError} as `visibleRecords`, before anything is served. */
-  #read(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
+  reading(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
     const visible = visibleRecords(this.#needs.state, operation)
     switch (shape) {
       case 'list':
@@ -195,9 +185,9 @@ export class ResourceHandlers {
     return { configTypes, posture: posture.ofSession(now) }
   }
 
-  async #create(call: RequestContext, entity: Entity): Promise<Reply> {
-    const newId = entity.idFrom === null ? newShortId() : String(bodyOf(call)[entity.idFrom])
-    const { id, ignoredFields } = await this.#write(call, entity, 'create', newId)
+  async #create(call: RequestContext, entity: Entity, body: JsonObject): Promise<Reply> {
+    const newId = entity.idFrom === null ? newShortId() : String(body[entity.idFrom])
+    const { id, ignoredFields } = await this.#write(call, entity, 'create', newId, body)
     return createdAnswer(entity.collection, id, ignoredFields)
   }
 
@@ -205,8 +195,9 @@ export class ResourceHandlers {
     call: RequestContext,
     entity: Entity,
     mode: Exclude<RequestMode, 'create'>,
+    body: JsonObject,
   ): Promise<Reply> {
-    const { ignoredFields } = await this.#write(call, entity, mode, call.param('id'))
+    const { ignoredFields } = await this.#write(call, entity, mode, call.param('id'), body)
     return emptyAnswer(ignoredFields)
   }
 
@@ -215,10 +206,11 @@ export class ResourceHandlers {
     entity: Entity,
     mode: RequestMode,
     id: string,
+    given: JsonObject,
   ): Promise<{ readonly id: string; readonly ignoredFields: readonly string[] }> {
     const prepare = this.#preparers.of(entity)
     const level = this.#needs.state.featureLevel
-    const { known: body, later } = membersAt(entity, bodyOf(call), level)
+    const { known: body, later } = membersAt(entity, given, level)
     const request = writeRequestOf(call)
     return await retryWhenMoved(request, this.#needs.limits, async () => {
       const { ignoredFields, judgedOn = [], ...prepared } = await prepare(call, mode, body, id)
@@ -271,12 +263,6 @@ const kinds = {
 function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new AssertionError('an operation behind a session has a caller')
   return call.caller
-}
-
-function bodyOf(call: RequestContext): JsonObject {
-  const { body } = call
-  assert(body !== null && typeof body === 'object', 'a body that its schema accepted is an object')
-  return body as JsonObject
 }
 
 function named(entity: Entity, id: string): string {

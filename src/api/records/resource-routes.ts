@@ -2,7 +2,7 @@ import type { Entity } from '../../entities/define.ts'
 import { type EntityOperation as EntityOperation, operationsOf } from '../../entities/operations.ts'
 import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
-import type { Operation, ResponseShape } from '../operation.ts'
+import { type Operation, type ResponseShape, withBody } from '../operation.ts'
 import { isPermission } from '../../auth/principal/permissions.ts'
 import { queryParametersNamed } from '../answers/query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
@@ -36,13 +36,13 @@ export function resourceOperations(needs: Needs, kinds: readonly Entity[] = enti
 }
 
 function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Operation {
-  const { permission, request, operationId, entity } = from
+  const { permission, request, operationId, entity, shape } = from
   assert(isPermission(permission), `${operationId} declares a permission`)
   const response: ResponseShape = {
-    kind: from.shape === 'list' || from.shape === 'subList' ? 'list' : 'detail',
+    kind: shape === 'list' || shape === 'subList' ? 'list' : 'detail',
     schema: from.response,
   }
-  return {
+  const about = {
     operationId,
     summary: summaryOf(from),
     tag: entity.plural,
@@ -51,12 +51,25 @@ function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Opera
     path: from.path,
     permission,
     query: queryParametersNamed(from.query),
-    ...(request === null ? {} : { body: { schema: request, isRequired: true } }),
     success: from.success,
     response,
     refusals: from.refusals,
-    hasEtag: taggedShapes.has(from.shape),
-    handle: handlers.of(from),
+    hasEtag: taggedShapes.has(shape),
+  }
+  switch (shape) {
+    case 'list':
+    case 'detail':
+    case 'subList':
+      return { ...about, handle: handlers.reading(from, shape) }
+    case 'delete':
+      return { ...about, handle: handlers.deleting(entity) }
+    case 'create':
+    case 'replace':
+    case 'patch': {
+      assert(request !== null, `${operationId} has the schema of its body`)
+      const handle = handlers.writing(entity, shape)
+      return withBody({ ...about, body: { schema: request, isRequired: true }, handle })
+    }
   }
 }
 
