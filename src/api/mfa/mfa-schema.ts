@@ -1,6 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { dateTime, flag, text } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const texts = { type: 'array', items: text } as const
 
@@ -10,14 +11,11 @@ const texts = { type: 'array', items: text } as const
  */
 const CODE_CHARACTERS_MAX = 64
 
-export const mfaCode: NamedSchema = {
-  name: 'mfaCode',
-  schema: {
-    type: 'object',
-    properties: { code: { type: 'string', maxLength: CODE_CHARACTERS_MAX } },
-    required: ['code'],
-  },
-}
+export const mfaCode = objectSchema(
+  'mfaCode',
+  { code: { type: 'string', maxLength: CODE_CHARACTERS_MAX } },
+  ['code'],
+)
 
 export const detailMfa: NamedSchema = {
   name: 'detailMfa',

@@ -14,7 +14,7 @@ import {
   type Reply,
   timeText,
 } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { callerOf } from '../sessions/current.ts'
@@ -71,7 +71,7 @@ function enrollmentOperations(needs: Needs): Operation[] {
       refusals: [401, 409, 429, 503],
       handle: (call) => own.begin(call),
     },
-    {
+    withBody({
       ...common,
       operationId: 'verifyMfa',
       summary: 'Verify the MFA enrollment with a first TOTP code',
@@ -82,8 +82,8 @@ function enrollmentOperations(needs: Needs): Operation[] {
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 413, 415, 429, 503],
-      handle: (call) => own.use(call, 'verify', codeOf(call)),
-    },
+      handle: (call, { code }) => own.use(call, 'verify', code),
+    }),
     {
       ...common,
       operationId: 'deleteMfa',
@@ -118,7 +118,7 @@ function codeOperations(needs: Needs): Operation[] {
     path: `${path}/recovery-codes`,
   } as const
   return [
-    {
+    withBody({
       ...recoveryCodes,
       operationId: 'detailMfaRecoveryCodes',
       summary: 'Show the remaining recovery codes; needs a TOTP code',
@@ -128,9 +128,9 @@ function codeOperations(needs: Needs): Operation[] {
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: detailMfaRecoveryCodes },
       refusals: [400, 401, 404, 413, 415, 429, 503],
-      handle: (call) => own.viewCodes(call),
-    },
-    {
+      handle: (call, { code }) => own.viewCodes(call, code),
+    }),
+    withBody({
       ...recoveryCodes,
       operationId: 'createMfaRecoveryCodes',
       summary: 'Regenerate the recovery codes',
@@ -139,9 +139,9 @@ function codeOperations(needs: Needs): Operation[] {
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 413, 415, 429, 503],
-      handle: (call) => own.use(call, 'renew', codeOf(call)),
-    },
-    {
+      handle: (call, { code }) => own.use(call, 'renew', code),
+    }),
+    withBody({
       ...common,
       operationId: 'authenticateMfa',
       summary: 'Complete the current API session with a TOTP or recovery code',
@@ -153,8 +153,8 @@ function codeOperations(needs: Needs): Operation[] {
       bodyBytesMax: CODE_BODY_BYTES_MAX,
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 409, 413, 415, 429, 503],
-      handle: (call) => own.use(call, 'pass', codeOf(call)),
-    },
+      handle: (call, { code }) => own.use(call, 'pass', code),
+    }),
     {
       ...common,
       operationId: 'createTotpToken',
@@ -172,10 +172,6 @@ function codeOperations(needs: Needs): Operation[] {
       },
     },
   ]
-}
-
-function codeOf(call: RequestContext): string {
-  return (call.body as { readonly code?: string } | undefined)?.code ?? ''
 }
 
 class OwnMfa {
@@ -226,8 +222,8 @@ class OwnMfa {
   }
 
   /** The code of the body, or else that of the header. */
-  async viewCodes(call: RequestContext): Promise<Reply> {
-    await this.use(call, 'view', codeOf(call) || (call.headers[codeHeader.name] ?? ''))
+  async viewCodes(call: RequestContext, code = ''): Promise<Reply> {
+    await this.use(call, 'view', code || (call.headers[codeHeader.name] ?? ''))
     const mfa = await this.#latest(call)
     const { recoveryCodes } = await this.#factors.vault.open(mfa)
     const left = recoveryCodes.filter((_code, at) => !mfa.usedCodes.includes(at))
