@@ -1,6 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { entityRef, flag, text } from '../../entities/shapes.ts'
 import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Links and circuits between routers. */
 const whole = { type: 'integer', minimum: 0 } as const
@@ -67,18 +68,11 @@ export const circuit: NamedSchema = {
   },
 }
 
-export const linkPatch: NamedSchema = {
-  name: 'linkPatch',
-  schema: {
-    type: 'object',
-    properties: {
-      down: { type: ['boolean', 'null'] },
-      staticCost: { type: ['integer', 'null'], minimum: 0 },
-    },
-  },
-}
+export const linkPatch = objectSchema('linkPatch', {
+  down: { type: ['boolean', 'null'] },
+  staticCost: { type: ['integer', 'null'], minimum: 0 },
+})
 
-export const circuitDelete: NamedSchema = {
-  name: 'circuitDelete',
-  schema: { type: 'object', properties: { immediate: { type: ['boolean', 'null'] } } },
-}
+export const circuitDelete = objectSchema('circuitDelete', {
+  immediate: { type: ['boolean', 'null'] },
+})

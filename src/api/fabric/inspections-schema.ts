@@ -1,5 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
   regexCharactersMax: 256,
@@ -7,27 +8,23 @@ export const inspectionLimits = {
   nameCharactersMax: 128,
 } as const
 
-export const inspectRequest: NamedSchema = {
-  name: 'inspectRequest',
-  schema: {
-    type: 'object',
-    properties: {
-      appRegex: {
-        type: 'string',
-        maxLength: inspectionLimits.regexCharactersMax,
-        description: 'of ECMAScript, found anywhere in the id of a controller',
-      },
-      requestedValues: {
-        type: 'array',
-        maxItems: inspectionLimits.requestedValuesMax,
-        items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
-        description:
-          'of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
-      },
+export const inspectRequest = objectSchema(
+  'inspectRequest',
+  {
+    appRegex: {
+      type: 'string',
+      maxLength: inspectionLimits.regexCharactersMax,
+      description: 'of ECMAScript, found anywhere in the id of a controller',
     },
-    required: ['appRegex', 'requestedValues'],
+    requestedValues: {
+      type: 'array',
+      maxItems: inspectionLimits.requestedValuesMax,
+      items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
+      description: 'of config, cluster-status, connected-peers, data-model-index, metrics, runtime',
+    },
   },
-}
+  ['appRegex', 'requestedValues'],
+)
 
 export const inspectResponse: NamedSchema = {
   name: 'inspectResponse',

@@ -2,7 +2,7 @@ import { processMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaJudge } from '../schemas/schema-judge.ts'
 import { bareAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { inspectRequest, inspectResponse } from './inspections-schema.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -30,11 +30,6 @@ interface Needs {
   readonly metrics: ApiMetrics
 }
 
-interface InspectRequest {
-  readonly appRegex: string
-  readonly requestedValues: readonly string[]
-}
-
 /** Routers that one request looks at. */
 const ROUTERS_MAX = 1000
 
@@ -45,7 +40,7 @@ export function inspectionOperations(needs: Needs): Operation[] {
   const { cluster } = needs
   const values = valuesOf(needs)
   return [
-    {
+    withBody({
       operationId: 'inspect',
       summary: 'Inspect named values of this controller and its routers',
       tag: 'inspections',
@@ -57,8 +52,7 @@ export function inspectionOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'bare', schema: inspectResponse },
       refusals: [400, 401, 429, 503],
-      handle: async (call) => {
-        const { appRegex, requestedValues } = call.body as InspectRequest
+      handle: async (call, { appRegex, requestedValues }) => {
         const isMeant = (id: string): Promise<boolean> =>
           isMatch(needs.schemas, call.sharer, appRegex, id)
         const names = new Set(requestedValues)
@@ -74,7 +68,7 @@ export function inspectionOperations(needs: Needs): Operation[] {
         const answer = { errors, success: errors.length === 0, values: [...own.told, ...told] }
         return bareAnswer(JSON.stringify(answer))
       },
-    },
+    }),
   ]
 }
 

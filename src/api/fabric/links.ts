@@ -4,7 +4,7 @@ import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer } from '../answers/envelope.ts'
 import { liveRef } from './live-list.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { liveTableOperations, missingRow } from './live-tables.ts'
 import { link, linkPatch } from './fabric-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
@@ -57,7 +57,7 @@ export function linkOperations({ links, state }: Needs): Operation[] {
   }
   return [
     ...liveTableOperations(offered),
-    {
+    withBody({
       apis: ['fabric'],
       success: 200,
       tag: 'links',
@@ -69,8 +69,7 @@ export function linkOperations({ links, state }: Needs): Operation[] {
       body: { schema: linkPatch, isRequired: true },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 429, 503],
-      handle: (call) => {
-        const { down, staticCost } = call.body as LinkPatch
+      handle: (call, { down, staticCost }) => {
         const changes = {
           ...(typeof down === 'boolean' ? { isDown: down } : {}),
           ...(typeof staticCost === 'number' ? { staticCost } : {}),
@@ -78,13 +77,8 @@ export function linkOperations({ links, state }: Needs): Operation[] {
         if (!links.change(call.param('id'), changes)) missingRow(call, offered)
         return detailAnswer({})
       },
-    },
+    }),
   ]
-}
-
-interface LinkPatch {
-  readonly down?: boolean | null
-  readonly staticCost?: number | null
 }
 
 function fieldsOf(each: LiveLink) {

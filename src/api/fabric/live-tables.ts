@@ -1,12 +1,13 @@
 import { Problem } from '../../lib/problems.ts'
 import type { LiveRow, LiveTable } from '../../ports/live-table.ts'
 import type { RequestContext } from '../call.ts'
-import { detailAnswer } from '../answers/envelope.ts'
+import { detailAnswer, type Reply } from '../answers/envelope.ts'
 import { type LiveList, liveListAnswer } from './live-list.ts'
 import { listParameters } from '../answers/query-parameters.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, type RequestBody, withBody } from '../operation.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { circuitDelete } from './fabric-schema.ts'
 
 type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 
@@ -19,8 +20,8 @@ export interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
   readonly operationIds: Named
   readonly summaries: Named
   readonly schema: NamedSchema
-  /** What may be said to the removal; `immediate` is read of it. */
-  readonly deleteBody?: Operation['body']
+  /** What may be said to the removal. */
+  readonly deleteBody?: RequestBody<typeof circuitDelete.schema>
 }
 
 /** Lists, shows and removes the rows of a live table of this controller. */
@@ -28,6 +29,20 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
   const { table, collection, operationIds, summaries, schema, deleteBody } = of
   const common = { apis: ['fabric'], success: 200, tag: collection } as const
   const path = `/${collection}/{id}`
+  const remove = (call: RequestContext, isImmediate: boolean): Reply => {
+    if (!table.remove(call.param('id'), isImmediate)) missingRow(call, of)
+    return detailAnswer({})
+  }
+  const removal = {
+    ...common,
+    operationId: operationIds.delete,
+    summary: summaries.delete,
+    permission: 'ops.delete',
+    method: 'DELETE',
+    path,
+    response: { kind: 'detail', schema: nothing },
+    refusals: [401, 404, 429, 503],
+  } as const
   return [
     {
       ...common,
@@ -55,22 +70,14 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
         return detailAnswer(of.viewOf(row))
       },
     },
-    {
-      ...common,
-      operationId: operationIds.delete,
-      summary: summaries.delete,
-      permission: 'ops.delete',
-      method: 'DELETE',
-      path,
-      ...(deleteBody === undefined ? {} : { body: deleteBody }),
-      response: { kind: 'detail', schema: nothing },
-      refusals: deleteBody === undefined ? [401, 404, 429, 503] : [400, 401, 404, 429, 503],
-      handle: (call) => {
-        const { immediate } = (call.body ?? {}) as { readonly immediate?: boolean | null }
-        if (!table.remove(call.param('id'), immediate === true)) missingRow(call, of)
-        return detailAnswer({})
-      },
-    },
+    deleteBody === undefined
+      ? { ...removal, handle: (call) => remove(call, false) }
+      : withBody({
+          ...removal,
+          body: deleteBody,
+          refusals: [400, ...removal.refusals],
+          handle: (call, { immediate }) => remove(call, immediate === true),
+        }),
   ]
 }
 
