@@ -11,7 +11,7 @@ import { requestSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { originOf, type RequestContext } from '../call.ts'
 import { detailAnswer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { effectiveSettings } from '../schemas/about.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { callerOf } from '../sessions/current.ts'
@@ -52,22 +52,22 @@ export function controllerSettingOperations(needs: Needs): Operation[] {
       refusals: [401, 404, 429, 503],
       handle: (call) => effective(needs, call),
     },
-    {
+    withBody({
       ...change,
       operationId: 'updateControllerSetting',
       summary: 'Update the settings of a controller (all fields)',
       method: 'PUT',
       body: { schema: bodyOf('replace'), isRequired: true },
-      handle: (call) => write(needs, call, 'replace'),
-    },
-    {
+      handle: (call, body) => write(needs, call, 'replace', body),
+    }),
+    withBody({
       ...change,
       operationId: 'patchControllerSetting',
       summary: 'Update settings of a controller',
       method: 'PATCH',
       body: { schema: bodyOf('patch'), isRequired: true },
-      handle: (call) => write(needs, call, 'patch'),
-    },
+      handle: (call, body) => write(needs, call, 'patch', body),
+    }),
     {
       ...change,
       operationId: 'deleteControllerSetting',
@@ -92,9 +92,10 @@ async function write(
   { state, writer }: Needs,
   call: RequestContext,
   mode: 'replace' | 'patch',
+  body: JsonObject,
 ): Promise<Reply> {
   const level = state.featureLevel
-  const { known, later } = membersAt(controllerSetting, call.body as JsonObject, level)
+  const { known, later } = membersAt(controllerSetting, body, level)
   const { fields, ignoredFields } = normalise(controllerSetting, mode, known)
   const command = mode === 'replace' ? CommandKind.ENTITY_REPLACE : CommandKind.ENTITY_PATCH
   await writer.entity(

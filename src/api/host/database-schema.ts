@@ -1,4 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const time = { type: ['string', 'null'], format: 'date-time' } as const
 
@@ -36,20 +37,14 @@ export const integrityResult: NamedSchema = {
   },
 }
 
-export const snapshotRequest: NamedSchema = {
-  name: 'databaseSnapshotCreate',
-  schema: {
-    type: 'object',
-    properties: {
-      path: {
-        type: ['string', 'null'],
-        maxLength: 1024,
-        description:
-          'new file in the snapshot folder; __DB_DIR__, __DB_FILE__, __DATE__, __TIME__ and __RAFT_INDEX__ are replaced',
-      },
-    },
+export const snapshotRequest = objectSchema('databaseSnapshotCreate', {
+  path: {
+    type: ['string', 'null'],
+    maxLength: 1024,
+    description:
+      'new file in the snapshot folder; __DB_DIR__, __DB_FILE__, __DATE__, __TIME__ and __RAFT_INDEX__ are replaced',
   },
-}
+})
 
 export const snapshotDetail: NamedSchema = {
   name: 'databaseSnapshotCreateResult',

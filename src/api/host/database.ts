@@ -5,7 +5,7 @@ import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
 import { actorOfCall, originOf, type RequestContext } from '../call.ts'
 import { begunAnswer, detailAnswer, emptyAnswer, timeText } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { integrityResult, snapshotDetail, snapshotRequest } from './database-schema.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
@@ -58,17 +58,19 @@ function snapshotOperations(needs: Needs): Operation[] {
     success: 200,
     refusals: [400, 401, 429, 503, 507],
   } as const
-  const toPath = {
-    ...about,
-    apis: ['fabric'],
-    body: { schema: snapshotRequest, isRequired: false },
-    response: { kind: 'detail', schema: snapshotDetail },
-    handle: async (call: RequestContext) => {
-      const { path = null } = call.body as { readonly path?: string | null }
-      const data = { path: await takeSnapshot(needs, call, path === '' ? null : path) }
-      return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, call.body))
-    },
-  } as const
+  const toPath = (operationId: string, path: string): Operation =>
+    withBody({
+      ...about,
+      operationId,
+      path,
+      apis: ['fabric'],
+      body: { schema: snapshotRequest, isRequired: false },
+      response: { kind: 'detail', schema: snapshotDetail },
+      handle: async (call, body) => {
+        const data = { path: await takeSnapshot(needs, call, body.path || null) }
+        return detailAnswer(data, ignoredFieldsOf(snapshotRequest.schema, body))
+      },
+    })
   return [
     {
       ...about,
@@ -81,8 +83,8 @@ function snapshotOperations(needs: Needs): Operation[] {
         return emptyAnswer()
       },
     },
-    { ...toPath, operationId: 'createDatabaseSnapshot', path: '/database' },
-    { ...toPath, operationId: 'createDatabaseSnapshotWithPath', path: '/database/snapshot' },
+    toPath('createDatabaseSnapshot', '/database'),
+    toPath('createDatabaseSnapshotWithPath', '/database/snapshot'),
   ]
 }
 

@@ -1,26 +1,20 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import {
-  type LogLevelControl,
-  type SwitchableLogLevel,
-  switchableLogLevels,
-} from './log-level-control.ts'
+import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
 import { detailAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 import { actorOfCall } from '../call.ts'
 
 interface Needs {
   readonly logLevel: LogLevelControl
 }
 
-const wanted: NamedSchema = {
-  name: 'logLevelUpdate',
-  schema: {
-    type: 'object',
-    properties: { level: { type: 'string', enum: [...switchableLogLevels] } },
-    required: ['level'],
-  },
-}
+const wanted = objectSchema(
+  'logLevelUpdate',
+  { level: { type: 'string', enum: switchableLogLevels } },
+  ['level'],
+)
 
 const shown: NamedSchema = {
   name: 'logLevelDetail',
@@ -56,18 +50,17 @@ export function logLevelOperations({ logLevel }: Needs): Operation[] {
       refusals: [401, 429, 503],
       handle: () => detailAnswer({ ...logLevel.get() }),
     },
-    {
+    withBody({
       ...common,
       operationId: 'updateLogLevel',
       summary: 'Set the log level of this controller until it restarts',
       method: 'PUT',
       body: { schema: wanted, isRequired: true },
       refusals: [400, 401, 413, 429, 503],
-      handle: (call) => {
-        const { level } = call.body as { readonly level: SwitchableLogLevel }
-        const state = logLevel.set(level, actorOfCall(call))
-        return detailAnswer({ ...state }, ignoredFieldsOf(wanted.schema, call.body))
+      handle: (call, body) => {
+        const state = logLevel.set(body.level, actorOfCall(call))
+        return detailAnswer({ ...state }, ignoredFieldsOf(wanted.schema, body))
       },
-    },
+    }),
   ]
 }
