@@ -3,7 +3,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
 import { actorOfCall, type RequestContext } from '../call.ts'
 import { answer, emptyAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import {
   changePlan,
   memberAddition,
@@ -13,6 +13,7 @@ import {
   plannedChange,
 } from './members-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
@@ -22,14 +23,7 @@ interface Needs {
   readonly membership: MembershipControl
 }
 
-interface Confirmed {
-  readonly confirmation?: string | null
-}
-type Choice = Confirmed & { readonly id: string }
-type Removal = Choice & { readonly isCompromised?: boolean }
-type Replacement = Confirmed & { readonly oldId: string; readonly newId: string }
-type Addition = Confirmed & { readonly address: string; readonly isVoter?: boolean }
-type Planned = Partial<Removal> & Partial<Replacement> & { readonly verb: MembershipChange['verb'] }
+type Confirmed = Pick<ValueOf<typeof memberChoice.schema>, 'confirmation'>
 
 const common = {
   tag: 'cluster',
@@ -45,41 +39,41 @@ const common = {
 /** Operations of the API family: they answer nothing but that it is done. */
 export function memberOperations({ cluster, membership }: Needs): Operation[] {
   return [
-    {
+    withBody({
       ...common,
       operationId: 'clusterMemberAdd',
       summary: 'Promote or demote a member, by address or id; new controllers join with a ticket',
       path: '/cluster/add-member',
       body: { schema: memberAddition, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      handle: async (call) => {
-        const { address, isVoter = true, confirmation } = call.body as Addition
+      handle: async (call, body) => {
+        const { address, isVoter = true, confirmation } = body
         const id = memberAt(cluster, address)
         await membership.change(
           { verb: isVoter ? 'promote' : 'demote', id },
           confirmation ?? null,
           actorOfCall(call),
         )
-        return emptyAnswer(ignoredFieldsOf(memberAddition.schema, call.body))
+        return emptyAnswer(ignoredFieldsOf(memberAddition.schema, body))
       },
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'clusterMemberRemove',
       summary: 'Remove a member and revoke its access',
       path: '/cluster/remove-member',
       body: { schema: memberRemoval, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      handle: async (call) => {
-        const { id, isCompromised = false, confirmation } = call.body as Removal
+      handle: async (call, body) => {
+        const { id, isCompromised = false, confirmation } = body
         await membership.change(
           { verb: 'remove', id, isCompromised },
           confirmation ?? null,
           actorOfCall(call),
         )
-        return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, call.body))
+        return emptyAnswer(ignoredFieldsOf(memberRemoval.schema, body))
       },
-    },
+    }),
     ...changeOperations(membership),
     planOperation(membership),
   ]
@@ -89,74 +83,78 @@ export function memberOperations({ cluster, membership }: Needs): Operation[] {
 function changeOperations(membership: MembershipControl): Operation[] {
   const changing = async (
     call: RequestContext,
-    schema: NamedSchema,
+    body: Confirmed,
+    { schema }: NamedSchema,
     change: MembershipChange,
   ): Promise<Reply> => {
-    const { confirmation } = call.body as Confirmed
+    const { confirmation = null } = body
     return planAnswer(
-      await membership.change(change, confirmation ?? null, actorOfCall(call)),
-      schema,
-      call,
+      await membership.change(change, confirmation, actorOfCall(call)),
+      ignoredFieldsOf(schema, body),
     )
   }
   const response = { kind: 'detail', schema: changePlan } as const
   return [
-    {
+    withBody({
       ...common,
       operationId: 'clusterMemberPromote',
       summary: 'Promote a learner to voter',
       path: '/cluster/promote-member',
       body: { schema: memberChoice, isRequired: true },
       response,
-      handle: (call) =>
-        changing(call, memberChoice, { verb: 'promote', id: (call.body as Choice).id }),
-    },
-    {
+      handle: (call, body) => changing(call, body, memberChoice, { verb: 'promote', id: body.id }),
+    }),
+    withBody({
       ...common,
       operationId: 'clusterMemberDemote',
       summary: 'Demote a voter to learner',
       path: '/cluster/demote-member',
       body: { schema: memberChoice, isRequired: true },
       response,
-      handle: (call) =>
-        changing(call, memberChoice, { verb: 'demote', id: (call.body as Choice).id }),
-    },
-    {
+      handle: (call, body) => changing(call, body, memberChoice, { verb: 'demote', id: body.id }),
+    }),
+    withBody({
       ...common,
       operationId: 'clusterMemberReplace',
       summary: 'Replace a voter by a learner in one change',
       path: '/cluster/replace-member',
       body: { schema: memberReplacement, isRequired: true },
       response,
-      handle: (call) => {
-        const { oldId, newId } = call.body as Replacement
-        return changing(call, memberReplacement, { verb: 'replace', oldId, newId })
+      handle: (call, body) => {
+        const { oldId, newId } = body
+        return changing(call, body, memberReplacement, { verb: 'replace', oldId, newId })
       },
-    },
+    }),
   ]
 }
 
 function planOperation(membership: MembershipControl): Operation {
-  return {
+  return withBody({
     ...common,
     operationId: 'clusterPlanChange',
     summary: 'Plan a membership change: its effect and confirmation text; changes nothing',
     path: '/cluster/plan',
     body: { schema: plannedChange, isRequired: true },
     response: { kind: 'detail', schema: changePlan },
-    handle: async (call) => {
-      const change = changeOf(call.body as Planned)
-      return planAnswer(await membership.plan(change), plannedChange, call)
-    },
-  }
+    handle: async (_call, body) =>
+      planAnswer(
+        await membership.plan(changeOf(body)),
+        ignoredFieldsOf(plannedChange.schema, body),
+      ),
+  })
 }
 
-function planAnswer(plan: ChangePlan, { schema }: NamedSchema, call: RequestContext): Reply {
-  const ignoredFields = ignoredFieldsOf(schema, call.body)
+function planAnswer(plan: ChangePlan, ignoredFields: readonly string[]): Reply {
   return answer(200, plan, ignoredFields.length === 0 ? null : { ignoredFields })
 }
 
-function changeOf({ verb, id, isCompromised, oldId, newId }: Planned): MembershipChange {
+function changeOf({
+  verb,
+  id,
+  isCompromised,
+  oldId,
+  newId,
+}: ValueOf<typeof plannedChange.schema>): MembershipChange {
   switch (verb) {
     case 'promote':
     case 'demote':

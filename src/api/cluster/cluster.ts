@@ -1,7 +1,7 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { bareAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { leadershipTransfer, membersSchema } from './members-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
@@ -45,7 +45,7 @@ export function clusterOperations({ cluster, membership }: Needs): Operation[] {
         return bareAnswer(JSON.stringify({ data }))
       },
     },
-    {
+    withBody({
       ...common,
       operationId: 'clusterTransferLeadership',
       summary: 'Transfer leadership to a member, by default the most up-to-date one',
@@ -56,15 +56,14 @@ export function clusterOperations({ cluster, membership }: Needs): Operation[] {
       body: { schema: leadershipTransfer, isRequired: false },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 413, 429, 500, 503],
-      handle: async (call) => {
-        const { newLeaderId } = call.body as { readonly newLeaderId?: string | null }
-        const to = newLeaderId === undefined || newLeaderId === '' ? null : newLeaderId
+      handle: async (call, body) => {
+        const to = body.newLeaderId || null
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
         if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
         await membership.transferLeadership(to, actorOfCall(call))
-        return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, call.body))
+        return emptyAnswer(ignoredFieldsOf(leadershipTransfer.schema, body))
       },
-    },
+    }),
   ]
 }
 

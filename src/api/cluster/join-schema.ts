@@ -1,20 +1,15 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const integer = { type: 'integer' } as const
 const shortText = { type: 'string', maxLength: 300 } as const
 
-export const invitationRequest: NamedSchema = {
-  name: 'clusterInvitation',
-  schema: {
-    type: 'object',
-    properties: {
-      isVoter: { type: ['boolean', 'null'] },
-      /** At least a minute, at most 7 days; an hour when left out. */
-      lifetimeMs: { type: ['integer', 'null'] },
-    },
-  },
-}
+export const invitationRequest = objectSchema('clusterInvitation', {
+  isVoter: { type: ['boolean', 'null'] },
+  /** At least a minute, at most 7 days; an hour when left out. */
+  lifetimeMs: { type: ['integer', 'null'] },
+})
 
 export const invitation: NamedSchema = {
   name: 'clusterInvitationDetail',
@@ -42,41 +37,35 @@ export const joinTicketSchema: NamedSchema = {
   },
 }
 
-export const joinTicketChoice: NamedSchema = {
-  name: 'clusterTicketChoice',
-  schema: { type: 'object', properties: { id: shortText }, required: ['id'] },
-}
+export const joinTicketChoice = objectSchema('clusterTicketChoice', { id: shortText }, ['id'])
 
 /**
  * The ticket has no limit of its own: a fault in a field is answered with its value, and this one
  * is a secret.
  */
-export const joinRequest: NamedSchema = {
-  name: 'clusterJoin',
-  schema: {
-    type: 'object',
-    properties: {
-      ticket: text,
-      id: shortText,
-      certificateRequestPem: text,
-      storeId: { type: 'string', minLength: 22, maxLength: 22 },
-      address: shortText,
-      hosts: { type: 'array', minItems: 1, maxItems: 32, items: shortText },
-      version: shortText,
-      featureLevel: { type: 'integer', minimum: 0 },
-    },
-    required: [
-      'ticket',
-      'id',
-      'certificateRequestPem',
-      'storeId',
-      'address',
-      'hosts',
-      'version',
-      'featureLevel',
-    ],
+export const joinRequest = objectSchema(
+  'clusterJoin',
+  {
+    ticket: text,
+    id: shortText,
+    certificateRequestPem: text,
+    storeId: { type: 'string', minLength: 22, maxLength: 22 },
+    address: shortText,
+    hosts: { type: 'array', minItems: 1, maxItems: 32, items: shortText },
+    version: shortText,
+    featureLevel: { type: 'integer', minimum: 0 },
   },
-}
+  [
+    'ticket',
+    'id',
+    'certificateRequestPem',
+    'storeId',
+    'address',
+    'hosts',
+    'version',
+    'featureLevel',
+  ],
+)
 
 export const joinAnswer: NamedSchema = {
   name: 'clusterJoinDetail',

@@ -3,7 +3,7 @@ import type { Admission, JoinAnswer, JoinRequest } from '../../ports/membership.
 import { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
 import { actorOfCall, type RequestContext } from '../call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import {
   invitation,
@@ -14,6 +14,7 @@ import {
   joinTicketChoice,
 } from './join-schema.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 
@@ -45,7 +46,7 @@ export function joinOperations(needs: Needs): Operation[] {
   )
   const common = { tag: 'cluster', apis: ['fabric'], method: 'POST', success: 200 } as const
   return [
-    {
+    withBody({
       ...common,
       operationId: 'clusterInvite',
       summary: 'Create a join ticket for one controller',
@@ -55,11 +56,7 @@ export function joinOperations(needs: Needs): Operation[] {
       body: { schema: invitationRequest, isRequired: false },
       response: { kind: 'detail', schema: invitation },
       refusals: [400, 401, 409, 413, 415, 429, 503],
-      handle: async (call) => {
-        const { isVoter, lifetimeMs } = call.body as {
-          readonly isVoter?: boolean | null
-          readonly lifetimeMs?: number | null
-        }
+      handle: async (call, { isVoter, lifetimeMs }) => {
         return detailAnswer(
           await admission.invite(
             { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
@@ -67,9 +64,9 @@ export function joinOperations(needs: Needs): Operation[] {
           ),
         )
       },
-    },
+    }),
     ...ticketOperations(needs),
-    {
+    withBody({
       ...common,
       operationId: 'clusterJoin',
       summary: 'Join the cluster with a ticket (idempotent)',
@@ -79,8 +76,8 @@ export function joinOperations(needs: Needs): Operation[] {
       body: { schema: joinRequest, isRequired: true },
       response: { kind: 'detail', schema: joinAnswer },
       refusals: [400, 403, 409, 413, 415, 429, 503],
-      handle: (call) => join(needs, throttle, call),
-    },
+      handle: (call, body) => join(needs, throttle, call, body),
+    }),
   ]
 }
 
@@ -103,7 +100,7 @@ function ticketOperations({ admission }: Needs): Operation[] {
         return listAnswer(tickets, page, [])
       },
     },
-    {
+    withBody({
       ...common,
       operationId: 'clusterTicketRevoke',
       summary: 'Revoke an unused join ticket',
@@ -113,18 +110,22 @@ function ticketOperations({ admission }: Needs): Operation[] {
       body: { schema: joinTicketChoice, isRequired: true },
       response: { kind: 'detail', schema: nothing },
       refusals: [400, 401, 404, 409, 413, 415, 429, 503],
-      handle: async (call) => {
-        const { id } = call.body as { readonly id: string }
-        await admission.revoke(id, actorOfCall(call))
-        return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, call.body))
+      handle: async (call, body) => {
+        await admission.revoke(body.id, actorOfCall(call))
+        return emptyAnswer(ignoredFieldsOf(joinTicketChoice.schema, body))
       },
-    },
+    }),
   ]
 }
 
 /** A refused ticket counts as a failed log-in of its source. */
-async function join(needs: Needs, throttle: LogInThrottle, call: RequestContext): Promise<Reply> {
-  const request = requestOf(call.body as JoinBody)
+async function join(
+  needs: Needs,
+  throttle: LogInThrottle,
+  call: RequestContext,
+  body: JoinBody,
+): Promise<Reply> {
+  const request = requestOf(body)
   let refusal: Problem | null = null
   const joined = await throttle.attempt('', call.credentials.address, async () => {
     try {
@@ -139,7 +140,7 @@ async function join(needs: Needs, throttle: LogInThrottle, call: RequestContext)
   throw refusal ?? new Problem('TICKET_REFUSED')
 }
 
-type JoinBody = Omit<JoinRequest, 'storeId'> & { readonly storeId: string }
+type JoinBody = ValueOf<typeof joinRequest.schema>
 
 function requestOf(body: JoinBody): JoinRequest {
   const { storeId } = body

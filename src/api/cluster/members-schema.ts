@@ -1,6 +1,7 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
 import { integer, texts } from '../schemas/envelope.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Members of the cluster and planned changes of them. */
 export const member: NamedSchema = {
@@ -40,52 +41,34 @@ export const membersSchema: NamedSchema = {
   },
 }
 
-export const leadershipTransfer: NamedSchema = {
-  name: 'transferLeadership',
-  schema: {
-    type: 'object',
-    properties: { newLeaderId: { type: ['string', 'null'], maxLength: 256 } },
-  },
-}
+export const leadershipTransfer = objectSchema('transferLeadership', {
+  newLeaderId: { type: ['string', 'null'], maxLength: 256 },
+})
 
 const memberId = { type: 'string', minLength: 1, maxLength: 64 } as const
 const confirmation = { type: ['string', 'null'], maxLength: 256 } as const
 
-export const memberAddition: NamedSchema = {
-  name: 'clusterMemberAdd',
-  schema: {
-    type: 'object',
-    properties: {
-      address: { type: 'string', minLength: 1, maxLength: 300 },
-      isVoter: flag,
-      confirmation,
-    },
-    required: ['address'],
-  },
-}
+export const memberAddition = objectSchema(
+  'clusterMemberAdd',
+  { address: { type: 'string', minLength: 1, maxLength: 300 }, isVoter: flag, confirmation },
+  ['address'],
+)
 
-export const memberChoice: NamedSchema = {
-  name: 'clusterMemberChoice',
-  schema: { type: 'object', properties: { id: memberId, confirmation }, required: ['id'] },
-}
+export const memberChoice = objectSchema('clusterMemberChoice', { id: memberId, confirmation }, [
+  'id',
+])
 
-export const memberRemoval: NamedSchema = {
-  name: 'clusterMemberRemove',
-  schema: {
-    type: 'object',
-    properties: { id: memberId, isCompromised: flag, confirmation },
-    required: ['id'],
-  },
-}
+export const memberRemoval = objectSchema(
+  'clusterMemberRemove',
+  { id: memberId, isCompromised: flag, confirmation },
+  ['id'],
+)
 
-export const memberReplacement: NamedSchema = {
-  name: 'clusterMemberReplace',
-  schema: {
-    type: 'object',
-    properties: { oldId: memberId, newId: memberId, confirmation },
-    required: ['oldId', 'newId'],
-  },
-}
+export const memberReplacement = objectSchema(
+  'clusterMemberReplace',
+  { oldId: memberId, newId: memberId, confirmation },
+  ['oldId', 'newId'],
+)
 
 const changeProperties = {
   verb: { type: 'string', enum: ['promote', 'demote', 'remove', 'replace'] },
@@ -95,17 +78,14 @@ const changeProperties = {
   newId: memberId,
 } as const
 
-export const plannedChange: NamedSchema = {
-  name: 'clusterChange',
-  schema: { type: 'object', properties: changeProperties, required: ['verb'] },
-}
+export const plannedChange = objectSchema('clusterChange', changeProperties, ['verb'])
 
 export const changePlan: NamedSchema = {
   name: 'clusterChangePlan',
   schema: {
     type: 'object',
     properties: {
-      change: { type: 'object', properties: changeProperties, required: ['verb'] },
+      change: plannedChange.schema,
       isNeeded: flag,
       votersBefore: texts,
       votersAfter: texts,

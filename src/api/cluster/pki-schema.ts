@@ -1,5 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const number = { type: 'number' } as const
 const textOrNull = { type: ['string', 'null'] } as const
@@ -59,14 +60,11 @@ export const certificatesInForce: NamedSchema = {
  * The key has no limit of its own: a fault in a field is answered with its value, and this one is a
  * secret.
  */
-export const issuingAuthorityGiven: NamedSchema = {
-  name: 'pkiIssuingAuthority',
-  schema: {
-    type: 'object',
-    properties: { certificatePem: text, privateKeyPem: textOrNull },
-    required: ['certificatePem'],
-  },
-}
+export const issuingAuthorityGiven = objectSchema(
+  'pkiIssuingAuthority',
+  { certificatePem: text, privateKeyPem: textOrNull },
+  ['certificatePem'],
+)
 
 export const issuingAuthorityTaken: NamedSchema = {
   name: 'pkiIssuingAuthorityDetail',
@@ -78,19 +76,16 @@ export const issuingAuthorityTaken: NamedSchema = {
   },
 }
 
-export const certificateRequest: NamedSchema = {
-  name: 'pkiCertificateRequest',
-  schema: {
-    type: 'object',
-    properties: {
-      requestPem: text,
-      hosts: texts,
-      usages: { type: 'array', items: { type: 'string', enum: ['server', 'client'] } },
-      days: { type: 'integer' },
-    },
-    required: ['requestPem', 'hosts', 'usages', 'days'],
+export const certificateRequest = objectSchema(
+  'pkiCertificateRequest',
+  {
+    requestPem: text,
+    hosts: texts,
+    usages: { type: 'array', items: { type: 'string', enum: ['server', 'client'] } },
+    days: { type: 'integer' },
   },
-}
+  ['requestPem', 'hosts', 'usages', 'days'],
+)
 
 export const issuedCertificate: NamedSchema = {
   name: 'pkiCertificate',
@@ -102,10 +97,11 @@ export const issuedCertificate: NamedSchema = {
   },
 }
 
-export const memberCertificateGiven: NamedSchema = {
-  name: 'pkiMemberCertificate',
-  schema: { type: 'object', properties: { certificatePem: text }, required: ['certificatePem'] },
-}
+export const memberCertificateGiven = objectSchema(
+  'pkiMemberCertificate',
+  { certificatePem: text },
+  ['certificatePem'],
+)
 
 export const memberCertificate: NamedSchema = {
   name: 'pkiMemberCertificateDetail',

@@ -1,7 +1,7 @@
-import type { IssueRequest, PkiControl } from './pki-control.ts'
+import type { PkiControl } from './pki-control.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'
-import { actorOfCall, type RequestContext } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import { actorOfCall } from '../call.ts'
+import { type Operation, withBody } from '../operation.ts'
 import {
   certificateRequest,
   certificatesInForce,
@@ -14,6 +14,7 @@ import {
 import { ignoredFieldsOf } from '../schemas/validation.ts'
 import { answerTimes } from './answer-times.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 interface Needs {
   readonly pki: PkiControl
@@ -69,7 +70,7 @@ function ownCertificateOperations({ pki }: Needs): Operation[] {
 /** All of them at the admin socket alone. */
 function signingOperations({ pki }: Needs): Operation[] {
   return [
-    {
+    withBody({
       ...post,
       operationId: 'pkiInstallIssuing',
       summary: 'Rotate the issuing authority of the cluster, under the same root',
@@ -77,43 +78,39 @@ function signingOperations({ pki }: Needs): Operation[] {
       answerMsMax: answerTimes.installMsMax,
       body: { schema: issuingAuthorityGiven, isRequired: true },
       response: { kind: 'detail', schema: issuingAuthorityTaken },
-      handle: async (call) => {
-        const { certificatePem, privateKeyPem = null } = call.body as {
-          readonly certificatePem: string
-          readonly privateKeyPem?: string | null
-        }
+      handle: async (call, body) => {
+        const { certificatePem, privateKeyPem = null } = body
         const given = { certificatePem, privateKeyPem }
-        return done(call, issuingAuthorityGiven, await pki.installIssuing(given, actorOfCall(call)))
+        return done(body, issuingAuthorityGiven, await pki.installIssuing(given, actorOfCall(call)))
       },
-    },
-    {
+    }),
+    withBody({
       ...post,
       operationId: 'pkiIssue',
       summary: 'Issue a certificate for an external client or server',
       path: '/pki/issue',
       body: { schema: certificateRequest, isRequired: true },
       response: { kind: 'detail', schema: issuedCertificate },
-      handle: async (call) => {
-        const issued = await pki.issue(call.body as IssueRequest, actorOfCall(call))
-        return done(call, certificateRequest, issued)
+      handle: async (call, body) => {
+        const issued = await pki.issue(body, actorOfCall(call))
+        return done(body, certificateRequest, issued)
       },
-    },
-    {
+    }),
+    withBody({
       ...post,
       operationId: 'pkiRenewMember',
       summary: 'Renew the certificate of a member that expired while it was offline',
       path: '/pki/renew-member',
       body: { schema: memberCertificateGiven, isRequired: true },
       response: { kind: 'detail', schema: memberCertificate },
-      handle: async (call) => {
-        const { certificatePem } = call.body as { readonly certificatePem: string }
-        const renewed = await pki.renewMember(certificatePem, actorOfCall(call))
-        return done(call, memberCertificateGiven, renewed)
+      handle: async (call, body) => {
+        const renewed = await pki.renewMember(body.certificatePem, actorOfCall(call))
+        return done(body, memberCertificateGiven, renewed)
       },
-    },
+    }),
   ]
 }
 
-function done(call: RequestContext, { schema }: NamedSchema, data: unknown): Reply {
-  return detailAnswer(data, ignoredFieldsOf(schema, call.body))
+function done(body: JsonObject, { schema }: NamedSchema, data: unknown): Reply {
+  return detailAnswer(data, ignoredFieldsOf(schema, body))
 }

@@ -10,10 +10,11 @@ import type { StateView } from '../../ports/state-view.ts'
 import { detailAnswer, type Reply } from '../answers/envelope.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
 import { originOf, type RequestContext } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { adminRecovery, recoveredAdmin } from './status-schema.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { Writer } from '../writes.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 
 interface Needs {
   readonly state: StateView
@@ -33,7 +34,7 @@ type Records = Pick<StateView, 'get' | 'findAll'>
 /** Brings an administrator back whose password is lost or whom a policy shuts out. */
 export function adminRecoveryOperations(needs: Needs): Operation[] {
   return [
-    {
+    withBody({
       operationId: 'clusterRecoverAdmin',
       summary: 'Set the password of a locked-out administrator (admin socket only)',
       tag: 'cluster',
@@ -45,13 +46,16 @@ export function adminRecoveryOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: recoveredAdmin },
       refusals: [400, 401, 403, 404, 409, 429, 503],
-      handle: (call) => recover(needs, call),
-    },
+      handle: (call, body) => recover(needs, call, body),
+    }),
   ]
 }
 
-async function recover({ state, passwords, writer }: Needs, call: RequestContext): Promise<Reply> {
-  const { name = '', password } = call.body as { readonly name?: string; readonly password: string }
+async function recover(
+  { state, passwords, writer }: Needs,
+  call: RequestContext,
+  { name = '', password }: ValueOf<typeof adminRecovery.schema>,
+): Promise<Reply> {
   checkPassword(state, name, password)
   const message = create(AdminRecoverSchema, {
     name,

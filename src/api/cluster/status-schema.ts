@@ -1,5 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const integer = { type: 'integer' } as const
 const number = { type: 'number' } as const
@@ -87,14 +88,11 @@ export const clusterStatus: NamedSchema = {
  * The password has no limit of its own: a fault in a field is answered with its value, and this one
  * is a secret.
  */
-export const adminRecovery: NamedSchema = {
-  name: 'clusterAdminRecovery',
-  schema: {
-    type: 'object',
-    properties: { name: { type: 'string', maxLength: 300 }, password: text },
-    required: ['password'],
-  },
-}
+export const adminRecovery = objectSchema(
+  'clusterAdminRecovery',
+  { name: { type: 'string', maxLength: 300 }, password: text },
+  ['password'],
+)
 
 export const recoveredAdmin: NamedSchema = {
   name: 'clusterRecoveredAdmin',
