@@ -1,20 +1,15 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { flag, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
 
 const flagOrNull = { type: ['boolean', 'null'] } as const
 
-export const backupRequest: NamedSchema = {
-  name: 'clusterBackup',
-  schema: {
-    type: 'object',
-    properties: {
-      recipientPem: { type: ['string', 'null'] },
-      hasSecrets: flagOrNull,
-      isPlaintext: flagOrNull,
-      isStale: flagOrNull,
-    },
-  },
-}
+export const backupRequest = objectSchema('clusterBackup', {
+  recipientPem: { type: ['string', 'null'] },
+  hasSecrets: flagOrNull,
+  isPlaintext: flagOrNull,
+  isStale: flagOrNull,
+})
 
 /** Its format is that of the files (docs/backup.md). */
 export const backupBytes: NamedSchema = {

@@ -1,9 +1,10 @@
 import type { BackupControl, BackupRequest } from './backup-control.ts'
 import { detailAnswer, streamedAnswer } from '../answers/envelope.ts'
-import { actorOfCall, type RequestContext } from '../call.ts'
-import type { Operation } from '../operation.ts'
+import { actorOfCall } from '../call.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { answerTimes } from '../cluster/answer-times.ts'
 import { backupBytes, backupRequest, scheduledBackups } from './backups-schema.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 
 interface Needs {
   readonly backups: BackupControl
@@ -24,7 +25,7 @@ export function backupOperations({ backups }: Needs): Operation[] {
       needsNoState: true,
       handle: async () => detailAnswer(await backups.list()),
     },
-    {
+    withBody({
       ...common,
       operationId: 'clusterBackup',
       summary: 'Get a backup of the whole state (admin socket only)',
@@ -39,14 +40,13 @@ export function backupOperations({ backups }: Needs): Operation[] {
       },
       refusals: [400, 401, 403, 409, 429, 503],
       answerMsMax: answerTimes.backupMsMax,
-      handle: async (call) =>
-        streamedAnswer({ chunks: await backups.take(wishOf(call), actorOfCall(call)) }),
-    },
+      handle: async (call, body) =>
+        streamedAnswer({ chunks: await backups.take(wishOf(body), actorOfCall(call)) }),
+    }),
   ]
 }
 
-function wishOf({ body }: RequestContext): BackupRequest {
-  const given = body as { readonly [K in keyof BackupRequest]?: BackupRequest[K] | null }
+function wishOf(given: ValueOf<typeof backupRequest.schema>): BackupRequest {
   return {
     recipientPem: given.recipientPem ?? null,
     hasSecrets: given.hasSecrets ?? false,

@@ -1,12 +1,8 @@
-import type {
-  OpenFactor,
-  RestoreAnnouncement,
-  RestoreControl,
-  RestoreEnding,
-} from './restore-control.ts'
+import type { OpenFactor, RestoreControl } from './restore-control.ts'
 import { detailAnswer, emptyAnswer } from '../answers/envelope.ts'
-import type { Operation } from '../operation.ts'
+import { type Operation, withBody } from '../operation.ts'
 import { nothing } from '../schemas/envelope.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
 import {
   restoreBegin,
   restoreChunk,
@@ -34,69 +30,57 @@ export function restoreOperations({ restores }: Needs): Operation[] {
     answerMsMax: answerTimes.restoreMsMax,
   } as const
   return [
-    {
+    withBody({
       ...common,
       operationId: 'clusterRestoreBegin',
       summary: 'Start staging a restore (admin socket only)',
       path: '/cluster/restore/begin',
       body: { schema: restoreBegin, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      handle: async (call) => {
-        const given = { allowsOtherCluster: false, ...(call.body as Partial<RestoreAnnouncement>) }
-        await restores.begin(given as RestoreAnnouncement, actorOfCall(call))
+      handle: async (call, given) => {
+        await restores.begin({ allowsOtherCluster: false, ...given }, actorOfCall(call))
         return emptyAnswer()
       },
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'clusterRestoreChunk',
       summary: 'Stage a chunk of a restore (admin socket only)',
       path: '/cluster/restore/chunk',
       body: { schema: restoreChunk, isRequired: true },
       response: { kind: 'detail', schema: nothing },
-      handle: async (call) => {
-        const given = call.body as ChunkBody
+      handle: async (call, given) => {
         const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
         await restores.stage({ ...given, bytes }, actorOfCall(call))
         return emptyAnswer()
       },
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'clusterRestoreEnd',
       summary: 'Replace all records by the staged ones, or discard those (admin socket only)',
       path: '/cluster/restore/end',
       body: { schema: restoreEnd, isRequired: true },
       response: { kind: 'detail', schema: restored },
-      handle: async (call) => {
-        const given = { isAbandoned: false, ifIndex: 0, reason: '', ...(call.body as EndBody) }
-        return detailAnswer(await restores.end(given, actorOfCall(call)))
+      handle: async (call, given) => {
+        const ending = { isAbandoned: false, ifIndex: 0, reason: '', ...given }
+        return detailAnswer(await restores.end(ending, actorOfCall(call)))
       },
-    },
-    {
+    }),
+    withBody({
       ...common,
       operationId: 'clusterRestoreFactors',
       summary: 'Encrypt the second factors of a backup for this cluster (admin socket only)',
       path: '/cluster/restore/factors',
       body: { schema: restoreFactors, isRequired: true },
       response: { kind: 'detail', schema: sealedFactors },
-      handle: async (call) => {
-        const { factors } = call.body as { readonly factors: readonly FactorBody[] }
-        return detailAnswer(await restores.seal(factors.map(factorOf)))
-      },
-    },
+      handle: async (_call, { factors }) =>
+        detailAnswer(await restores.seal(factors.map(factorOf))),
+    }),
   ]
 }
 
-interface ChunkBody {
-  readonly id: string
-  readonly number: number
-  readonly bytes: string
-  readonly endsBlock: boolean
-}
-
-type EndBody = Pick<RestoreEnding, 'id' | 'sha256'> & Partial<RestoreEnding>
-type FactorBody = Omit<OpenFactor, 'secret'> & { readonly secret: string }
+type FactorBody = ValueOf<typeof restoreFactors.schema>['factors'][number]
 
 function factorOf({ secret, ...rest }: FactorBody): OpenFactor {
   return { ...rest, secret: Uint8Array.from(Buffer.from(secret, 'base64')) }
