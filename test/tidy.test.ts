@@ -342,6 +342,14 @@ test('a subject of the API names the few parts that it needs, and takes no bag o
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
 })
 
+test('an operation takes the body of its request by the type of its schema', () => {
+  const cast = /\bcall\.body\b|\bbody\b\)? as\b(?! const)/
+  const broken = src
+    .filter((file) => /^src\/(api|auth)\//.test(file) && cast.test(code(file)))
+    .map((file) => `${file} casts a body: make the operation by withBody of src/api/operation.ts`)
+  expect(broken).toEqual([])
+})
+
 test('a package has one owning room', () => {
   const broken: string[] = []
   for (const file of src) {

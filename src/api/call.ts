@@ -52,7 +52,6 @@ export class RequestContext {
   query: RequestQuery = {}
   /** Those that the operation reads. */
   headers: Readonly<Record<string, string | undefined>> = {}
-  body: unknown = undefined
   /** The body is of a type whose text is taken as it is; else it is JSON, whatever that holds. */
   isTextBody = false
   /** The body as it was sent; kept only for requests with an id. */

@@ -156,14 +156,14 @@ export class Pipeline {
     check: Check | null,
   ): void {
     try {
-      this.#takeInput(request, call, operation, check)
+      const body = this.#takeInput(request, call, operation, check)
       // Before a write is handed over: from then on its caller is owed the outcome.
       if (operation.method !== 'GET') this.#checkCrowd(call)
       if (call.metadata.minIndex > this.#needs.state.appliedIndex || call.metadata.isLinearizable) {
-        this.#wait(reply, call, this.#handleLater(call, operation))
+        this.#wait(reply, call, this.#handleLater(call, operation, body))
         return
       }
-      const result = this.#handle(call, operation)
+      const result = this.#handle(call, operation, body)
       if (result instanceof Promise) {
         this.#wait(reply, call, result)
         return
@@ -312,12 +312,13 @@ export class Pipeline {
     )
   }
 
+  /** @returns the body, held to its schema; undefined for an operation that takes none. */
   #takeInput(
     request: FastifyRequest,
     call: RequestContext,
     operation: Operation,
     check: Check | null,
-  ): void {
+  ): unknown {
     call.params = request.params as Readonly<Record<string, string>>
     call.query = request.query as RequestQuery
     checkQuery(call, operation.query ?? [], this.#needs.limits)
@@ -326,17 +327,14 @@ export class Pipeline {
     else if (consistency !== undefined && consistency !== 'local') {
       throw fieldProblem('consistency', 'should be one of [local linearizable]', consistency)
     }
-    if (check === null) return
+    if (check === null) return undefined
     const { body } = request
-    if (call.isTextBody) {
-      call.body = body
-      return
-    }
+    if (call.isTextBody) return body
     if (body !== undefined && body !== null) check(body)
     else if (body === null || operation.body?.isRequired === true) {
       throw fieldProblem('body', 'body in body is required')
     }
-    call.body = body ?? {}
+    return body ?? {}
   }
 
   /** @throws {Problem} while the state of this controller is not to be answered from. */
@@ -375,20 +373,20 @@ export class Pipeline {
     }
   }
 
-  #handle(call: RequestContext, operation: Operation): Reply | Promise<Reply> {
+  #handle(call: RequestContext, operation: Operation, body: unknown): Reply | Promise<Reply> {
     this.#checkState(call)
     // Taken before the state is read: an answer never claims to reflect more than it does.
     call.index = this.#needs.state.appliedIndex
-    return operation.handle(call, call.body)
+    return operation.handle(call, body)
   }
 
-  async #handleLater(call: RequestContext, operation: Operation): Promise<Reply> {
+  async #handleLater(call: RequestContext, operation: Operation, body: unknown): Promise<Reply> {
     const { reads } = this.#needs
     this.#checkCrowd(call)
     await reads.reachIndex(call.metadata.minIndex)
     if (call.metadata.isLinearizable) await reads.reachLatest()
     this.#admitAgain(call, operation)
-    return this.#handle(call, operation)
+    return this.#handle(call, operation, body)
   }
 
   #answerMsMax({ operation }: RequestContext): number {

@@ -53,7 +53,7 @@ async function shownBy(operation: Operation, identityId: string, id = ''): Promi
   const held = { session, identity, isAdmin, pendingFactors: [] }
   call.caller = { ...held, kind: 'session', address: credentials.address, permission: 'session' }
   call.params = { id }
-  const { body } = await operation.handle(call, call.body)
+  const { body } = await operation.handle(call, undefined)
   return (JSON.parse(Buffer.from(body as string).toString()) as { data: unknown }).data
 }
 
