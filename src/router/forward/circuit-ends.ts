@@ -1,0 +1,116 @@
+import type { ChannelMessage } from '../../channel/frame.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+
+/** Content of one payload, without its place in the stream. It is neither cut nor joined. */
+export interface Piece {
+  readonly body: Uint8Array
+  /** Header 1010 of the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none. */
+  readonly edgeFlags: number
+  /** UUID of a traced payload, passed on unread; null: none. */
+  readonly traceId: Uint8Array | null
+}
+
+/** User of one end of a circuit: a socket, or a connection of an SDK. */
+export interface Application {
+  /**
+   * Pieces come in order, each once.
+   * @returns false: nothing more is delivered until `CircuitEnd.resume`.
+   */
+  deliver(piece: Piece): boolean
+  /** The other end writes no more; it may be written to still. */
+  onFinished(): void
+  /** After `send` has returned false: there is room again. */
+  onWritable(): void
+  /** Called once, last. @param reason one clause. */
+  onClosed(reason: string): void
+}
+
+/** One end of a circuit, as its application uses it. Safe to use after it is closed. */
+export interface CircuitEnd {
+  readonly circuitId: string
+  readonly isClosed: boolean
+  /** @returns false: it was taken, and nothing more is to come until `onWritable`. */
+  send(piece: Piece): boolean
+  /** The application writes no more, and reads on. */
+  finish(): void
+  /** The application takes no more: the other end stops sending, and the circuit closes. */
+  failWrite(reason: string): void
+  /** After `deliver` has returned false: the application takes more. */
+  resume(): void
+  /** Payloads that were sent still arrive. */
+  close(reason: string): void
+}
+
+/** Target of the frames of a circuit: a link, an end in this router, or an end in an SDK. */
+export interface Destination {
+  /** Never waits. @returns false when it is dropped: the ends send it again. */
+  forward(message: ChannelMessage): boolean
+  /** The circuit is no longer routed here; nothing is forwarded after it. */
+  onUnrouted(): void
+}
+
+/** Ends of circuits at this router. */
+export interface LocalCircuits {
+  /** Opens this router's end of a circuit that a controller has created and routed. */
+  open(circuit: LocalCircuit, application: Application): CircuitEnd
+  /** The same for an end that is kept elsewhere; `leave` ends it. */
+  attach(circuit: LocalCircuit, destination: Destination): void
+  /** Forwards what such a destination sends into its circuit. */
+  enter(circuit: LocalCircuit, message: ChannelMessage): void
+  /** Such a destination is gone: the owner of the circuit is told. */
+  leave(circuit: LocalCircuit, reason: string): void
+}
+
+export interface LocalCircuit {
+  readonly id: string
+  /** Name of this end, chosen by the controller. */
+  readonly address: string
+  /** The controller that has created it. */
+  readonly owner: ControlConnection
+  /** False at the end that asked for the circuit. */
+  readonly isTerminator: boolean
+}
+
+/** Request of a controller to the last router of a circuit: reach the terminator. */
+export interface DialRequest {
+  readonly circuit: LocalCircuit
+  /** Address of the terminator. */
+  readonly destination: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+  readonly timeoutMs: number
+}
+
+/** Reaches the terminators of one binding. */
+export interface TerminatorDialer {
+  /**
+   * Opens or attaches the end of the circuit before it resolves: the first payload may follow the
+   * answer at once.
+   * @returns peer data for the answer.
+   * @throws {DialFailure}
+   */
+  dial(request: DialRequest, signal: AbortSignal): Promise<ReadonlyMap<number, Uint8Array>>
+}
+
+/** Codes of failure in the answer to a route (1104). */
+export const dialError = {
+  other: 0,
+  invalidTerminator: 1,
+  misconfiguredTerminator: 2,
+  timedOut: 3,
+  refused: 4,
+  rejected: 5,
+  unknownName: 6,
+  portNotAllowed: 7,
+  invalidLink: 8,
+  outOfResources: 9,
+} as const
+export type DialError = (typeof dialError)[keyof typeof dialError]
+
+export class DialFailure extends Error {
+  readonly code: DialError
+
+  constructor(code: DialError, reason: string) {
+    super(reason)
+    this.code = code
+  }
+}
