@@ -1,7 +1,8 @@
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
-import { type ChannelMessage, encodeFrame, FrameDecoder } from './frame.ts'
+import { type ChannelMessage, encodeFrame, frameBytes, FrameDecoder } from './frame.ts'
+import { FrameWriter } from './frame-writer.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
@@ -72,6 +73,7 @@ const REFUSED_AGAIN_MS = 60_000
 export class Channel {
   readonly #parts: ChannelParts
   readonly #decoder: FrameDecoder
+  readonly #writer: FrameWriter
   readonly #waiters = new Map<number, Waiter>()
   #heartbeats: Heartbeats | null = null
   #sequence = 0
@@ -91,6 +93,7 @@ export class Channel {
   constructor(parts: ChannelParts) {
     this.#parts = parts
     const { socket, limits } = parts
+    this.#writer = new FrameWriter(socket)
     this.#decoder = new FrameDecoder({
       frameHeadersBytesMax: limits.helloHeadersBytesMax,
       frameHeadersMax: limits.frameHeadersMax,
@@ -137,9 +140,30 @@ export class Channel {
     return this.#send(outgoing, this.#nextSequence())
   }
 
+  /**
+   * For what is dropped or kept when the peer is slow: the channel stays open.
+   * @param queuedBytesMax that wait with it, within `trySendBytesMax`; a message larger than that
+   * is sent when nothing waits.
+   * @returns false when it is not sent: more would wait, or the channel is closed.
+   */
+  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
+    if (this.#isClosed) return false
+    const bytesMax = Math.min(queuedBytesMax, this.#parts.limits.trySendBytesMax)
+    if (this.#writer.isFull(frameBytes(outgoing), bytesMax)) return false
+    return this.send(outgoing)
+  }
+
+  /**
+   * Calls it once, in a later turn, when all that waits has gone to the socket: those that wait
+   * have turns, and the same function waits once. It is not called after the channel has closed.
+   */
+  onceWritable(callback: () => void): void {
+    if (!this.#isClosed) this.#writer.onceWritable(callback)
+  }
+
   /** Bytes that the peer has not read. */
   get unsentBytes(): number {
-    return this.#parts.socket.writableLength
+    return this.#writer.waitingBytes
   }
 
   /** @returns as `send`. */
@@ -185,6 +209,7 @@ export class Channel {
     const { socket, onClose } = this.#parts
     if (last !== null) this.#write(last)
     this.#isClosed = true
+    this.#writer.close()
     for (const timer of [this.#timer, this.#owedTimer, this.#resumeTimer]) {
       if (timer !== null) clearTimeout(timer)
     }
@@ -217,16 +242,14 @@ export class Channel {
   }
 
   #write(message: ChannelMessage): boolean {
-    const { socket, limits } = this.#parts
     const frame = encodeFrame(message)
     // One message may be larger than all that may wait: a whole data model is.
-    const waitingBytes = socket.writableLength
-    if (waitingBytes > 0 && waitingBytes + frame.length > limits.unsentBytesMax) {
+    if (this.#writer.isFull(frame.length, this.#parts.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
     }
     this.#parts.onFrame?.('out', message)
-    socket.write(frame)
+    this.#writer.write(frame)
     return true
   }
 

@@ -32,6 +32,16 @@ const FIXED_BYTES = 20
 const ENTRY_BYTES = 8
 const BUFFER_BYTES_MIN = 4096
 
+/** Length of the frame of a message. */
+export function frameBytes({
+  headers,
+  body,
+}: Partial<Pick<ChannelMessage, 'headers' | 'body'>>): number {
+  let bytes = FIXED_BYTES + (body?.length ?? 0)
+  for (const [, value] of headers ?? []) bytes += ENTRY_BYTES + value.length
+  return bytes
+}
+
 /** @throws {RangeError} for a content type or sequence beyond 32 bits. */
 export function encodeFrame({ contentType, sequence, headers, body }: ChannelMessage): Buffer {
   let headersBytes = 0

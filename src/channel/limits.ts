@@ -15,6 +15,11 @@ export const channelLimits = {
    * asks for a pause.
    */
   unsentBytesMax: 8 * 1024 * 1024,
+  /**
+   * Of these, those that `trySend` may add to: data leaves room for what cannot be dropped, so a
+   * slow reader of it keeps its channel.
+   */
+  trySendBytesMax: 4 * 1024 * 1024,
   /** Requests that wait for their reply; the next one fails. */
   repliesWaitingMax: 256,
   replyTimeoutMs: 30_000,

@@ -241,6 +241,28 @@ describe('a channel is bounded', () => {
     channel.close('over')
   })
 
+  test('in the data that waits, which is not sent then, and the channel stays open', async () => {
+    const { pipe, channel, closed } = await opened({ trySendBytesMax: 4096 })
+    pipe.isRead = false
+    const data = { contentType: 1100, body: new Uint8Array(1000) }
+    // Nothing waits, so even one beyond the bound goes.
+    expect(channel.trySend({ ...data, body: new Uint8Array(2500) }, 2000)).toBe(true)
+    expect(channel.trySend(data, 2000)).toBe(false)
+    expect(channel.trySend(data, 1e9)).toBe(true)
+    expect(channel.trySend(data, 1e9)).toBe(false)
+    expect(channel.send({ contentType: 1037 })).toBe(true)
+    expect(closed).toEqual([])
+    pipe.readOn()
+    await settle()
+    expect(pipe.sent.slice(1).map(({ contentType, sequence }) => [contentType, sequence])).toEqual([
+      [1100, 1],
+      [1100, 2],
+      [1037, 3],
+    ])
+    channel.close('over')
+    expect(channel.trySend(data, 1e9)).toBe(false)
+  })
+
   test('in messages a second: those beyond wait, and none is lost', async () => {
     const { pipe, channel, got } = await opened({ messagesPerSecondMax: 300 })
     for (let at = 0; at < 700; at += 1) pipe.say({ contentType: 1007, sequence: at })
@@ -261,6 +283,66 @@ describe('a channel is bounded', () => {
     await pass(4000)
     expect(got).toHaveLength(4)
     channel.close('over')
+  })
+})
+
+describe('a channel calls who waits until it is writable', () => {
+  const data = { contentType: 1100, body: new Uint8Array(1500) }
+
+  test('once, when all that waited has gone, and in a later turn', async () => {
+    const { pipe, channel } = await opened()
+    const calls: string[] = []
+    channel.onceWritable(() => calls.push('nothing waits'))
+    expect(calls).toEqual([])
+    await settle()
+    expect(calls).toEqual(['nothing waits'])
+    pipe.isRead = false
+    // Less than what the socket emits a drain for.
+    channel.trySend({ contentType: 1100, body: new Uint8Array(10) }, 1e6)
+    const again = (): number => calls.push('all has gone')
+    channel.onceWritable(again)
+    channel.onceWritable(again)
+    await settle()
+    expect(calls).toHaveLength(1)
+    pipe.readOn()
+    await settle()
+    expect(calls).toEqual(['nothing waits', 'all has gone'])
+    channel.close('over')
+  })
+
+  test('by turns, so that none is kept waiting by another', async () => {
+    const { pipe, channel } = await opened()
+    const turns: string[] = []
+    const user = (name: string) => (): void => {
+      turns.push(name)
+      pipe.isRead = false
+      while (channel.trySend(data, 4000));
+      channel.onceWritable(users[name] ?? (() => undefined))
+    }
+    const users: Record<string, () => void> = {}
+    for (const name of ['a', 'b', 'c']) users[name] = user(name)
+    pipe.isRead = false
+    channel.trySend(data, 1e6)
+    for (const one of Object.values(users)) channel.onceWritable(one)
+    for (let round = 0; round < 40 && turns.length < 6; round += 1) {
+      pipe.readOn()
+      await settle()
+    }
+    expect(turns.slice(0, 6)).toEqual(['a', 'b', 'c', 'a', 'b', 'c'])
+    channel.close('over')
+  })
+
+  test('and not after it has closed', async () => {
+    const { pipe, channel } = await opened()
+    let isCalled = false
+    pipe.isRead = false
+    channel.trySend(data, 1e6)
+    channel.onceWritable(() => (isCalled = true))
+    channel.close('over')
+    channel.onceWritable(() => (isCalled = true))
+    pipe.readOn()
+    await settle()
+    expect(isCalled).toBe(false)
   })
 })
 
