@@ -55,6 +55,12 @@ interface Waiter {
   readonly timer: NodeJS.Timeout
 }
 
+/**
+ * Reason why nothing is read for now: the hello is not answered, the peer does not read, the rate
+ * of this second is reached, or others have their turn.
+ */
+type Hold = 'hello' | 'drain' | 'window' | 'turn'
+
 const CHECK_MS = 1000
 const RATE_WINDOW_MS = 1000
 /** A stamp of the peer goes back with the next message, and after this long with one of its own. */
@@ -85,6 +91,7 @@ export class Channel {
   #isTurnDue = false
   /** A message is worked on. */
   #isBusy = false
+  #isReading = false
   #refusedMs = -Infinity
   #windowMs = -Infinity
   #windowMessages = 0
@@ -141,7 +148,7 @@ export class Channel {
   }
 
   /**
-   * For what is dropped or kept when the peer is slow: the channel stays open.
+   * Sends what may be dropped or kept when the peer is slow: the channel stays open.
    * @param queuedBytesMax that wait with it, within `trySendBytesMax`; a message larger than that
    * is sent when nothing waits.
    * @returns false when it is not sent: more would wait, or the channel is closed.
@@ -263,77 +270,111 @@ export class Channel {
 
   #onBytes(chunk: Uint8Array): void {
     if (this.#isClosed) return
-    this.#windowBytes += chunk.length
-    this.#handle(chunk)
+    this.#decoder.append(chunk)
+    this.#read()
   }
 
-  /** Goes on with what has been read and could not be handled. */
+  /** Goes on with what has come and was not handled. */
   #read(): void {
-    if (!this.#isClosed) this.#handle(new Uint8Array())
+    // A handler may open the channel; the loop that called it then goes on by itself.
+    if (this.#isClosed || this.#isBusy || this.#isReading) return
+    this.#isReading = true
+    const hold = this.#handle()
+    this.#isReading = false
+    if (this.#isClosed || this.#isBusy) return
+    if (this.#decoder.fault === null) this.#goOn(hold)
+    else this.close(`malformed: ${this.#decoder.fault}`)
   }
 
-  #handle(chunk: Uint8Array): void {
-    const allowed = this.#messagesAllowed()
-    const { messages, fault } = this.#decoder.push(chunk, allowed)
-    if (this.#isBusy) return
-    const isAllHandled = messages.length < allowed
-    this.#take(messages.values(), () => {
-      if (fault === null) this.#goOn(isAllHandled)
-      else this.close(`malformed: ${fault}`)
-    })
-  }
-
-  /** One message after the other; while one is worked on, nothing is read. */
-  #take(messages: Iterator<ChannelMessage>, onTaken: () => void): void {
-    for (let next = messages.next(); next.done !== true; next = messages.next()) {
-      if (this.#isClosed) return
-      this.#windowMessages += 1
-      const pending = this.#onMessage(next.value)
-      if (pending === null) continue
-      this.#isBusy = true
-      this.#parts.socket.pause()
-      const goOn = (): void => {
-        this.#isBusy = false
-        this.#take(messages, onTaken)
-      }
-      pending.then(goOn, (error: Error) => this.close(error.message))
-      return
+  /** @returns why it ends before all that has come is handled; null: it does not. */
+  #handle(): Hold | null {
+    this.#turnWindow()
+    for (let count = 0; count < STRETCH_MESSAGES; count += 1) {
+      const type = this.#decoder.nextType()
+      if (type === null) return null
+      const hold = this.#holdOf(type)
+      if (hold !== null) return hold
+      const message = this.#decoder.take()
+      if (message === null) return null
+      this.#count(message)
+      const pending = this.#onMessage(message)
+      if (pending !== null) this.#wait(pending)
+      if (this.#isClosed || this.#isBusy) return null
     }
-    if (!this.#isClosed) onTaken()
+    return 'turn'
+  }
+
+  /** While one message is worked on, nothing is read. */
+  #wait(pending: Promise<void>): void {
+    this.#isBusy = true
+    this.#parts.socket.pause()
+    const goOn = (): void => {
+      this.#isBusy = false
+      this.#read()
+    }
+    pending.then(goOn, (error: Error) => this.close(error.message))
   }
 
   /**
-   * Messages that may be handled now: one message until the hello is answered, and nothing while
-   * the peer reads nothing.
+   * Only the hello is handled until it is answered, and after it, but for data, nothing beyond the
+   * rates or while the peer does not read.
    */
-  #messagesAllowed(): number {
-    const { socket, limits, clock } = this.#parts
-    if (this.#isBusy) return 0
-    if (this.#heartbeats === null) return this.#hasHello ? 0 : 1
-    if (socket.writableNeedDrain) return 0
-    const nowMs = clock.monotonicMs()
-    if (nowMs - this.#windowMs >= RATE_WINDOW_MS) {
-      this.#windowMs = nowMs
-      this.#windowMessages = 0
-      this.#windowBytes = 0
-    }
-    if (this.#windowBytes > limits.bytesPerSecondMax) return 0
-    return Math.min(STRETCH_MESSAGES, limits.messagesPerSecondMax - this.#windowMessages)
+  #holdOf(type: number): Hold | null {
+    if (this.#heartbeats === null) return this.#hasHello ? 'hello' : null
+    return this.#parts.limits.unmeteredTypes?.has(type) === true ? null : this.#meteredHold()
+  }
+
+  #meteredHold(): Hold | null {
+    if (this.#isPeerIdle()) return 'drain'
+    const { limits } = this.#parts
+    const isOver =
+      this.#windowBytes > limits.bytesPerSecondMax ||
+      this.#windowMessages >= limits.messagesPerSecondMax
+    return isOver ? 'window' : null
+  }
+
+  /**
+   * Whether the peer reads too little to be answered. Two ends that send each other data would wait
+   * for each other if its mere waiting counted, so more has to wait than data may take.
+   */
+  #isPeerIdle(): boolean {
+    const { socket, limits } = this.#parts
+    if (!socket.writableNeedDrain) return false
+    if (limits.unmeteredTypes === undefined) return true
+    return socket.writableLength > (limits.trySendBytesMax + limits.unsentBytesMax) / 2
+  }
+
+  #turnWindow(): void {
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (nowMs - this.#windowMs < RATE_WINDOW_MS) return
+    this.#windowMs = nowMs
+    this.#windowMessages = 0
+    this.#windowBytes = 0
+  }
+
+  #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
+    if (this.#heartbeats === null) return
+    // Data that is left out for its length is no data that anyone may send without end.
+    if (leftOutBytes === 0 && this.#parts.limits.unmeteredTypes?.has(type) === true) return
+    this.#windowMessages += 1
+    this.#windowBytes += this.#decoder.takenBytes
   }
 
   /** Nothing more is read while the decoder may hold messages, or it would grow without end. */
-  #goOn(isAllHandled: boolean): void {
-    const { socket } = this.#parts
-    const isAllowed = this.#messagesAllowed() > 0
-    if (isAllowed && isAllHandled) {
+  #goOn(hold: Hold | null): void {
+    const { socket, limits } = this.#parts
+    const isMetered = this.#heartbeats !== null && limits.unmeteredTypes === undefined
+    const all = hold ?? (isMetered ? this.#meteredHold() : null)
+    if (all === null) {
       socket.resume()
       return
     }
     socket.pause()
     // The answer to the hello, and the `drain` of the socket, go on by themselves.
-    if (this.#heartbeats === null || socket.writableNeedDrain) return
-    if (isAllowed) this.#readInNextTurn()
-    else this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)
+    if (all === 'turn') this.#readInNextTurn()
+    else if (all === 'window') {
+      this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)
+    }
   }
 
   #onWindowOver(): void {

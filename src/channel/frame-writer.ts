@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 
-/** What one channel writes to its socket, and who waits until that has gone. */
+/** Writes the frames of one channel to its socket, and calls who waits until they have gone. */
 export class FrameWriter {
   readonly #socket: Duplex
   /** A set, so that it is as long as there are users, however often one asks. */
@@ -49,7 +49,7 @@ export class FrameWriter {
     })
   }
 
-  /** Those that find no room any more stay in front of those that come back. */
+  /** Waiters that find no room any more stay in front of those that come back. */
   #call(): void {
     for (const waiter of Array.from(this.#waiters)) {
       if (this.#socket.writableNeedDrain) return

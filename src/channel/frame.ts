@@ -26,6 +26,13 @@ export interface Decoded {
   readonly fault: string | null
 }
 
+interface Sizes {
+  readonly headersBytes: number
+  readonly bodyBytes: number
+  /** Zero for a body that is left out. */
+  readonly keptBytes: number
+}
+
 /** Read as a little-endian integer: the bytes 03 06 09 0c. */
 const MAGIC = 0x0c_09_06_03
 const FIXED_BYTES = 20
@@ -72,6 +79,9 @@ export class FrameDecoder {
   #limits: FrameLimits
   #buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
   #length = 0
+  /** Bytes of it that were taken. */
+  #at = 0
+  #takenBytes = 0
   /** Bytes still to come of a body that is skipped. */
   #skipBytes = 0
   #fault: string | null = null
@@ -90,21 +100,57 @@ export class FrameDecoder {
     return this.#buffer.length
   }
 
-  /** Decodes at most `messagesMax`; call it with an empty chunk for those that are left. */
-  push(chunk: Uint8Array, messagesMax = Infinity): Decoded {
+  /** Why nothing after the messages that were taken can be read; null: nothing is wrong so far. */
+  get fault(): string | null {
+    return this.#fault
+  }
+
+  /** Bytes on the wire of the message that was taken last, with those of a body left out. */
+  get takenBytes(): number {
+    return this.#takenBytes
+  }
+
+  /** All messages that the bytes so far make. */
+  push(chunk: Uint8Array): Decoded {
+    this.append(chunk)
     const messages: ChannelMessage[] = []
-    if (this.#fault !== null) return { messages, fault: this.#fault }
-    this.#append(chunk.subarray(this.#skipped(chunk.length)))
-    let at = 0
-    while (messages.length < messagesMax) {
-      const frame = this.#frameAt(at)
-      if (frame === null) break
-      messages.push(frame.message)
-      at += frame.bytes
-      at += this.#skipped(this.#length - at)
-    }
-    this.#drop(at)
+    for (let next = this.take(); next !== null; next = this.take()) messages.push(next)
     return { messages, fault: this.#fault }
+  }
+
+  append(chunk: Uint8Array): void {
+    if (this.#fault !== null) return
+    this.#drop()
+    this.#append(chunk.subarray(this.#skipped(chunk.length)))
+  }
+
+  /** Content type of the next message; null while it is incomplete, and after a fault. */
+  nextType(): number | null {
+    return this.#next() === null ? null : this.#buffer.readInt32LE(this.#at + 4)
+  }
+
+  /** Null while it is incomplete, and after a fault. */
+  take(): ChannelMessage | null {
+    const sizes = this.#next()
+    if (sizes === null) return null
+    const { headersBytes, bodyBytes, keptBytes } = sizes
+    const [buffer, at] = [this.#buffer, this.#at]
+    const bodyAt = at + FIXED_BYTES + headersBytes
+    const headers = this.#headersIn(at + FIXED_BYTES, bodyAt)
+    if (headers === null) return null
+    this.#takenBytes = FIXED_BYTES + headersBytes + bodyBytes
+    this.#at = bodyAt + keptBytes
+    const message = {
+      contentType: buffer.readInt32LE(at + 4),
+      sequence: buffer.readInt32LE(at + 8),
+      headers,
+      // The buffer is used again, so values and body are copies.
+      body: new Uint8Array(buffer.subarray(bodyAt, bodyAt + keptBytes)),
+    }
+    if (keptBytes === bodyBytes) return message
+    this.#skipBytes = bodyBytes
+    this.#at += this.#skipped(this.#length - this.#at)
+    return { ...message, leftOutBytes: bodyBytes }
   }
 
   /** @returns how many of so many bytes belong to the body that is passed over. */
@@ -125,44 +171,37 @@ export class FrameDecoder {
     this.#length += chunk.length
   }
 
-  #drop(bytes: number): void {
-    this.#length -= bytes
-    const left = this.#buffer.subarray(bytes, bytes + this.#length)
-    if (this.#length < BUFFER_BYTES_MIN && this.#buffer.length > 16 * BUFFER_BYTES_MIN) {
+  #drop(): void {
+    const [at, bytes] = [this.#at, this.#length - this.#at]
+    this.#at = 0
+    this.#length = bytes
+    if (bytes < BUFFER_BYTES_MIN && this.#buffer.length > 16 * BUFFER_BYTES_MIN) {
+      const left = this.#buffer.subarray(at, at + bytes)
       this.#buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
       this.#buffer.set(left)
-    } else if (bytes > 0) {
-      this.#buffer.copyWithin(0, bytes, bytes + this.#length)
+    } else if (at > 0) {
+      this.#buffer.copyWithin(0, at, at + bytes)
     }
   }
 
-  /** Null while it is incomplete, or when it is none. */
-  #frameAt(at: number): { readonly message: ChannelMessage; readonly bytes: number } | null {
-    if (this.#length - at < FIXED_BYTES) return null
-    const buffer = this.#buffer
+  /** Sizes of the next frame; null while it is incomplete, or when it is none. */
+  #next(): Sizes | null {
+    if (this.#fault !== null || this.#length - this.#at < FIXED_BYTES) return null
+    const [buffer, at] = [this.#buffer, this.#at]
     if (buffer.readUInt32LE(at) !== MAGIC) return this.#fail('unknown magic')
     const headersBytes = buffer.readInt32LE(at + 12)
     const bodyBytes = buffer.readInt32LE(at + 16)
-    const { frameHeadersBytesMax, frameBodyBytesMax } = this.#limits
+    const { frameHeadersBytesMax, frameBodyBytesMax, keptBodyBytesMax } = this.#limits
     if (headersBytes < 0 || headersBytes > frameHeadersBytesMax) {
       return this.#fail(`${headersBytes} bytes of headers`)
     }
-    if (bodyBytes < 0 || bodyBytes > frameBodyBytesMax)
+    if (bodyBytes < 0 || bodyBytes > frameBodyBytesMax) {
       return this.#fail(`${bodyBytes} bytes of body`)
-    const contentType = buffer.readInt32LE(at + 4)
-    const isKept = bodyBytes <= (this.#limits.keptBodyBytesMax?.(contentType) ?? bodyBytes)
+    }
+    const isKept = bodyBytes <= (keptBodyBytesMax?.(buffer.readInt32LE(at + 4)) ?? bodyBytes)
     const keptBytes = isKept ? bodyBytes : 0
-    const bytes = FIXED_BYTES + headersBytes + keptBytes
-    if (this.#length - at < bytes) return null
-    const bodyAt = at + FIXED_BYTES + headersBytes
-    const headers = this.#headersIn(at + FIXED_BYTES, bodyAt)
-    if (headers === null) return null
-    // The buffer is used again, so values and body are copies.
-    const body = new Uint8Array(buffer.subarray(bodyAt, bodyAt + keptBytes))
-    const message = { contentType, sequence: buffer.readInt32LE(at + 8), headers, body }
-    if (isKept) return { message, bytes }
-    this.#skipBytes = bodyBytes
-    return { message: { ...message, leftOutBytes: bodyBytes }, bytes }
+    if (this.#length - at < FIXED_BYTES + headersBytes + keptBytes) return null
+    return { headersBytes, bodyBytes, keptBytes }
   }
 
   #headersIn(from: number, to: number): Map<number, Uint8Array> | null {

@@ -16,18 +16,24 @@ export const channelLimits = {
    */
   unsentBytesMax: 8 * 1024 * 1024,
   /**
-   * Of these, those that `trySend` may add to: data leaves room for what cannot be dropped, so a
-   * slow reader of it keeps its channel.
+   * Bytes that may wait when `trySend` adds to them: data leaves room for what cannot be dropped,
+   * so a slow reader of it keeps its channel.
    */
   trySendBytesMax: 4 * 1024 * 1024,
   /** Requests that wait for their reply; the next one fails. */
   repliesWaitingMax: 256,
   replyTimeoutMs: 30_000,
-  /** Beyond these rates the channel is not read until the next second. */
+  /** Beyond these rates, which data does not count to, the channel is not read for a second. */
   messagesPerSecondMax: 2000,
   bytesPerSecondMax: 16 * 1024 * 1024,
   heartbeatEveryMs: 10_000,
   silentMsMax: 30_000,
   firstSilentMsMax: 60_000,
 } as const
-export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: number }
+export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: number } & {
+  /**
+   * Content types of the data that the channel is for: the rates do not hold for them, and they are
+   * read while the peer does not read. Their handler bounds what becomes of them. Absent: none.
+   */
+  readonly unmeteredTypes?: ReadonlySet<number>
+}

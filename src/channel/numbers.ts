@@ -30,3 +30,9 @@ export const reflectedKeys = { from: 128, to: 255 } as const
 
 /** Hello and its answer stand outside of the sequence of a channel. */
 export const HELLO_SEQUENCE = -1
+
+/**
+ * Payloads, acknowledgements, controls and ends of circuits, on links and on channels of SDKs: the
+ * ends of a circuit bound them.
+ */
+export const circuitDataTypes: ReadonlySet<number> = new Set([1100, 1101, 1102, 1103])

@@ -1,3 +1,5 @@
+import { duplexPair } from 'node:stream'
+
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { Channel } from '../../src/channel/channel.ts'
@@ -5,7 +7,8 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { helloAccepted, helloRefused, readHello } from '../../src/channel/hello.ts'
 import { flagValue, int32Value, textValue, uint64Value } from '../../src/channel/headers.ts'
 import { channelLimits, type ChannelLimits } from '../../src/channel/limits.ts'
-import { Pipe, settle } from './pipe.ts'
+import { OTHER_BODY_BYTES_MAX } from '../../src/channel/message-bounds.ts'
+import { frameOf, Pipe, settle } from './pipe.ts'
 
 let nowMs = 1000
 const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
@@ -283,6 +286,111 @@ describe('a channel is bounded', () => {
     await pass(4000)
     expect(got).toHaveLength(4)
     channel.close('over')
+  })
+})
+
+describe('data of a channel', () => {
+  const unmeteredTypes = new Set([1100])
+  const times = (count: number, contentType: number): Buffer =>
+    Buffer.concat(Array.from({ length: count }, (_, at) => frameOf({ contentType, sequence: at })))
+  const typesOf =
+    ({ got }: Rig) =>
+    (contentType: number): number =>
+      got.filter((message) => message.contentType === contentType).length
+
+  test('has no rate, and all else has', async () => {
+    const rig = await opened({
+      messagesPerSecondMax: 10,
+      bytesPerSecondMax: 10_000,
+      unmeteredTypes,
+    })
+    const count = typesOf(rig)
+    for (let at = 0; at < 4; at += 1) rig.pipe.push(times(300, 1100))
+    await settle()
+    expect(count(1100)).toBe(1200)
+    rig.pipe.push(times(25, 1007))
+    rig.pipe.push(times(300, 1100))
+    await settle()
+    expect([count(1007), count(1100)]).toEqual([10, 1200])
+    await pass(3000)
+    expect([count(1007), count(1100)]).toEqual([25, 1500])
+    rig.channel.close('over')
+  })
+
+  test('counts as other messages do when its body is left out', async () => {
+    const rig = await opened({ messagesPerSecondMax: 2, unmeteredTypes })
+    const body = new Uint8Array(OTHER_BODY_BYTES_MAX + 1)
+    for (let at = 0; at < 2; at += 1) rig.pipe.say({ contentType: 1100, body })
+    rig.pipe.push(times(5, 1007))
+    await settle()
+    expect([typesOf(rig)(1100), typesOf(rig)(1007)]).toEqual([2, 0])
+    rig.channel.close('over')
+  })
+
+  test('comes in while the peer does not read, and who is asked without end stops', async () => {
+    const rig = await opened({
+      trySendBytesMax: 2000,
+      unsentBytesMax: 8000,
+      messagesPerSecondMax: Infinity,
+      unmeteredTypes,
+    })
+    rig.pipe.isRead = false
+    rig.channel.trySend({ contentType: 1100, body: new Uint8Array(1900) }, 2000)
+    rig.pipe.push(times(1, 1007))
+    rig.pipe.push(times(500, 1100))
+    await settle()
+    expect([typesOf(rig)(1007), typesOf(rig)(1100)]).toEqual([1, 500])
+    // Each is answered.
+    for (let at = 0; at < 1000; at += 1) rig.pipe.say({ contentType: 3, sequence: at })
+    await settle()
+    expect(rig.pipe.isPaused()).toBe(true)
+    expect(rig.channel.unsentBytes).toBeLessThan(6000)
+    rig.pipe.readOn()
+    await settle()
+    expect(rig.pipe.ofType(2)).toHaveLength(1001)
+    expect(rig.closed).toEqual([])
+    rig.channel.close('over')
+  })
+
+  test('flows both ways at once, with messages of the channel between it', async () => {
+    const [near, far] = duplexPair({ highWaterMark: 4096 })
+    const limits = { ...channelLimits, unmeteredTypes, messagesPerSecondMax: Infinity }
+    const got = [0, 0]
+    const ends = [near, far].map((socket, at): Channel => {
+      const one: Channel = new Channel({
+        socket,
+        limits,
+        clock,
+        ...(at === 0 ? {} : { hello: { ...hello, headers: new Map() } }),
+        onHello: (message) => {
+          const read = readHello(message)
+          one.open(read === null ? null : helloAccepted(read, 'r1', new Map()))
+        },
+        onMessage: () => {
+          got[at] = (got[at] ?? 0) + 1
+          return null
+        },
+        onClose: (reason) => expect(reason).toBe('over'),
+      })
+      return one
+    })
+    await settle()
+    const count = 2000
+    for (const one of ends) {
+      let left = count
+      const goOn = (): void => {
+        for (; left > 0; left -= 1) {
+          if (left % 10 === 0) one.send({ contentType: 3 })
+          if (!one.trySend({ contentType: 1100, body: new Uint8Array(500) }, 65_536)) break
+        }
+        if (left > 0) one.onceWritable(goOn)
+      }
+      goOn()
+    }
+    for (let turn = 0; turn < 2000 && got.some((each) => each < count); turn += 1) await settle()
+    // Answers to the probes come as well.
+    expect(Math.min(...got)).toBeGreaterThanOrEqual(count)
+    for (const one of ends) one.close('over')
   })
 })
 

@@ -5,7 +5,7 @@ import type { Outgoing } from '../../channel/channel.ts'
 import { dialChannel } from '../../channel/dial.ts'
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { readFlag } from '../../channel/headers.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { circuitDataTypes, headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
@@ -307,5 +307,6 @@ function limitsOf(config: RouterConfig['link']): ChannelLimits {
     heartbeatEveryMs,
     silentMsMax,
     firstSilentMsMax: heartbeatEveryMs + silentMsMax,
+    unmeteredTypes: circuitDataTypes,
   }
 }
