@@ -92,6 +92,8 @@ export class Channel {
   /** A message is worked on. */
   #isBusy = false
   #isReading = false
+  /** The user of the channel wants nothing for now. */
+  #isPaused = false
   #refusedMs = -Infinity
   #windowMs = -Infinity
   #windowMessages = 0
@@ -136,6 +138,7 @@ export class Channel {
     if (this.#isClosed) return
     const { limits, clock } = this.#parts
     this.#heartbeats = new Heartbeats(limits, clock)
+    if (this.#isPaused) this.#heartbeats.pause()
     this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
     if (answer !== null) this.#write(answer)
     this.#timer = setInterval(() => this.#check(), CHECK_MS)
@@ -166,6 +169,29 @@ export class Channel {
    */
   onceWritable(callback: () => void): void {
     if (!this.#isClosed) this.#writer.onceWritable(callback)
+  }
+
+  /**
+   * Reads nothing until `resumeReading`, for a user whose own consumer is slow: what has come waits
+   * here, at most one read of the socket more, and all else at the peer. Calls do not add up.
+   *
+   * It is for moments. The peer has no answer to its heartbeats meanwhile, and closes the channel
+   * after its own time for that; its silence does not count here, and that it has closed the
+   * channel is noticed later.
+   */
+  pauseReading(): void {
+    if (this.#isClosed || this.#isPaused) return
+    this.#isPaused = true
+    this.#heartbeats?.pause()
+    this.#parts.socket.pause()
+  }
+
+  /** The next message is handled in a later turn. */
+  resumeReading(): void {
+    if (this.#isClosed || !this.#isPaused) return
+    this.#isPaused = false
+    this.#heartbeats?.resume()
+    this.#readInNextTurn()
   }
 
   /** Bytes that the peer has not read. */
@@ -277,11 +303,11 @@ export class Channel {
   /** Goes on with what has come and was not handled. */
   #read(): void {
     // A handler may open the channel; the loop that called it then goes on by itself.
-    if (this.#isClosed || this.#isBusy || this.#isReading) return
+    if (this.#isReading || this.#isStopped()) return
     this.#isReading = true
     const hold = this.#handle()
     this.#isReading = false
-    if (this.#isClosed || this.#isBusy) return
+    if (this.#isStopped()) return
     if (this.#decoder.fault === null) this.#goOn(hold)
     else this.close(`malformed: ${this.#decoder.fault}`)
   }
@@ -299,9 +325,14 @@ export class Channel {
       this.#count(message)
       const pending = this.#onMessage(message)
       if (pending !== null) this.#wait(pending)
-      if (this.#isClosed || this.#isBusy) return null
+      if (this.#isStopped()) return null
     }
     return 'turn'
+  }
+
+  /** The end of the work, or of the pause, goes on by itself. */
+  #isStopped(): boolean {
+    return this.#isClosed || this.#isBusy || this.#isPaused
   }
 
   /** While one message is worked on, nothing is read. */

@@ -21,10 +21,14 @@ const NANOSECONDS = 1_000_000n
 export class Heartbeats {
   readonly #timing: HeartbeatTiming
   readonly #clock: Clock
-  readonly #startedMs: number
+  #startedMs: number
   #stampedMs: number
   #answeredMs: number | null = null
   #roundTripMs: number | null = null
+  /** Since when nothing is read; null: it is. */
+  #pausedMs: number | null = null
+  /** Nothing that came while the last stamp was out has waited here to be read. */
+  #isTimed = true
   /** A stamp of the peer that is to go back. */
   #owed: Uint8Array | null = null
 
@@ -46,14 +50,27 @@ export class Heartbeats {
 
   get isSilent(): boolean {
     const { silentMsMax, firstSilentMsMax } = this.#timing
-    const nowMs = this.#clock.monotonicMs()
-    if (this.#answeredMs === null) return nowMs - this.#startedMs > firstSilentMsMax
-    return nowMs - this.#answeredMs > silentMsMax
+    return this.silentForMs > (this.#answeredMs === null ? firstSilentMsMax : silentMsMax)
   }
 
   /** Since the last answer, or since the beginning; ms. */
   get silentForMs(): number {
-    return this.#clock.monotonicMs() - (this.#answeredMs ?? this.#startedMs)
+    const untilMs = this.#pausedMs ?? this.#clock.monotonicMs()
+    return untilMs - (this.#answeredMs ?? this.#startedMs)
+  }
+
+  /** Nothing is read from here on, so the peer is silent through no fault of its own. */
+  pause(): void {
+    this.#pausedMs ??= this.#clock.monotonicMs()
+    this.#isTimed = false
+  }
+
+  resume(): void {
+    if (this.#pausedMs === null) return
+    const lostMs = this.#clock.monotonicMs() - this.#pausedMs
+    this.#pausedMs = null
+    if (this.#answeredMs === null) this.#startedMs += lostMs
+    else this.#answeredMs += lostMs
   }
 
   /** Round trip of the last stamp that came back; null before the first. */
@@ -65,6 +82,7 @@ export class Heartbeats {
   stamp(headers: Map<number, Uint8Array>): void {
     if (this.isStampDue) {
       this.#stampedMs = this.#clock.monotonicMs()
+      this.#isTimed = this.#pausedMs === null
       const nowNs = BigInt(Math.round(this.#clock.nowMs())) * NANOSECONDS
       headers.set(headerKey.heartbeat, uint64Value(nowNs))
     }
@@ -80,7 +98,7 @@ export class Heartbeats {
     }
     if (readUint64(headers, headerKey.heartbeatResponse) !== null) {
       this.#answeredMs = this.#clock.monotonicMs()
-      this.#roundTripMs = this.#answeredMs - this.#stampedMs
+      if (this.#isTimed) this.#roundTripMs = this.#answeredMs - this.#stampedMs
     }
   }
 }

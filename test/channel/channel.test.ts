@@ -37,7 +37,11 @@ interface Rig {
 }
 
 /** A channel whose hello is answered at once, unless `isOpened` says no. */
-function rigged(changes: Partial<ChannelLimits> = {}, isOpened = true): Rig {
+function rigged(
+  changes: Partial<ChannelLimits> = {},
+  isOpened = true,
+  onMessage: () => void = () => undefined,
+): Rig {
   const pipe = new Pipe()
   const rig: Rig = {
     pipe,
@@ -53,6 +57,7 @@ function rigged(changes: Partial<ChannelLimits> = {}, isOpened = true): Rig {
       },
       onMessage: (message) => {
         rig.got.push(message)
+        onMessage()
         return null
       },
       onClose: (reason) => rig.closed.push(reason),
@@ -63,8 +68,8 @@ function rigged(changes: Partial<ChannelLimits> = {}, isOpened = true): Rig {
 
 const hello = { contentType: 0, sequence: -1, body: textValue('er1') }
 
-async function opened(changes: Partial<ChannelLimits> = {}): Promise<Rig> {
-  const rig = rigged(changes)
+async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => void): Promise<Rig> {
+  const rig = rigged(changes, true, onMessage)
   rig.pipe.say(hello)
   await settle()
   return rig
@@ -391,6 +396,104 @@ describe('data of a channel', () => {
     // Answers to the probes come as well.
     expect(Math.min(...got)).toBeGreaterThanOrEqual(count)
     for (const one of ends) one.close('over')
+  })
+})
+
+describe('a channel that its user pauses', () => {
+  test('hands on nothing more, stops the socket, and goes on in order', async () => {
+    const { pipe, got, channel } = await opened()
+    channel.pauseReading()
+    for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 1007, sequence: at })
+    await settle()
+    expect(got).toEqual([])
+    expect(pipe.isPaused()).toBe(true)
+    channel.resumeReading()
+    await settle()
+    expect(got.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 20 }, (_, at) => at))
+    channel.close('over')
+    channel.resumeReading()
+  })
+
+  test('in a handler, hands on nothing of what was read with that message', async () => {
+    const rig: Rig = await opened({}, () => rig.channel.pauseReading())
+    const { pipe, got, channel } = rig
+    pipe.push(Buffer.concat(Array.from({ length: 5 }, (_, sequence) => frameOf({ sequence }))))
+    await settle()
+    for (let at = 1; at <= 5; at += 1) {
+      expect(got).toHaveLength(at)
+      channel.resumeReading()
+      channel.resumeReading()
+      // Not within the call.
+      expect(got).toHaveLength(at)
+      await settle()
+    }
+    channel.close('over')
+  })
+
+  test('stays paused when the second or the wait for its peer is over, and these hold after it', async () => {
+    const { pipe, got, channel } = await opened({ messagesPerSecondMax: 10 })
+    pipe.push(Buffer.concat(Array.from({ length: 30 }, (_, sequence) => frameOf({ sequence }))))
+    await settle()
+    expect(got).toHaveLength(10)
+    channel.pauseReading()
+    await pass(5000)
+    pipe.isRead = false
+    channel.send({ contentType: 1037, body: new Uint8Array(1500) })
+    pipe.readOn()
+    await settle()
+    expect(got).toHaveLength(10)
+    channel.resumeReading()
+    await settle()
+    expect(got).toHaveLength(20)
+    channel.close('over')
+  })
+
+  test('keeps what its peer sends waiting at the peer', async () => {
+    const rig = await opened({ unmeteredTypes: new Set([1100]) })
+    rig.channel.pauseReading()
+    const frame = frameOf({ contentType: 1100, body: new Uint8Array(1000) })
+    let sent = 1
+    for (; rig.pipe.push(frame) && sent < 1000; sent += 1);
+    await settle()
+    expect(sent).toBeLessThan(10)
+    rig.channel.resumeReading()
+    await settle()
+    expect(rig.got).toHaveLength(sent)
+    rig.channel.close('over')
+  })
+
+  test('does not count the silence that it makes itself, and that before and after it', async () => {
+    const { pipe, closed, channel } = await opened()
+    pipe.say({ contentType: 5, headers: new Map([[6, uint64Value(1n)]]) })
+    await pass(20_000)
+    channel.pauseReading()
+    await pass(200_000)
+    expect(closed).toEqual([])
+    expect(channel.silentForMs).toBe(20_000)
+    channel.resumeReading()
+    await pass(9000)
+    expect(closed).toEqual([])
+    await pass(3000)
+    expect(closed).toEqual(['no answer to heartbeats'])
+  })
+
+  test('takes no round trip from an answer that it let wait', async () => {
+    const { pipe, channel } = await opened()
+    const answer = { contentType: 5, headers: new Map([[6, uint64Value(1n)]]) }
+    await pass(10_000)
+    nowMs += 20
+    pipe.say(answer)
+    await settle()
+    expect(channel.roundTripMs).toBe(20)
+    await pass(10_000)
+    channel.pauseReading()
+    pipe.say(answer)
+    nowMs += 5000
+    channel.resumeReading()
+    await settle()
+    expect(channel.silentForMs).toBe(0)
+    expect(channel.roundTripMs).toBe(20)
+    channel.close('over')
   })
 })
 
