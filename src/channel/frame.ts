@@ -1,12 +1,23 @@
+import {
+  type ChannelHeaders,
+  ENTRY_BYTES,
+  headersFault,
+  HeaderView,
+  int32At,
+  partOf,
+} from './header-view.ts'
+
 /**
  * One frame of the channel protocol, version 2. All integers are little-endian: magic, content
  * type, sequence, bytes of headers, bytes of body, then both.
+ *
+ * Headers and body of a message that was read are views of what came from the socket. They never
+ * change, and hold it in memory: `keptBytes` is for values that outlive the message.
  */
 export interface ChannelMessage {
   readonly contentType: number
   readonly sequence: number
-  /** Headers by key; unknown keys are kept. */
-  readonly headers: ReadonlyMap<number, Uint8Array>
+  readonly headers: ChannelHeaders
   readonly body: Uint8Array
   /** Length on the wire of a body that exceeds the bound of its message; it reads as empty. */
   readonly leftOutBytes?: number
@@ -36,29 +47,51 @@ interface Sizes {
 /** Read as a little-endian integer: the bytes 03 06 09 0c. */
 const MAGIC = 0x0c_09_06_03
 const FIXED_BYTES = 20
-const ENTRY_BYTES = 8
-const BUFFER_BYTES_MIN = 4096
+const NOTHING = new Uint8Array()
+/** Room that is made at once for a frame whose size has come; beyond it, as its bytes come. */
+const ROOM_BYTES = 16 * 1024
+
+type Content = Partial<Pick<ChannelMessage, 'headers' | 'body'>>
 
 /** Length of the frame of a message. */
-export function frameBytes({
-  headers,
-  body,
-}: Partial<Pick<ChannelMessage, 'headers' | 'body'>>): number {
-  let bytes = FIXED_BYTES + (body?.length ?? 0)
-  for (const [, value] of headers ?? []) bytes += ENTRY_BYTES + value.length
+export function frameBytes({ headers, body }: Content): number {
+  return FIXED_BYTES + headersBytesOf(headers) + (body?.length ?? 0)
+}
+
+function headersBytesOf(headers: ChannelHeaders | undefined): number {
+  if (headers === undefined) return 0
+  if (headers instanceof HeaderView) return headers.blockBytes
+  let bytes = 0
+  for (const [, value] of headers) bytes += ENTRY_BYTES + value.length
   return bytes
 }
 
 /** @throws {RangeError} for a content type or sequence beyond 32 bits. */
-export function encodeFrame({ contentType, sequence, headers, body }: ChannelMessage): Buffer {
-  let headersBytes = 0
-  for (const value of headers.values()) headersBytes += ENTRY_BYTES + value.length
-  const frame = Buffer.allocUnsafe(FIXED_BYTES + headersBytes + body.length)
+export function encodeFrame(message: ChannelMessage): Buffer {
+  const { body } = message
+  const head = encodeHead(message, body.length)
+  head.set(body, head.length - body.length)
+  return head
+}
+
+/**
+ * The frame up to its body.
+ * @param roomBytes left behind it.
+ * @throws {RangeError} as `encodeFrame`.
+ */
+export function encodeHead(message: ChannelMessage, roomBytes = 0): Buffer {
+  const { contentType, sequence, headers, body } = message
+  const headersBytes = headersBytesOf(headers)
+  const frame = Buffer.allocUnsafe(FIXED_BYTES + headersBytes + roomBytes)
   frame.writeUInt32LE(MAGIC, 0)
   frame.writeInt32LE(contentType, 4)
   frame.writeInt32LE(sequence, 8)
   frame.writeInt32LE(headersBytes, 12)
   frame.writeInt32LE(body.length, 16)
+  if (headers instanceof HeaderView) {
+    frame.set(headers.block, FIXED_BYTES)
+    return frame
+  }
   let at = FIXED_BYTES
   for (const [key, value] of headers) {
     frame.writeInt32LE(key, at)
@@ -66,7 +99,6 @@ export function encodeFrame({ contentType, sequence, headers, body }: ChannelMes
     frame.set(value, at + ENTRY_BYTES)
     at += ENTRY_BYTES + value.length
   }
-  frame.set(body, at)
   return frame
 }
 
@@ -74,16 +106,22 @@ export function encodeFrame({ contentType, sequence, headers, body }: ChannelMes
  * Cuts a stream of bytes into messages. It never throws, and holds no more than one frame within
  * the limits and the last chunk: sizes are judged before room is made for what they announce, and
  * room grows with the bytes that have come.
+ *
+ * A message is a view of the chunk that it came in. One that came in several is put together once,
+ * in room of its own. No byte that belongs to a message is written again.
  */
 export class FrameDecoder {
   #limits: FrameLimits
-  #buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
-  #length = 0
-  /** Bytes of it that were taken. */
+  /** Bytes that are read, from `at` to `end`: a chunk as it came, or the room of one frame. */
+  #bytes: Uint8Array = NOTHING
   #at = 0
-  #takenBytes = 0
+  #end = 0
+  #isRoom = false
+  /** Bytes that came after these. */
+  #tail: Uint8Array = NOTHING
   /** Bytes still to come of a body that is skipped. */
   #skipBytes = 0
+  #takenBytes = 0
   #fault: string | null = null
 
   constructor(limits: FrameLimits) {
@@ -95,9 +133,9 @@ export class FrameDecoder {
     this.#limits = limits
   }
 
-  /** Bytes set aside for the frame that is not complete. */
+  /** Bytes that are held for what was not taken. */
   get roomBytes(): number {
-    return this.#buffer.length
+    return this.#bytes.length + this.#tail.length
   }
 
   /** Why nothing after the messages that were taken can be read; null: nothing is wrong so far. */
@@ -118,15 +156,17 @@ export class FrameDecoder {
     return { messages, fault: this.#fault }
   }
 
+  /** @param chunk belongs to the messages from here on, and is not to be written to. */
   append(chunk: Uint8Array): void {
     if (this.#fault !== null) return
-    this.#drop()
-    this.#append(chunk.subarray(this.#skipped(chunk.length)))
+    const left = chunk.subarray(this.#skipped(chunk.length))
+    // Only while nothing is taken does more than one chunk wait.
+    this.#tail = this.#tail.length === 0 ? left : Buffer.concat([this.#tail, left])
   }
 
   /** Content type of the next message; null while it is incomplete, and after a fault. */
   nextType(): number | null {
-    return this.#next() === null ? null : this.#buffer.readInt32LE(this.#at + 4)
+    return this.#next() === null ? null : int32At(this.#bytes, this.#at + 4)
   }
 
   /** Null while it is incomplete, and after a fault. */
@@ -134,23 +174,29 @@ export class FrameDecoder {
     const sizes = this.#next()
     if (sizes === null) return null
     const { headersBytes, bodyBytes, keptBytes } = sizes
-    const [buffer, at] = [this.#buffer, this.#at]
-    const bodyAt = at + FIXED_BYTES + headersBytes
-    const headers = this.#headersIn(at + FIXED_BYTES, bodyAt)
-    if (headers === null) return null
+    const [bytes, at] = [this.#bytes, this.#at]
+    const headersAt = at + FIXED_BYTES
+    const bodyAt = headersAt + headersBytes
+    const fault = headersFault(bytes, headersAt, bodyAt, this.#limits.frameHeadersMax)
+    if (fault !== null) return this.#fail(fault)
+    const message = {
+      contentType: int32At(bytes, at + 4),
+      sequence: int32At(bytes, at + 8),
+      headers: new HeaderView(bytes, headersAt, bodyAt),
+      body: partOf(bytes, bodyAt, bodyAt + keptBytes),
+    }
     this.#takenBytes = FIXED_BYTES + headersBytes + bodyBytes
     this.#at = bodyAt + keptBytes
-    const message = {
-      contentType: buffer.readInt32LE(at + 4),
-      sequence: buffer.readInt32LE(at + 8),
-      headers,
-      // The buffer is used again, so values and body are copies.
-      body: new Uint8Array(buffer.subarray(bodyAt, bodyAt + keptBytes)),
-    }
-    if (keptBytes === bodyBytes) return message
-    this.#skipBytes = bodyBytes
-    this.#at += this.#skipped(this.#length - this.#at)
-    return { ...message, leftOutBytes: bodyBytes }
+    if (keptBytes < bodyBytes) this.#skip(bodyBytes)
+    // An idle channel holds nothing of what it has read.
+    if (this.#at === this.#end) this.#read(NOTHING)
+    return keptBytes === bodyBytes ? message : { ...message, leftOutBytes: bodyBytes }
+  }
+
+  #skip(bytes: number): void {
+    this.#skipBytes = bytes
+    this.#at += this.#skipped(this.#end - this.#at)
+    this.#tail = this.#tail.subarray(this.#skipped(this.#tail.length))
   }
 
   /** @returns how many of so many bytes belong to the body that is passed over. */
@@ -160,37 +206,20 @@ export class FrameDecoder {
     return skipped
   }
 
-  #append(chunk: Uint8Array): void {
-    const needed = this.#length + chunk.length
-    if (needed > this.#buffer.length) {
-      const grown = Buffer.allocUnsafe(Math.max(needed, 2 * this.#buffer.length))
-      grown.set(this.#buffer.subarray(0, this.#length))
-      this.#buffer = grown
-    }
-    this.#buffer.set(chunk, this.#length)
-    this.#length += chunk.length
-  }
-
-  #drop(): void {
-    const [at, bytes] = [this.#at, this.#length - this.#at]
+  #read(chunk: Uint8Array): void {
+    this.#bytes = chunk
     this.#at = 0
-    this.#length = bytes
-    if (bytes < BUFFER_BYTES_MIN && this.#buffer.length > 16 * BUFFER_BYTES_MIN) {
-      const left = this.#buffer.subarray(at, at + bytes)
-      this.#buffer = Buffer.allocUnsafe(BUFFER_BYTES_MIN)
-      this.#buffer.set(left)
-    } else if (at > 0) {
-      this.#buffer.copyWithin(0, at, at + bytes)
-    }
+    this.#end = chunk.length
+    this.#isRoom = false
   }
 
-  /** Sizes of the next frame; null while it is incomplete, or when it is none. */
+  /** Sizes of the next frame, once its bytes are side by side; null before, and after a fault. */
   #next(): Sizes | null {
-    if (this.#fault !== null || this.#length - this.#at < FIXED_BYTES) return null
-    const [buffer, at] = [this.#buffer, this.#at]
-    if (buffer.readUInt32LE(at) !== MAGIC) return this.#fail('unknown magic')
-    const headersBytes = buffer.readInt32LE(at + 12)
-    const bodyBytes = buffer.readInt32LE(at + 16)
+    if (this.#fault !== null || !this.#gather(FIXED_BYTES)) return null
+    const [bytes, at] = [this.#bytes, this.#at]
+    if (int32At(bytes, at) !== MAGIC) return this.#fail('unknown magic')
+    const headersBytes = int32At(bytes, at + 12)
+    const bodyBytes = int32At(bytes, at + 16)
     const { frameHeadersBytesMax, frameBodyBytesMax, keptBodyBytesMax } = this.#limits
     if (headersBytes < 0 || headersBytes > frameHeadersBytesMax) {
       return this.#fail(`${headersBytes} bytes of headers`)
@@ -198,30 +227,48 @@ export class FrameDecoder {
     if (bodyBytes < 0 || bodyBytes > frameBodyBytesMax) {
       return this.#fail(`${bodyBytes} bytes of body`)
     }
-    const isKept = bodyBytes <= (keptBodyBytesMax?.(buffer.readInt32LE(at + 4)) ?? bodyBytes)
+    const isKept = bodyBytes <= (keptBodyBytesMax?.(int32At(bytes, at + 4)) ?? bodyBytes)
     const keptBytes = isKept ? bodyBytes : 0
-    if (this.#length - at < FIXED_BYTES + headersBytes + keptBytes) return null
-    return { headersBytes, bodyBytes, keptBytes }
+    const isWhole = this.#gather(FIXED_BYTES + headersBytes + keptBytes)
+    return isWhole ? { headersBytes, bodyBytes, keptBytes } : null
   }
 
-  #headersIn(from: number, to: number): Map<number, Uint8Array> | null {
-    const headers = new Map<number, Uint8Array>()
-    let at = from
-    while (at < to) {
-      if (to - at < ENTRY_BYTES) return this.#fail('a header that ends early')
-      const key = this.#buffer.readInt32LE(at)
-      const bytes = this.#buffer.readInt32LE(at + 4)
-      at += ENTRY_BYTES
-      if (bytes < 0 || bytes > to - at) return this.#fail(`a header of ${bytes} bytes`)
-      if (headers.size >= this.#limits.frameHeadersMax) return this.#fail('too many headers')
-      headers.set(key, Uint8Array.from(this.#buffer.subarray(at, at + bytes)))
-      at += bytes
+  /**
+   * Brings the first bytes of the next frame side by side, as far as they have come.
+   * @returns whether all of them have.
+   */
+  #gather(bytes: number): boolean {
+    if (this.#at === this.#end && this.#tail.length > 0) {
+      this.#read(this.#tail)
+      this.#tail = NOTHING
     }
-    return headers
+    const missing = bytes - (this.#end - this.#at)
+    if (missing <= 0) return true
+    const added = this.#tail.subarray(0, missing)
+    if (added.length === 0) return false
+    this.#makeRoom(added.length, bytes)
+    this.#bytes.set(added, this.#end)
+    this.#end += added.length
+    this.#tail = this.#tail.subarray(added.length)
+    return added.length === missing
+  }
+
+  /** Room of the next frame alone: what was handed out of a chunk stays as it is. */
+  #makeRoom(moreBytes: number, frame: number): void {
+    const have = this.#end - this.#at
+    const needed = have + moreBytes
+    if (this.#isRoom && this.#at + needed <= this.#bytes.length) return
+    const room = Buffer.allocUnsafe(Math.min(frame, Math.max(ROOM_BYTES, 2 * needed)))
+    room.set(this.#bytes.subarray(this.#at, this.#end))
+    this.#read(room)
+    this.#end = have
+    this.#isRoom = true
   }
 
   #fail(fault: string): null {
     this.#fault = fault
+    this.#read(NOTHING)
+    this.#tail = NOTHING
     return null
   }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { readUint64, uint64Value } from './headers.ts'
 import type { ChannelMessage } from './frame.ts'
+import { keptBytes } from './header-view.ts'
 import { headerKey } from './numbers.ts'
 
 export interface HeartbeatTiming {
@@ -12,6 +13,7 @@ export interface HeartbeatTiming {
   readonly firstSilentMsMax: number
 }
 
+const STAMP_BYTES = 8
 const NANOSECONDS = 1_000_000n
 
 /**
@@ -93,9 +95,8 @@ export class Heartbeats {
   }
 
   onMessage({ headers }: ChannelMessage): void {
-    if (readUint64(headers, headerKey.heartbeat) !== null) {
-      this.#owed = headers.get(headerKey.heartbeat) ?? null
-    }
+    const stamp = headers.get(headerKey.heartbeat)
+    if (stamp?.length === STAMP_BYTES) this.#owed = keptBytes(stamp)
     if (readUint64(headers, headerKey.heartbeatResponse) !== null) {
       this.#answeredMs = this.#clock.monotonicMs()
       if (this.#isTimed) this.#roundTripMs = this.#answeredMs - this.#stampedMs

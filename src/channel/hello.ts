@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { ChannelMessage } from './frame.ts'
+import { keptBytes } from './header-view.ts'
 import { flagValue, int32Value, readFlag, readText, textValue } from './headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
 
@@ -39,8 +40,11 @@ const VERSION_FIELDS = 5
 const VERSION_FIELD_CHARACTERS_MAX = 128
 
 /** Null when the message is no hello. */
-export function readHello({ contentType: type, headers, body }: ChannelMessage): Hello | null {
+export function readHello(message: ChannelMessage): Hello | null {
+  const { contentType: type, body } = message
   if (type !== contentType.hello) return null
+  // It is kept for as long as the channel.
+  const headers = new Map([...message.headers].map(([key, value]) => [key, keptBytes(value)]))
   return {
     token: Buffer.from(body).toString('utf8'),
     version: readVersionLine(readText(headers, headerKey.helloVersion)),

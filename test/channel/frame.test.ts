@@ -8,6 +8,7 @@ import {
   textValue,
   uint64Value,
 } from '../../src/channel/headers.ts'
+import { keptBytes } from '../../src/channel/header-view.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 const limits = { frameHeadersBytesMax: 256, frameHeadersMax: 8, frameBodyBytesMax: 1024 }
@@ -64,6 +65,12 @@ const golden: readonly {
   },
 ]
 
+/** As it is compared. */
+const withMap = (message: ChannelMessage): ChannelMessage => ({
+  ...message,
+  headers: new Map(message.headers),
+})
+
 const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex')
 
 describe('frames', () => {
@@ -71,7 +78,7 @@ describe('frames', () => {
     expect(encodeFrame(message).toString('hex')).toBe(bytesOf(hex).toString('hex'))
     const { messages, fault } = new FrameDecoder(limits).push(bytesOf(hex))
     expect(fault).toBeNull()
-    expect(messages).toEqual([message])
+    expect(messages.map(withMap)).toEqual([message])
   })
 
   test('a capability mask is big-endian, of the fewest bytes', () => {
@@ -88,7 +95,7 @@ describe('frames', () => {
       for (let at = 0; at < stream.length; at += size) {
         const { messages, fault } = decoder.push(stream.subarray(at, at + size))
         expect(fault).toBeNull()
-        found.push(...messages)
+        found.push(...messages.map(withMap))
       }
       expect(found).toEqual(golden.map(({ message }) => message))
     }
@@ -129,6 +136,133 @@ describe('frames', () => {
     const headers = new Map(Array.from({ length: 9 }, (_, key) => [key, new Uint8Array()] as const))
     const frame = encodeFrame({ contentType: 1, sequence: 1, headers, body: new Uint8Array() })
     expect(new FrameDecoder(limits).push(frame).fault).toBe('too many headers')
+  })
+})
+
+/** Headers as the protocol describes them: the last of a key counts. */
+function headersOf(block: Uint8Array): Map<number, Uint8Array> {
+  const view = new DataView(block.buffer, block.byteOffset, block.length)
+  const headers = new Map<number, Uint8Array>()
+  for (let at = 0; at < block.length;) {
+    const end = at + 8 + view.getInt32(at + 4, true)
+    headers.set(view.getInt32(at, true), Uint8Array.from(block.subarray(at + 8, end)))
+    at = end
+  }
+  return headers
+}
+
+function frameWith(block: Uint8Array, body: Uint8Array, sequence = 1): Buffer {
+  const frame = encodeFrame({ contentType: 9, sequence, headers: new Map(), body })
+  frame.writeInt32LE(block.length, 12)
+  return Buffer.concat([frame.subarray(0, 20), block, body])
+}
+
+const entry = (key: number, text: string): Buffer =>
+  encodeFrame({
+    contentType: 1,
+    sequence: 1,
+    headers: new Map([[key, textValue(text)]]),
+    body: new Uint8Array(),
+  }).subarray(20)
+
+describe('messages that were read', () => {
+  test('are views of the chunk that they came in, or of their own room', () => {
+    const [frame] = golden.map(({ hex }) => bytesOf(hex))
+    const chunk = Buffer.concat([frame ?? '', frame ?? ''].map((each) => Buffer.from(each)))
+    const decoder = new FrameDecoder(limits)
+    decoder.append(chunk)
+    const first = decoder.take()
+    expect(first?.headers.get(5)?.buffer).toBe(chunk.buffer)
+    expect(decoder.take()?.body.buffer).toBe(chunk.buffer)
+    expect(decoder.roomBytes).toBe(0)
+    decoder.append(chunk.subarray(0, 30))
+    expect(decoder.take()).toBeNull()
+    decoder.append(chunk.subarray(30))
+    expect(decoder.take()?.headers.get(5)).toEqual(first?.headers.get(5))
+    expect(decoder.take()?.headers.get(5)?.buffer).toBe(chunk.buffer)
+  })
+
+  test('stay as they are whatever comes after them, however it is cut', () => {
+    const random = seededRandom(20_261_124)
+    for (let round = 0; round < 200; round += 1) {
+      const decoder = new FrameDecoder({ ...limits, keptBodyBytesMax: () => 600 })
+      const sent = Array.from({ length: 30 }, (_, sequence) => {
+        const bytes = random.integer(0, 3) === 0 ? random.integer(0, 1000) : random.integer(0, 60)
+        const body = new Uint8Array(bytes).fill(sequence + 1)
+        return {
+          sequence,
+          body: bytes > 600 ? new Uint8Array() : body,
+          frame: frameWith(entry(sequence, `value ${sequence}`), body, sequence),
+        }
+      })
+      const stream = Buffer.concat(sent.map(({ frame }) => frame))
+      const got: ChannelMessage[] = []
+      for (let at = 0; at < stream.length;) {
+        const size = random.integer(1, 400)
+        // Each chunk in memory of its own, as a socket gives it.
+        decoder.append(Uint8Array.from(stream.subarray(at, at + size)))
+        at += size
+        for (let left = random.integer(0, 9); left > 0; left -= 1) {
+          const message = decoder.take()
+          if (message === null) break
+          got.push(message)
+        }
+      }
+      got.push(...decoder.push(new Uint8Array()).messages)
+      expect(decoder.roomBytes).toBe(0)
+      expect(got.map(({ sequence, body }) => ({ sequence, body }))).toEqual(
+        sent.map(({ sequence, body }) => ({ sequence, body })),
+      )
+      for (const { sequence, headers } of got) {
+        expect(headers.get(sequence)).toEqual(textValue(`value ${sequence}`))
+      }
+    }
+  })
+
+  test('have headers as a map of them has', () => {
+    const random = seededRandom(7)
+    for (let round = 0; round < 500; round += 1) {
+      const block = Buffer.concat(
+        Array.from({ length: random.integer(0, 8) }, (_, at) =>
+          entry(random.integer(-2, 4), 'x'.repeat(at)),
+        ),
+      )
+      const expected = headersOf(block)
+      const [message] = new FrameDecoder(limits).push(frameWith(block, new Uint8Array())).messages
+      const headers = message?.headers ?? new Map<number, Uint8Array>()
+      for (let key = -3; key <= 5; key += 1) {
+        expect(headers.get(key)).toEqual(expected.get(key))
+        expect(headers.has(key)).toBe(expected.has(key))
+      }
+      expect(headers.size).toBe(expected.size)
+      expect([...headers]).toEqual([...expected])
+      const again = encodeFrame({ contentType: 9, sequence: 1, headers, body: new Uint8Array() })
+      expect(headersOf(again.subarray(20))).toEqual(expected)
+    }
+  })
+
+  test('may have a key more than once, which is one header', () => {
+    const twice = Buffer.concat([entry(1, 'a'), entry(2, 'b'), entry(1, 'c')])
+    const [message] = new FrameDecoder(limits).push(frameWith(twice, new Uint8Array())).messages
+    expect(message?.headers.get(1)).toEqual(textValue('c'))
+    expect(message?.headers.size).toBe(2)
+    const seven = Array.from({ length: 7 }, (_, key) => entry(key, 'a'))
+    const many = Buffer.concat([...seven, ...seven, ...seven])
+    expect(new FrameDecoder(limits).push(frameWith(many, new Uint8Array()))).toMatchObject({
+      messages: [{}],
+      fault: null,
+    })
+    const more = Buffer.concat([...seven, ...seven, entry(7, 'a'), entry(8, 'a')])
+    const { fault } = new FrameDecoder(limits).push(frameWith(more, new Uint8Array()))
+    expect(fault).toBe('too many headers')
+  })
+
+  test('are copied where a small part of a chunk is kept', () => {
+    const chunk = new Uint8Array(1000)
+    expect(keptBytes(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
+    const kept = keptBytes(Buffer.from(chunk.buffer).subarray(0, 100))
+    expect(kept).toHaveLength(100)
+    expect(kept.buffer.byteLength).toBe(100)
   })
 })
 

@@ -5,6 +5,7 @@ import {
   type Fault,
   FaultSubject,
 } from '../../../proto/gen/router_pb.ts'
+import { keptBytes } from '../../channel/header-view.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -382,7 +383,7 @@ export class CircuitDuty implements RouterDuty {
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= result.attempt && key <= result.errorCode
-      if (!isOfChannel && !isResult) attempt.peerData.set(key, value)
+      if (!isOfChannel && !isResult) attempt.peerData.set(key, keptBytes(value))
     }
     attempt.missing.delete(router.id)
     if (attempt.missing.size === 0) attempt.settle(null)

@@ -1,0 +1,123 @@
+/** Headers of a message by key; unknown keys are kept. A `Map` is one of these. */
+export interface ChannelHeaders {
+  readonly size: number
+  get(key: number): Uint8Array | undefined
+  has(key: number): boolean
+  /** Each key once. */
+  [Symbol.iterator](): Iterator<[number, Uint8Array]>
+}
+
+/** Key and length, before the value. */
+export const ENTRY_BYTES = 8
+
+/** A view of bytes that is no `Buffer`: `slice` copies. */
+export function partOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset + from, to - from)
+}
+
+export function int32At(bytes: Uint8Array, at: number): number {
+  const low = (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16)
+  return low | ((bytes[at + 3] ?? 0) << 24)
+}
+
+/** Headers as they stand in a frame; of a key that comes twice, the last value counts. */
+export class HeaderView implements ChannelHeaders {
+  readonly #bytes: Uint8Array
+  readonly #from: number
+  readonly #to: number
+  /** Made when it is needed: most readers want two or three values. */
+  #map: ReadonlyMap<number, Uint8Array> | null = null
+
+  /** @param bytes that {@link headersFault} has nothing against. */
+  constructor(bytes: Uint8Array, from: number, to: number) {
+    this.#bytes = bytes
+    this.#from = from
+    this.#to = to
+  }
+
+  /** All of them, as they stand on the wire. */
+  get block(): Uint8Array {
+    return partOf(this.#bytes, this.#from, this.#to)
+  }
+
+  get blockBytes(): number {
+    return this.#to - this.#from
+  }
+
+  get size(): number {
+    return this.#entries().size
+  }
+
+  has(key: number): boolean {
+    return this.#valueAt(key) !== -1
+  }
+
+  get(key: number): Uint8Array | undefined {
+    const at = this.#valueAt(key)
+    return at === -1 ? undefined : partOf(this.#bytes, at, at + int32At(this.#bytes, at - 4))
+  }
+
+  [Symbol.iterator](): Iterator<[number, Uint8Array]> {
+    return this.#entries()[Symbol.iterator]()
+  }
+
+  /** @returns -1 when there is none. */
+  #valueAt(key: number): number {
+    const bytes = this.#bytes
+    let found = -1
+    for (let at = this.#from; at < this.#to;) {
+      if (int32At(bytes, at) === key) found = at + ENTRY_BYTES
+      at += ENTRY_BYTES + int32At(bytes, at + 4)
+    }
+    return found
+  }
+
+  #entries(): ReadonlyMap<number, Uint8Array> {
+    this.#map ??= entriesIn(this.#bytes, this.#from, this.#to)
+    return this.#map
+  }
+}
+
+function entriesIn(bytes: Uint8Array, from: number, to: number): Map<number, Uint8Array> {
+  const entries = new Map<number, Uint8Array>()
+  for (let at = from; at < to;) {
+    const end = at + ENTRY_BYTES + int32At(bytes, at + 4)
+    entries.set(int32At(bytes, at), partOf(bytes, at + ENTRY_BYTES, end))
+    at = end
+  }
+  return entries
+}
+
+/** Why these bytes are no headers, or too many; null: they can be read. */
+export function headersFault(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  headersMax: number,
+): string | null {
+  let entries = 0
+  // A key that comes twice is one header, and none of a peer that means well does.
+  let keys: Set<number> | null = null
+  for (let at = from; at < to;) {
+    if (to - at < ENTRY_BYTES) return 'a header that ends early'
+    const length = int32At(bytes, at + 4)
+    const valueAt = at + ENTRY_BYTES
+    if (length < 0 || length > to - valueAt) return `a header of ${length} bytes`
+    if (entries >= headersMax) {
+      keys ??= new Set(entriesIn(bytes, from, at).keys())
+      if (keys.size >= headersMax) return 'too many headers'
+      keys.add(int32At(bytes, at))
+    }
+    entries += 1
+    at = valueAt + length
+  }
+  return null
+}
+
+/**
+ * Bytes that are kept for longer than the message that they came with: a view keeps all that was
+ * read with it in memory, up to 64 KiB, so a small one is copied.
+ */
+export function keptBytes(view: Uint8Array): Uint8Array {
+  return view.length * 2 >= view.buffer.byteLength ? view : new Uint8Array(view)
+}
