@@ -1,8 +1,9 @@
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
-import { type ChannelMessage, encodeFrame, frameBytes, FrameDecoder } from './frame.ts'
+import { type ChannelMessage, frameBytes, FrameDecoder } from './frame.ts'
 import { FrameWriter } from './frame-writer.ts'
+import type { ChannelHeaders } from './header-view.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
@@ -13,7 +14,8 @@ import { contentType, headerKey, reflectedKeys } from './numbers.ts'
 /** A message on its way out: the channel numbers it. */
 export interface Outgoing {
   readonly contentType: number
-  readonly headers?: ChannelMessage['headers']
+  readonly headers?: ChannelHeaders
+  /** Not to be changed after it was sent: a large one is written as it is. */
   readonly body?: Uint8Array
 }
 
@@ -60,6 +62,9 @@ interface Waiter {
  * of this second is reached, or others have their turn.
  */
 type Hold = 'hello' | 'drain' | 'window' | 'turn'
+
+const noHeaders: ChannelHeaders = new Map()
+const NO_BODY = new Uint8Array()
 
 const CHECK_MS = 1000
 const RATE_WINDOW_MS = 1000
@@ -160,6 +165,7 @@ export class Channel {
     if (this.#isClosed) return false
     const bytesMax = Math.min(queuedBytesMax, this.#parts.limits.trySendBytesMax)
     if (this.#writer.isFull(frameBytes(outgoing), bytesMax)) return false
+    this.#writer.collect()
     return this.send(outgoing)
   }
 
@@ -264,25 +270,34 @@ export class Channel {
 
   #send({ contentType: type, headers, body }: Outgoing, sequence: number): boolean {
     if (this.#isClosed) return false
-    const all = new Map(headers)
-    this.#heartbeats?.stamp(all)
     return this.#write({
       contentType: type,
       sequence,
-      headers: all,
-      body: body ?? new Uint8Array(),
+      headers: this.#stamped(headers ?? noHeaders),
+      body: body ?? NO_BODY,
     })
   }
 
+  /** Stamps belong to one channel, so those of a message that is passed on do not go with it. */
+  #stamped(headers: ChannelHeaders): ChannelHeaders {
+    const stamps = this.#heartbeats?.takeStamps() ?? null
+    const isForeign = headers.has(headerKey.heartbeat) || headers.has(headerKey.heartbeatResponse)
+    if (stamps === null && !isForeign) return headers
+    const all = new Map(headers)
+    all.delete(headerKey.heartbeat)
+    all.delete(headerKey.heartbeatResponse)
+    for (const [key, value] of stamps ?? []) all.set(key, value)
+    return all
+  }
+
   #write(message: ChannelMessage): boolean {
-    const frame = encodeFrame(message)
     // One message may be larger than all that may wait: a whole data model is.
-    if (this.#writer.isFull(frame.length, this.#parts.limits.unsentBytesMax)) {
+    if (this.#writer.isFull(frameBytes(message), this.#parts.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
     }
     this.#parts.onFrame?.('out', message)
-    this.#writer.write(frame)
+    this.#writer.write(message)
     return true
   }
 
@@ -447,13 +462,15 @@ export class Channel {
     const waiter = replyFor === null ? undefined : this.#settle(replyFor)
     const fault = messageFault(message)
     if (fault !== null) this.#refuse(message, fault, waiter)
-    else if (waiter === undefined) return this.#whileOpen(this.#parts.onMessage(message))
-    else waiter.resolve(message)
+    else if (waiter === undefined) {
+      const steps = this.#parts.onMessage(message)
+      return steps === null ? null : this.#whileOpen(steps)
+    } else waiter.resolve(message)
     return null
   }
 
-  *#whileOpen(steps: Iterator<void> | null): Generator<void, void> {
-    while (!this.#isClosed && steps?.next().done === false) yield
+  *#whileOpen(steps: Iterator<void>): Generator<void, void> {
+    while (!this.#isClosed && steps.next().done === false) yield
   }
 
   /** Its sender may know no better once. */

@@ -1,10 +1,16 @@
 import type { Duplex } from 'node:stream'
 
+import { type ChannelMessage, encodeFrame, encodeHead } from './frame.ts'
+
+/** A smaller one is cheaper to copy than to write by itself. */
+const COPIED_BODY_BYTES_MAX = 4096
+
 /** Writes the frames of one channel to its socket, and calls who waits until they have gone. */
 export class FrameWriter {
   readonly #socket: Duplex
   /** A set, so that it is as long as there are users, however often one asks. */
   readonly #waiters = new Set<() => void>()
+  #isCollecting = false
   #soon: NodeJS.Immediate | null = null
 
   constructor(socket: Duplex) {
@@ -21,8 +27,31 @@ export class FrameWriter {
     return this.waitingBytes > 0 && this.waitingBytes + bytes > bytesMax
   }
 
-  write(frame: Uint8Array): void {
-    this.#socket.write(frame, this.#onWritten)
+  /** Writes a large body as it is, without a copy: it is not to change until it has gone. */
+  write(message: ChannelMessage): void {
+    const socket = this.#socket
+    if (message.body.length < COPIED_BODY_BYTES_MAX) {
+      socket.write(encodeFrame(message), this.#onWritten)
+      return
+    }
+    socket.cork()
+    socket.write(encodeHead(message))
+    socket.write(message.body, this.#onWritten)
+    socket.uncork()
+  }
+
+  /** Collects what is written in this turn: it goes to the socket at its end, in one piece. */
+  collect(): void {
+    if (this.#isCollecting) return
+    this.#isCollecting = true
+    this.#socket.cork()
+    process.nextTick(() => this.#flush())
+  }
+
+  #flush(): void {
+    if (!this.#isCollecting) return
+    this.#isCollecting = false
+    this.#socket.uncork()
   }
 
   /** Never calls it at once, and not after `close`. */
@@ -31,7 +60,9 @@ export class FrameWriter {
     if (this.waitingBytes === 0) this.#callSoon()
   }
 
+  /** Hands on what was collected, before the socket ends. */
   close(): void {
+    this.#flush()
     this.#waiters.clear()
     if (this.#soon !== null) clearImmediate(this.#soon)
     this.#soon = null

@@ -80,18 +80,20 @@ export class Heartbeats {
     return this.#roundTripMs
   }
 
-  /** Adds the stamps of heartbeats to an outgoing message. */
-  stamp(headers: Map<number, Uint8Array>): void {
-    if (this.isStampDue) {
+  /** Stamps for the next outgoing message; null: none is due. */
+  takeStamps(): ReadonlyMap<number, Uint8Array> | null {
+    const isDue = this.isStampDue
+    if (!isDue && this.#owed === null) return null
+    const stamps = new Map<number, Uint8Array>()
+    if (isDue) {
       this.#stampedMs = this.#clock.monotonicMs()
       this.#isTimed = this.#pausedMs === null
       const nowNs = BigInt(Math.round(this.#clock.nowMs())) * NANOSECONDS
-      headers.set(headerKey.heartbeat, uint64Value(nowNs))
+      stamps.set(headerKey.heartbeat, uint64Value(nowNs))
     }
-    if (this.#owed !== null) {
-      headers.set(headerKey.heartbeatResponse, this.#owed)
-      this.#owed = null
-    }
+    if (this.#owed !== null) stamps.set(headerKey.heartbeatResponse, this.#owed)
+    this.#owed = null
+    return stamps
   }
 
   onMessage({ headers }: ChannelMessage): void {

@@ -399,6 +399,61 @@ describe('data of a channel', () => {
   })
 })
 
+describe('what a channel sends', () => {
+  test('is written with a large body as it is, and with a small one in one piece', async () => {
+    const { pipe, channel } = await opened()
+    const written = vi.spyOn(pipe, 'write')
+    const large = new Uint8Array(10_240).fill(7)
+    channel.send({ contentType: 1100, body: large })
+    channel.send({ contentType: 1037, body: new Uint8Array(200) })
+    await settle()
+    const pieces = written.mock.calls.map(([piece]) => piece as Uint8Array)
+    expect(pieces.map(({ length }) => length)).toEqual([20, 10_240, 220])
+    expect(pieces[1]).toBe(large)
+    expect(pipe.sent.slice(1).map(({ body }) => body.length)).toEqual([10_240, 200])
+    channel.close('over')
+  })
+
+  test('by trySend goes at the end of the turn in one piece, in order, and before a close', async () => {
+    const { pipe, channel } = await opened()
+    const sent = (): number[] => pipe.sent.slice(1).map(({ contentType }) => contentType)
+    channel.trySend({ contentType: 1100 }, 1000)
+    channel.send({ contentType: 1037 })
+    channel.trySend({ contentType: 1101 }, 1000)
+    expect(sent()).toEqual([])
+    await new Promise<void>((done) => process.nextTick(done))
+    expect(sent()).toEqual([1100, 1037, 1101])
+    channel.send({ contentType: 1037 })
+    expect(sent()).toHaveLength(4)
+    channel.trySend({ contentType: 1100 }, 1000)
+    channel.close('over')
+    expect(sent()).toHaveLength(5)
+    await settle()
+    expect(pipe.destroyed).toBe(true)
+  })
+
+  test('has no stamps of another channel, from which it was passed on', async () => {
+    const { pipe, channel, got } = await opened()
+    const stamps = [
+      [5, uint64Value(1n)],
+      [6, uint64Value(2n)],
+    ] as const
+    const headers = new Map<number, Uint8Array>([...stamps, [2256, textValue('circuit')]])
+    channel.send({ contentType: 1100, headers })
+    pipe.say({ contentType: 1100, headers })
+    await settle()
+    const [read] = got
+    if (read !== undefined) channel.trySend(read, 1000)
+    await settle()
+    const [own, passedOn] = pipe.ofType(1100)
+    expect([...(own?.headers ?? [])]).toEqual([[2256, textValue('circuit')]])
+    // The stamp of the peer goes back to it, and that is all.
+    expect([...(passedOn?.headers ?? [])].map(([key]) => key)).toEqual([2256, 6])
+    expect(passedOn?.headers.get(6)).toEqual(uint64Value(1n))
+    channel.close('over')
+  })
+})
+
 describe('a channel that its user pauses', () => {
   test('hands on nothing more, stops the socket, and goes on in order', async () => {
     const { pipe, got, channel } = await opened()
