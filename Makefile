@@ -141,6 +141,7 @@ bench: $(INSTALLED)
 	node bench/enrollment.ts
 	node bench/external-jwt.ts
 	node bench/routers.ts
+	node bench/channel.ts
 	node bench/apply.ts
 	node bench/query.ts
 	node bench/network.ts
