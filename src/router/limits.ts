@@ -43,4 +43,19 @@ export const routerProgramLimits = {
   linkAdmissionMsMax: 10_000,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
+  /**
+   * Payloads of one end of a circuit: on their way and not acknowledged; waiting while nothing may
+   * be sent, which ends a circuit whose application does not wait; ahead of the one that is
+   * delivered next, beyond which they are dropped.
+   */
+  xgressInFlightMax: 8192,
+  xgressUnsentMax: 8192,
+  xgressUnsentBytesMax: 16 * 1024 * 1024,
+  xgressAheadMax: 16_384,
+  /** A payload that comes in chunks; also bounded by rxBufferSize. */
+  xgressJoinedBytesMax: 4 * 1024 * 1024,
+  /** Sequences of one acknowledgement, the trace id of a payload, and a control: else refused. */
+  xgressSequencesPerMessageMax: 16_384,
+  xgressTraceIdBytesMax: 64,
+  xgressControlBytesMax: 256,
 } as const

@@ -1,0 +1,250 @@
+import type { Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { int32Value, readText, textValue } from '../../channel/headers.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { Piece } from './circuit-ends.ts'
+
+/** Content types of the stream between the two ends of a circuit. */
+export const circuitMessage = {
+  payload: 1100,
+  acknowledgement: 1101,
+  control: 1102,
+} as const
+
+export const payloadFlag = {
+  /** The circuit ends; to the receiver the same as `endOfFile`. */
+  circuitEnd: 1,
+  /** Also in acknowledgements. */
+  fromTerminator: 2,
+  circuitStart: 4,
+  chunk: 8,
+  sentAgain: 16,
+  endOfFile: 32,
+  writeFailed: 64,
+} as const
+
+/** Bits of `capabilities`. */
+export const CAN_END_OF_FILE = 1 << 8
+
+const header = {
+  /** Keys of the users of a circuit are counted from here. */
+  traceId: 2000,
+  capabilities: 2001,
+  edgeFlags: 2016,
+  circuitId: 2256,
+  sequence: 2257,
+  flags: 2258,
+  bufferedBytes: 2259,
+  stamp: 2260,
+} as const
+
+const controlHeader = { hops: 20, type: 21, id: 22, timestamp: 23, userValue: 24 } as const
+const TRACE_REQUEST = 1
+const TRACE_ANSWER = 2
+
+/** Sequence numbers are 32-bit and signed at the other end. */
+export const SEQUENCE_MAX = 0x7fff_ffff
+/** An acknowledgement without the bytes that its sender has buffered blocks the receiver. */
+const BUFFERED_UNKNOWN = 0xffff_ffff
+
+const empty = new Uint8Array(0)
+
+/** One numbered payload. Its body may be a view of a larger buffer. */
+export interface Payload {
+  readonly sequence: number
+  readonly flags: number
+  /** Clock of its sender as it was sent, ms modulo 2^16; 0: none. */
+  readonly stamp: number
+  readonly body: Uint8Array
+  readonly edgeFlags: number
+  readonly traceId: Uint8Array | null
+  /** Null in most payloads: only the first of an end has them. */
+  readonly capabilities: number | null
+}
+
+export interface Acknowledgement {
+  readonly flags: number
+  /** Bytes that wait for the application of its sender. */
+  readonly bufferedBytes: number
+  /** Stamp of the payload, as it came; 0: none. */
+  readonly stamp: number
+  /** Sequences, read by `sequencesOf`. */
+  readonly body: Uint8Array
+}
+
+/** Id of the circuit that a payload, acknowledgement or control belongs to; null: none. */
+export function circuitIdOf(message: ChannelMessage): string | null {
+  if (message.contentType !== circuitMessage.control) {
+    return readText(message.headers, header.circuitId)
+  }
+  const { body } = message
+  return body.length < 2 ? null : new TextDecoder().decode(body.subarray(1))
+}
+
+/** Null when it is malformed. */
+export function readPayload(message: ChannelMessage): Payload | null {
+  const { headers, body, leftOutBytes = 0 } = message
+  const sequence = readSequence(headers.get(header.sequence))
+  const flags = littleEndian(headers.get(header.flags), 4)
+  const stamp = littleEndian(headers.get(header.stamp), 2)
+  const edgeFlags = littleEndian(headers.get(header.edgeFlags), 4)
+  if (sequence === null || flags === null || stamp === null || edgeFlags === null) return null
+  const traceId = headers.get(header.traceId) ?? null
+  if (traceId !== null && traceId.length > routerProgramLimits.xgressTraceIdBytesMax) return null
+  if (leftOutBytes > 0) return null
+  const capabilities = readCapabilities(headers.get(header.capabilities))
+  return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
+}
+
+/** Payloads that only number the stream, or start it, are no pieces. */
+export function isContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
+  if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
+  return (
+    (flags & ~(payloadFlag.fromTerminator | payloadFlag.sentAgain)) === 0 && capabilities === null
+  )
+}
+
+/** Null when it is malformed. */
+export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
+  const { headers, body, leftOutBytes = 0 } = message
+  const flags = littleEndian(headers.get(header.flags), 4)
+  const stamp = littleEndian(headers.get(header.stamp), 2)
+  const buffered = headers.get(header.bufferedBytes)
+  const bufferedBytes = buffered === undefined ? BUFFERED_UNKNOWN : littleEndian(buffered, 4)
+  if (flags === null || stamp === null || bufferedBytes === null) return null
+  if (leftOutBytes > 0 || body.length % 4 !== 0) return null
+  if (body.length / 4 > routerProgramLimits.xgressSequencesPerMessageMax) return null
+  return { flags, bufferedBytes, stamp, body }
+}
+
+export function sequenceAt(body: Uint8Array, at: number): number {
+  const high = ((body[at] ?? 0) << 24) | ((body[at + 1] ?? 0) << 16)
+  return high | ((body[at + 2] ?? 0) << 8) | (body[at + 3] ?? 0)
+}
+
+interface OutgoingPayload extends Piece {
+  readonly sequence: number
+  readonly flags: number
+  readonly capabilities: number | null
+}
+
+/** @param circuitId as it stands on the wire. */
+export function payloadMessage(
+  circuitId: Uint8Array,
+  payload: OutgoingPayload,
+  stamp: number,
+): Outgoing {
+  const { sequence, flags, body, edgeFlags, traceId, capabilities } = payload
+  const headers = new Map<number, Uint8Array>()
+  headers.set(header.circuitId, circuitId)
+  headers.set(header.sequence, sequenceValue(sequence))
+  if (flags !== 0) headers.set(header.flags, flagsValue(flags))
+  headers.set(header.stamp, stampValue(stamp))
+  if (edgeFlags !== 0) headers.set(header.edgeFlags, int32Value(edgeFlags))
+  if (traceId !== null) headers.set(header.traceId, traceId)
+  if (capabilities !== null) headers.set(header.capabilities, capabilitiesValue(capabilities))
+  return { contentType: circuitMessage.payload, headers, body }
+}
+
+/** @param sequences none: only the bytes that are buffered are sent. */
+export function acknowledgementMessage(
+  circuitId: Uint8Array,
+  {
+    flags,
+    bufferedBytes,
+    stamp,
+    sequences,
+  }: Omit<Acknowledgement, 'body'> & { readonly sequences: readonly number[] },
+): Outgoing {
+  const headers = new Map<number, Uint8Array>()
+  headers.set(header.circuitId, circuitId)
+  if (flags !== 0) headers.set(header.flags, flagsValue(flags))
+  headers.set(header.bufferedBytes, int32Value(bufferedBytes | 0))
+  headers.set(header.stamp, stampValue(stamp))
+  const body = new Uint8Array(4 * sequences.length)
+  for (let at = 0; at < sequences.length; at += 1) {
+    const sequence = sequences[at] ?? 0
+    body[4 * at] = sequence >>> 24
+    body[4 * at + 1] = sequence >>> 16
+    body[4 * at + 2] = sequence >>> 8
+    body[4 * at + 3] = sequence
+  }
+  return { contentType: circuitMessage.acknowledgement, headers, body }
+}
+
+/** The answer to a request for the route of a circuit; null: the control is none. */
+export function traceRouteAnswer(
+  request: ChannelMessage,
+  { type, id }: { readonly type: string; readonly id: string },
+): Outgoing | null {
+  const { headers: asked, body } = request
+  const hops = littleEndian(asked.get(controlHeader.hops), 4)
+  if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
+  if (body.length > routerProgramLimits.xgressControlBytesMax) return null
+  const headers = new Map<number, Uint8Array>()
+  headers.set(controlHeader.hops, int32Value(Math.max(0, hops - 1)))
+  headers.set(controlHeader.type, textValue(type))
+  headers.set(controlHeader.id, textValue(id))
+  // The end that asked knows its request by these.
+  for (const key of [controlHeader.timestamp, controlHeader.userValue, header.traceId]) {
+    const value = asked.get(key)
+    if (value === undefined) continue
+    if (value.length > routerProgramLimits.xgressControlBytesMax) return null
+    headers.set(key, value)
+  }
+  const answer = new Uint8Array(body)
+  answer[0] = TRACE_ANSWER
+  return { contentType: circuitMessage.control, headers, body: answer }
+}
+
+/** Integers of the wire, without a view an integer: they are read for each payload. */
+function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
+  if (bytes === undefined) return 0
+  if (bytes.length !== length) return null
+  const low = (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8)
+  if (length === 2) return low
+  return (low | ((bytes[2] ?? 0) << 16) | ((bytes[3] ?? 0) << 24)) >>> 0
+}
+
+function readSequence(bytes: Uint8Array | undefined): number | null {
+  if (bytes?.length !== 8) return null
+  const sequence = littleEndian(bytes.subarray(0, 4), 4)
+  const isOver = bytes[4] !== 0 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0
+  return isOver || sequence === null || sequence > SEQUENCE_MAX ? null : sequence
+}
+
+function readCapabilities(bytes: Uint8Array | undefined): number | null {
+  return bytes?.length === 4 ? sequenceAt(bytes, 0) : null
+}
+
+function sequenceValue(sequence: number): Uint8Array {
+  const bytes = new Uint8Array(8)
+  bytes[0] = sequence
+  bytes[1] = sequence >>> 8
+  bytes[2] = sequence >>> 16
+  bytes[3] = sequence >>> 24
+  return bytes
+}
+
+const terminatorFlags = int32Value(payloadFlag.fromTerminator)
+
+function flagsValue(flags: number): Uint8Array {
+  return flags === payloadFlag.fromTerminator ? terminatorFlags : int32Value(flags)
+}
+
+function stampValue(stamp: number): Uint8Array {
+  return Uint8Array.of(stamp, stamp >>> 8)
+}
+
+function capabilitiesValue(capabilities: number): Uint8Array {
+  return int32Value(capabilities).reverse()
+}
+
+/** Views pin the whole buffer that they lie in; one that is much larger is not worth it. */
+const PINNED_SCALE_MAX = 8
+
+/** A body that may be kept: a copy, when the view would pin far more than it holds. */
+export function keptBody(body: Uint8Array): Uint8Array {
+  if (body.length === 0) return empty
+  return body.length * PINNED_SCALE_MAX < body.buffer.byteLength ? new Uint8Array(body) : body
+}

@@ -1,0 +1,17 @@
+import { flowOptions } from '../../config/router/shared-options.ts'
+import type { ValuesOf } from '../../config/engine/schema.ts'
+
+/** Options of a dialer or listener that its ends of circuits use. */
+export type XgressOptions = Omit<
+  ValuesOf<typeof flowOptions>,
+  'getCircuitTimeout' | 'connectTimeout' | 'txPortalDupAckScale'
+>
+
+/** Options as the configuration has them; the defaults, for those that it has not. */
+export function xgressOptions(given: Readonly<Record<string, unknown>> = {}): XgressOptions {
+  const entries = Object.entries(flowOptions).map(([name, option]) => {
+    const value = given[name]
+    return [name, typeof value === typeof option.default ? value : option.default]
+  })
+  return Object.fromEntries(entries) as XgressOptions
+}

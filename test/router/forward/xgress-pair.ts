@@ -1,0 +1,251 @@
+import type { Outgoing } from '../../../src/channel/channel.ts'
+import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { type Random, seededRandom } from '../../../src/lib/random.ts'
+import type { Application, CircuitEnd, Piece } from '../../../src/router/forward/circuit-ends.ts'
+import { type TransmitKind, Xgress } from '../../../src/router/forward/xgress.ts'
+import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
+
+/** How a path treats messages; a part of them, each. */
+export interface Weather {
+  readonly lost: number
+  readonly repeated: number
+  /** Of first payloads: the link is full, and says so. */
+  readonly refused: number
+  readonly delayMsMin: number
+  /** Messages with different delays overtake each other. */
+  readonly delayMsMax: number
+}
+
+export const calm: Weather = { lost: 0, repeated: 0, refused: 0, delayMsMin: 1, delayMsMax: 1 }
+
+interface Event {
+  readonly atMs: number
+  readonly order: number
+  readonly run: () => void
+}
+
+/** Virtual time: events run in the order of their times. */
+export class Timeline {
+  nowMs = 1000
+  #events: Event[] = []
+  #order = 0
+
+  after(delayMs: number, run: () => void): void {
+    const event = { atMs: this.nowMs + delayMs, order: (this.#order += 1), run }
+    // A binary search for the place after all earlier ones.
+    let [low, high] = [0, this.#events.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const other = this.#events[middle]
+      if (other !== undefined && other.atMs <= event.atMs) low = middle + 1
+      else high = middle
+    }
+    this.#events.splice(low, 0, event)
+  }
+
+  /** @returns whether the condition came true within the time. */
+  runUntil(isDone: () => boolean, msMax: number): boolean {
+    const endMs = this.nowMs + msMax
+    while (!isDone()) {
+      const event = this.#events[0]
+      if (event === undefined || event.atMs > endMs) return false
+      this.#events.shift()
+      this.nowMs = event.atMs
+      event.run()
+    }
+    return true
+  }
+
+  runFor(ms: number): void {
+    const endMs = this.nowMs + ms
+    this.runUntil(() => false, ms)
+    this.nowMs = endMs
+  }
+}
+
+/** Application of a test: sends what it is given as it may, and keeps what comes. */
+export class ScriptedApplication implements Application {
+  end: CircuitEnd | null = null
+  readonly delivered: Piece[] = []
+  readonly reasons: string[] = []
+  isFinished = false
+  /** Whether it takes more after the piece. */
+  takesMore: (piece: Piece) => boolean = () => true
+  finishesAtEnd = true
+  #unsent: Piece[] = []
+  #mayWrite = true
+
+  write(pieces: readonly Piece[]): void {
+    this.#unsent.push(...pieces)
+    this.#flush()
+  }
+
+  get hasSentAll(): boolean {
+    return this.#unsent.length === 0
+  }
+
+  deliver(piece: Piece): boolean {
+    if (this.reasons.length > 0) throw new Error('delivered after it was closed')
+    if (this.isFinished) throw new Error('delivered after the end')
+    this.delivered.push({ ...piece, body: new Uint8Array(piece.body) })
+    return this.takesMore(piece)
+  }
+
+  onFinished(): void {
+    if (this.isFinished) throw new Error('finished twice')
+    this.isFinished = true
+  }
+
+  onWritable(): void {
+    this.#mayWrite = true
+    this.#flush()
+  }
+
+  onClosed(reason: string): void {
+    if (this.reasons.length > 0) throw new Error('closed twice')
+    this.reasons.push(reason)
+  }
+
+  #flush(): void {
+    const { end } = this
+    if (end === null) return
+    while (this.#mayWrite) {
+      const piece = this.#unsent.shift()
+      if (piece === undefined) break
+      this.#mayWrite = end.send(piece)
+    }
+    if (this.#unsent.length === 0 && this.finishesAtEnd) end.finish()
+  }
+}
+
+interface PairOptions {
+  readonly seed?: number
+  readonly weather?: Weather
+  readonly options?: Readonly<Record<string, unknown>>
+  /** Options of the terminator, where they differ. */
+  readonly terminatorOptions?: Readonly<Record<string, unknown>>
+}
+
+export interface Side {
+  readonly xgress: Xgress
+  readonly application: ScriptedApplication
+  /** Reasons that the router was told, and whether the circuit ends with it. */
+  readonly closed: (readonly [string, boolean])[]
+  readonly sent: ChannelMessage[]
+  /** First payloads, those sent again, and acknowledgements. */
+  readonly counts: Record<TransmitKind, number>
+}
+
+/** Two ends of a circuit, and the path between them. */
+export class XgressPair {
+  readonly time = new Timeline()
+  readonly initiator: Side
+  readonly terminator: Side
+  weather: Weather
+  /** Nothing arrives any more. */
+  isCut = false
+  readonly #random: Random
+
+  constructor({ seed = 1, weather = calm, options, terminatorOptions }: PairOptions = {}) {
+    this.#random = seededRandom(seed)
+    this.weather = weather
+    this.initiator = this.#side(false, options ?? {}, () => this.terminator)
+    this.terminator = this.#side(true, terminatorOptions ?? options ?? {}, () => this.initiator)
+    this.#tick()
+  }
+
+  get random(): Random {
+    return this.#random
+  }
+
+  start(): this {
+    this.initiator.xgress.start()
+    return this
+  }
+
+  #side(
+    isTerminator: boolean,
+    options: Readonly<Record<string, unknown>>,
+    other: () => Side,
+  ): Side {
+    const application = new ScriptedApplication()
+    const closed: [string, boolean][] = []
+    const sent: ChannelMessage[] = []
+    const counts = { payload: 0, retransmission: 0, acknowledgement: 0 }
+    const random = this.#random
+    const xgress = new Xgress({
+      circuitId: 'circuit1',
+      isTerminator,
+      options: xgressOptions(options),
+      application,
+      clock: { monotonicMs: () => this.time.nowMs },
+      random: () => random.next(),
+      onClosed: (reason, endsCircuit) => closed.push([reason, endsCircuit]),
+      transmit: (message, kind) => {
+        if (random.next() < this.weather.refused) {
+          this.time.after(3, () => xgress.onLinkWritable())
+          return 'full'
+        }
+        counts[kind] += 1
+        const arrived = arrivedFrom(message)
+        sent.push(arrived)
+        this.#carry(arrived, other)
+        return 'sent'
+      },
+    })
+    application.end = xgress
+    return { xgress, application, closed, sent, counts }
+  }
+
+  #carry(message: ChannelMessage, to: () => Side): void {
+    const { lost, repeated, delayMsMin, delayMsMax } = this.weather
+    const arrive = (): void => {
+      if (this.isCut) return
+      to().xgress.receive(message)
+    }
+    const delayMs = (): number => this.#random.integer(delayMsMin, delayMsMax)
+    if (this.#random.next() >= lost) this.time.after(delayMs(), arrive)
+    if (this.#random.next() < repeated) this.time.after(delayMs(), arrive)
+  }
+
+  /** The one timer that a router has for all ends. */
+  #tick(): void {
+    this.time.after(100, () => {
+      this.initiator.xgress.tick(this.time.nowMs)
+      this.terminator.xgress.tick(this.time.nowMs)
+      this.#tick()
+    })
+  }
+}
+
+export function arrivedFrom({ contentType, headers = new Map(), body }: Outgoing): ChannelMessage {
+  return { contentType, sequence: 0, headers, body: body ?? new Uint8Array(0) }
+}
+
+/** Bytes that differ by place, so that a shifted or doubled piece shows. */
+const source = new Uint8Array(1 << 20).map((_, at) => (at * 2_654_435_761) >>> 13)
+
+export function pieceOf(bytes: number, more: Partial<Piece> = {}): Piece {
+  return { body: source.subarray(0, bytes), edgeFlags: 0, traceId: null, ...more }
+}
+
+export function randomPieces(random: Random, count: number, bytesMax: number): Piece[] {
+  return Array.from({ length: count }, () => {
+    const at = random.integer(0, source.length - bytesMax)
+    const bytes = random.integer(0, bytesMax)
+    const isTraced = random.next() < 0.2
+    return {
+      body: source.subarray(at, at + bytes),
+      edgeFlags: random.next() < 0.2 ? random.integer(1, 31) : 0,
+      traceId: isTraced ? source.subarray(at, at + 16) : null,
+    }
+  })
+}
+
+/** A text of all that makes a piece: two lists of these are compared faster than pieces. */
+export function shownPieces(pieces: readonly Piece[]): string[] {
+  return pieces.map(({ body, edgeFlags, traceId }) => {
+    const trace = traceId === null ? '' : Buffer.from(traceId).toString('hex')
+    return `${body.length} ${Buffer.from(body).toString('latin1')} ${edgeFlags} ${trace}`
+  })
+}
