@@ -1,11 +1,10 @@
-import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { textValue } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { ChunkJoiner, cutBody } from './chunks.ts'
 import type { Application, CircuitEnd, Piece } from './circuit-ends.ts'
+import { ENDS, Outbox, type Transmit } from './outbox.ts'
 import {
   acknowledgementMessage,
   CAN_END_OF_FILE,
@@ -14,21 +13,12 @@ import {
   keptBody,
   type Payload,
   payloadFlag,
-  payloadMessage,
   readAcknowledgement,
   readPayload,
-  SEQUENCE_MAX,
   traceRouteAnswer,
 } from './payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
-import { type OutboundPayload, SendBuffer, stampAt } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
-
-/**
- * A payload that is sent for the first time and meets a full link is kept; all else is dropped
- * there.
- */
-export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 
 export interface XgressParts {
   readonly circuitId: string
@@ -36,7 +26,7 @@ export interface XgressParts {
   readonly options: XgressOptions
   readonly application: Application
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly transmit: (message: Outgoing, kind: TransmitKind) => 'sent' | 'full'
+  readonly transmit: Transmit
   /**
    * Called once, last: the end is to be forgotten.
    * @param endsCircuit false: the circuit was taken from this router already.
@@ -55,9 +45,7 @@ const BUFFERED_SAID_MIN = 10_000
 /** Between two answers to payloads that find no room. */
 const DROPPED_ANSWERED_EVERY_MS = 1000
 
-const empty = new Uint8Array(0)
-/** Either one ends the stream of its sender. */
-const ENDS = payloadFlag.endOfFile | payloadFlag.circuitEnd
+const nothing: Piece = { body: new Uint8Array(0), edgeFlags: 0, traceId: null }
 
 type SendHalf = 'open' | 'finishing' | 'closed'
 type ReceiveHalf = 'open' | 'discarding' | 'ended'
@@ -72,12 +60,8 @@ export class Xgress implements CircuitEnd {
   readonly #circuitId: Uint8Array
   readonly #sideFlag: number
   readonly #openedMs: number
-  readonly #sent: SendBuffer
+  readonly #outbox: Outbox
   readonly #received: ReceiveBuffer
-  /** Not sent for the first time yet. */
-  #unsent: BoundedQueue<OutboundPayload> | null = null
-  #unsentBytes = 0
-  #nextSequence = 0
   /** Nothing is sent before the start of the circuit. */
   #isStarted = false
   #sendHalf: SendHalf = 'open'
@@ -89,32 +73,34 @@ export class Xgress implements CircuitEnd {
   #bufferedSaid = 0
   #isUpdateDue = false
   #droppedAnsweredMs = -Infinity
-  #peerCanEndOfFile = false
   #hasEnded = false
+  #endedMs = -Infinity
   #isPaused = false
-  #isLinkFull = false
   #wantsWritable = false
   #isApplicationGone = false
   #isUnrouted = false
   #isOver = false
   #reason = ''
   #finishCalledMs = Infinity
-  /** The last payload is on its way since then. */
-  #finishedMs = Infinity
   /** Last sign that the other end takes what is sent, or the application what has come. */
   #progressMs: number
-  #isTransmitting = false
   #isRunning = false
   #isDirty = false
 
   constructor(parts: XgressParts) {
-    const { circuitId, isTerminator, options, clock } = parts
+    const { circuitId, isTerminator, options, clock, transmit } = parts
     this.#parts = parts
     this.#circuitId = textValue(circuitId)
     this.#sideFlag = isTerminator ? payloadFlag.fromTerminator : 0
     this.#openedMs = clock.monotonicMs()
     this.#progressMs = this.#openedMs
-    this.#sent = new SendBuffer(options)
+    this.#outbox = new Outbox({
+      circuitId: this.#circuitId,
+      sideFlag: this.#sideFlag,
+      options,
+      clock,
+      transmit,
+    })
     this.#received = new ReceiveBuffer(options.rxBufferSize)
   }
 
@@ -130,18 +116,23 @@ export class Xgress implements CircuitEnd {
   /** Bytes that wait here, in either direction. */
   get bufferedBytes(): number {
     const joined = this.#chunks?.bytes ?? 0
-    return this.#received.bytes + joined + this.#sent.inFlightBytes + this.#unsentBytes
+    return this.#received.bytes + joined + this.#outbox.bytes
+  }
+
+  /** Bytes that were sent and are not acknowledged. */
+  get inFlightBytes(): number {
+    return this.#outbox.inFlightBytes
   }
 
   get windowBytes(): number {
-    return this.#sent.windowBytes
+    return this.#outbox.windowBytes
   }
 
   /** Sends the first payload of the circuit, at the end that asked for it. */
   start(): void {
     if (this.#parts.isTerminator || this.#isStarted || this.#isOver) return
     this.#isStarted = true
-    this.#sendAhead(payloadFlag.circuitStart, CAN_END_OF_FILE)
+    this.#outbox.pushAhead(payloadFlag.circuitStart, CAN_END_OF_FILE)
     this.#run()
   }
 
@@ -164,22 +155,20 @@ export class Xgress implements CircuitEnd {
   /** @param nowMs of the monotonic clock. */
   tick(nowMs: number): void {
     if (this.#isOver) return
-    this.#isLinkFull = false
+    this.#outbox.onLinkWritable()
     const { circuitStartTimeout } = this.#parts.options
     if (!this.#isStarted && nowMs - this.#openedMs >= circuitStartTimeout) {
       this.end(`no start of the circuit within ${circuitStartTimeout} ms`)
       return
     }
-    this.#sent.rest()
+    this.#outbox.rest()
     this.#received.rest()
-    if (this.#unsent?.length === 0) this.#unsent = null
-    const isIdle = this.#unsent === null && this.#sent.isEmpty
-    if (isIdle && this.#sendHalf === 'open' && !this.#isUnrouted) return
+    if (this.#outbox.isEmpty && this.#sendHalf === 'open' && !this.#isUnrouted) return
     this.#run()
   }
 
   onLinkWritable(): void {
-    this.#isLinkFull = false
+    this.#outbox.onLinkWritable()
     this.#run()
   }
 
@@ -188,18 +177,18 @@ export class Xgress implements CircuitEnd {
     const { mtu } = this.#parts.options
     const piece = { body: keptBody(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
-      let part = piece
+      let part: Omit<Piece, 'body'> = piece
       for (const cut of cutBody(piece.body, mtu)) {
-        this.#enqueue(payloadFlag.chunk, cut, part, null)
-        part = { body: empty, edgeFlags: 0, traceId: null }
+        this.#push(payloadFlag.chunk, { ...part, body: cut })
+        part = nothing
       }
     } else {
-      this.#enqueue(0, piece.body, piece, null)
+      this.#push(0, piece)
     }
     // Called by its application as it takes a piece: the answer is to be the true one.
-    if (this.#isRunning) this.#transmitUnsent()
+    if (this.#isRunning && this.#isStarted) this.#outbox.transmit()
     this.#run()
-    const hasRoom = this.#hasRoom()
+    const { hasRoom } = this.#outbox
     this.#wantsWritable ||= !hasRoom
     return hasRoom && this.#isSending
   }
@@ -248,39 +237,16 @@ export class Xgress implements CircuitEnd {
     return this.#sendHalf === 'open'
   }
 
-  #hasRoom(): boolean {
-    return (this.#unsent?.length ?? 0) < this.#parts.options.txQueueSize
-  }
-
-  #enqueue(
-    flags: number,
-    body: Uint8Array,
-    piece: Omit<Piece, 'body'> | null,
-    capabilities: number | null,
-  ): void {
-    const { xgressUnsentMax, xgressUnsentBytesMax } = routerProgramLimits
-    this.#unsent ??= new BoundedQueue(xgressUnsentMax)
-    this.#unsentBytes += body.length
-    const { edgeFlags, traceId } = piece ?? noHeaders
-    const isTaken = this.#unsent.push({
-      sequence: -1,
-      flags: flags | this.#sideFlag,
-      body,
-      edgeFlags,
-      traceId,
-      capabilities,
-      sentMs: -1,
-    })
-    if (!isTaken || this.#unsentBytes > xgressUnsentBytesMax) {
-      this.#over('the application sends without waiting', true)
-    }
+  #push(flags: number, piece: Piece): void {
+    if (this.#outbox.push(flags, piece)) return
+    this.#over('the application sends without waiting', true)
   }
 
   #finish(): void {
     if (this.#sendHalf !== 'open') return
     this.#sendHalf = 'finishing'
     this.#finishCalledMs = this.#nowMs()
-    this.#enqueue(payloadFlag.endOfFile, empty, null, null)
+    this.#push(payloadFlag.endOfFile, nothing)
   }
 
   /** The application is gone: nothing is delivered any more; all that it sent still goes out. */
@@ -291,37 +257,11 @@ export class Xgress implements CircuitEnd {
       this.#receiveHalf = 'discarding'
       // Out of turn, so that the other end stops sending at once.
       if (this.#isStarted && this.#sendHalf !== 'closed') {
-        this.#sendAhead(payloadFlag.writeFailed, null)
+        this.#outbox.pushAhead(payloadFlag.writeFailed, null)
       }
     }
     this.#finish()
     this.#releaseApplication()
-  }
-
-  /** Goes out before all that waits, whatever the window is. */
-  #sendAhead(flags: number, capabilities: number | null): void {
-    const payload: OutboundPayload = {
-      sequence: this.#nextSequence,
-      flags: flags | this.#sideFlag,
-      body: empty,
-      edgeFlags: 0,
-      traceId: null,
-      capabilities,
-      sentMs: -1,
-    }
-    if (!this.#number()) return
-    this.#sent.add(payload, this.#nowMs())
-    if (this.#transmit(payload, 'payload') === 'full') this.#sent.makeDue(payload)
-  }
-
-  /** @returns false when all sequences are used up: the circuit is over. */
-  #number(): boolean {
-    if (this.#nextSequence < SEQUENCE_MAX) {
-      this.#nextSequence += 1
-      return true
-    }
-    this.#over('all sequence numbers are used', true)
-    return false
   }
 
   #onPayload(payload: Payload): void {
@@ -356,20 +296,19 @@ export class Xgress implements CircuitEnd {
     this.#isStarted = true
     if (capabilities === null) return
     this.#onCapabilities(capabilities)
-    this.#sendAhead(0, CAN_END_OF_FILE)
+    this.#outbox.pushAhead(0, CAN_END_OF_FILE)
   }
 
   #onCapabilities(capabilities: number): void {
-    this.#peerCanEndOfFile = (capabilities & CAN_END_OF_FILE) !== 0
+    this.#outbox.peerCanEndOfFile = (capabilities & CAN_END_OF_FILE) !== 0
   }
 
   #onAcknowledgement(message: ChannelMessage): void {
     const acknowledgement = readAcknowledgement(message)
     if (acknowledgement === null) return
     if ((acknowledgement.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
-    const nowMs = this.#nowMs()
-    this.#progressMs = nowMs
-    this.#sent.acknowledge(acknowledgement, nowMs)
+    this.#progressMs = this.#nowMs()
+    this.#outbox.acknowledge(acknowledgement)
   }
 
   /** Does all that follows from the state, until nothing does. */
@@ -381,8 +320,7 @@ export class Xgress implements CircuitEnd {
       this.#isDirty = false
       this.#deliverAll()
       this.#acknowledgeAll()
-      this.#transmitUnsent()
-      this.#transmitAgain()
+      this.#transmit()
       this.#tellWritable()
       this.#judgeEnd()
     }
@@ -431,6 +369,7 @@ export class Xgress implements CircuitEnd {
   #onEnded(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
+    this.#endedMs = this.#nowMs()
     this.#chunks = null
     const wasOpen = this.#receiveHalf === 'open'
     this.#receiveHalf = 'ended'
@@ -461,65 +400,23 @@ export class Xgress implements CircuitEnd {
     this.#parts.transmit(acknowledgement, 'acknowledgement')
   }
 
-  #transmitUnsent(): void {
-    if (!this.#isStarted || this.#isTransmitting) return
-    this.#isTransmitting = true
-    while (!this.#isLinkFull && !this.#sent.isBlocked) {
-      const payload = this.#unsent?.peek()
-      if (payload === undefined || !this.#isNumbered(payload)) break
-      // It is in the buffer before the answer to it, which may come at once.
-      this.#sent.add(payload, this.#nowMs())
-      if (this.#transmit(payload, 'payload') === 'full') {
-        this.#sent.remove(payload)
-        this.#isLinkFull = true
-        break
-      }
-      // The answer may have closed this half.
-      if (this.#unsent === null) break
-      this.#unsent.shift()
-      this.#unsentBytes -= payload.body.length
-      if ((payload.flags & ENDS) !== 0) this.#finishedMs = this.#nowMs()
-    }
-    this.#isTransmitting = false
-  }
-
-  /** It keeps the number that it has first been given. */
-  #isNumbered(payload: OutboundPayload): boolean {
-    if (payload.sequence !== -1) return true
-    payload.sequence = this.#nextSequence
-    if ((payload.flags & payloadFlag.endOfFile) !== 0 && !this.#peerCanEndOfFile) {
-      payload.flags ^= ENDS
-    }
-    return this.#number()
-  }
-
-  #transmitAgain(): void {
-    const nowMs = this.#nowMs()
-    for (const payload of this.#sent.due(nowMs)) {
-      if (!this.#sent.has(payload)) continue
-      payload.flags |= payloadFlag.sentAgain
-      if (this.#transmit(payload, 'retransmission') === 'full') return
-      this.#sent.onSentAgain(payload, nowMs)
-    }
-  }
-
-  #transmit(payload: OutboundPayload, kind: TransmitKind): 'sent' | 'full' {
-    const message = payloadMessage(this.#circuitId, payload, stampAt(this.#nowMs()))
-    return this.#parts.transmit(message, kind)
+  #transmit(): void {
+    if (!this.#isStarted) return
+    this.#outbox.transmit()
+    this.#outbox.transmitAgain()
+    if (this.#outbox.isExhausted) this.#over('all sequence numbers are used', true)
   }
 
   #tellWritable(): void {
     if (!this.#wantsWritable || this.#isApplicationGone || this.#sendHalf !== 'open') return
-    if (!this.#hasRoom()) return
+    if (!this.#outbox.hasRoom) return
     this.#wantsWritable = false
     this.#callApplication(() => this.#parts.application.onWritable())
   }
 
   #closeSendHalf(): void {
     this.#sendHalf = 'closed'
-    this.#unsent = null
-    this.#unsentBytes = 0
-    this.#sent.clear()
+    this.#outbox.clear()
   }
 
   #judgeEnd(): void {
@@ -529,16 +426,18 @@ export class Xgress implements CircuitEnd {
       return
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
-    if (this.#sendHalf === 'closed' && this.#receiveHalf !== 'open') {
-      this.#over(this.#reason || 'both ends have finished', true)
-    }
+    if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
+    // The other end may still ask for acknowledgements that were lost.
+    if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
+    this.#over(this.#reason || 'both ends have finished', true)
   }
 
   /** An application that is there may wait for the other end as long as it likes. */
   #judgeFinished(nowMs: number): void {
-    const hasSentAll = this.#finishedMs !== Infinity
-    if (hasSentAll && this.#sent.isEmpty) {
-      if (nowMs - this.#finishedMs >= LINGER_MS) this.#closeSendHalf()
+    const { isAcknowledged, sentAllMs } = this.#outbox
+    const hasSentAll = sentAllMs !== Infinity
+    if (hasSentAll && isAcknowledged) {
+      if (nowMs - sentAllMs >= LINGER_MS) this.#closeSendHalf()
       return
     }
     if (!hasSentAll && !this.#isApplicationGone) return
@@ -558,7 +457,7 @@ export class Xgress implements CircuitEnd {
     if (this.#isOver) return
     this.#isOver = true
     this.#reason ||= reason
-    if (endsCircuit && this.#isStarted) this.#transmitEnd()
+    if (endsCircuit && this.#isStarted) this.#outbox.transmitEnd()
     this.#closeSendHalf()
     this.#receiveHalf = 'ended'
     this.#received.clear()
@@ -566,20 +465,6 @@ export class Xgress implements CircuitEnd {
     this.#taken = []
     this.#releaseApplication()
     this.#parts.onClosed(this.#reason, endsCircuit)
-  }
-
-  /** Sent once: when it is lost, the controller ends the circuit. */
-  #transmitEnd(): void {
-    const end = {
-      sequence: Math.min(this.#nextSequence, SEQUENCE_MAX),
-      flags: payloadFlag.circuitEnd | this.#sideFlag,
-      body: empty,
-      edgeFlags: 0,
-      traceId: null,
-      capabilities: null,
-    }
-    const message = payloadMessage(this.#circuitId, end, stampAt(this.#nowMs()))
-    this.#parts.transmit(message, 'payload')
   }
 
   #releaseApplication(): void {
@@ -592,5 +477,3 @@ export class Xgress implements CircuitEnd {
     }
   }
 }
-
-const noHeaders = { edgeFlags: 0, traceId: null }

@@ -2,7 +2,8 @@ import type { Outgoing } from '../../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Application, CircuitEnd, Piece } from '../../../src/router/forward/circuit-ends.ts'
-import { type TransmitKind, Xgress } from '../../../src/router/forward/xgress.ts'
+import type { TransmitKind } from '../../../src/router/forward/outbox.ts'
+import { Xgress } from '../../../src/router/forward/xgress.ts'
 import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
 
 /** How a path treats messages; a part of them, each. */
@@ -134,6 +135,8 @@ export interface Side {
   readonly sent: ChannelMessage[]
   /** First payloads, those sent again, and acknowledgements. */
   readonly counts: Record<TransmitKind, number>
+  /** A payload was sent for the first time while the window was full. */
+  wentOverWindow: boolean
 }
 
 /** Two ends of a circuit, and the path between them. */
@@ -187,6 +190,11 @@ export class XgressPair {
           return 'full'
         }
         counts[kind] += 1
+        const bytes = message.body?.length ?? 0
+        const before = xgress.inFlightBytes - bytes
+        if (kind === 'payload' && bytes > 0 && before > xgress.windowBytes) {
+          side.wentOverWindow = true
+        }
         const arrived = arrivedFrom(message)
         sent.push(arrived)
         this.#carry(arrived, other)
@@ -194,7 +202,8 @@ export class XgressPair {
       },
     })
     application.end = xgress
-    return { xgress, application, closed, sent, counts }
+    const side: Side = { xgress, application, closed, sent, counts, wentOverWindow: false }
+    return side
   }
 
   #carry(message: ChannelMessage, to: () => Side): void {
@@ -242,10 +251,18 @@ export function randomPieces(random: Random, count: number, bytesMax: number): P
   })
 }
 
-/** A text of all that makes a piece: two lists of these are compared faster than pieces. */
-export function shownPieces(pieces: readonly Piece[]): string[] {
-  return pieces.map(({ body, edgeFlags, traceId }) => {
-    const trace = traceId === null ? '' : Buffer.from(traceId).toString('hex')
-    return `${body.length} ${Buffer.from(body).toString('latin1')} ${edgeFlags} ${trace}`
+/** Compared without a diff: one of bytes says nothing. */
+export function areSamePieces(some: readonly Piece[], others: readonly Piece[]): boolean {
+  if (some.length !== others.length) return false
+  return some.every((one, at) => {
+    const other = others[at]
+    return (
+      other !== undefined &&
+      one.edgeFlags === other.edgeFlags &&
+      Buffer.compare(one.body, other.body) === 0 &&
+      Buffer.compare(one.traceId ?? absent, other.traceId ?? absent) === 0
+    )
   })
 }
+
+const absent = new Uint8Array(0)

@@ -1,21 +1,29 @@
 import { describe, expect, test } from 'vitest'
 
-import { pieceOf, shownPieces, XgressPair } from './xgress-pair.ts'
+import type { Outgoing } from '../../../src/channel/channel.ts'
+import { LoneEnd } from './lone-end.ts'
+import { areSamePieces, arrivedFrom, calm, pieceOf, XgressPair } from './xgress-pair.ts'
 
-// Goal: what an application sends comes out at the other end in order, each piece once and whole, and both ends close as they should.
+// Goal: two ends carry what their applications send, wait for each other, and close as they should, whatever their applications do.
 // Method: two ends over a path in virtual time.
+
+const MIB = 1024 * 1024
+
+function isOver({ initiator, terminator }: XgressPair): boolean {
+  return initiator.closed.length + terminator.closed.length === 2
+}
 
 describe('two ends over a calm path', () => {
   test('carry pieces both ways, finish and forget the circuit', () => {
-    const { initiator, terminator, time } = new XgressPair().start()
+    const pair = new XgressPair().start()
+    const { initiator, terminator, time } = pair
     const there = [pieceOf(10_240, { edgeFlags: 2 }), pieceOf(0, { edgeFlags: 1 }), pieceOf(5)]
     const back = [pieceOf(70_000), pieceOf(1, { traceId: Uint8Array.of(1, 2, 3) })]
     initiator.application.write(there)
     terminator.application.write(back)
-    const isOver = (): boolean => initiator.closed.length + terminator.closed.length === 2
-    expect(time.runUntil(isOver, 60_000)).toBe(true)
-    expect(shownPieces(terminator.application.delivered)).toEqual(shownPieces(there))
-    expect(shownPieces(initiator.application.delivered)).toEqual(shownPieces(back))
+    expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
+    expect(areSamePieces(terminator.application.delivered, there)).toBe(true)
+    expect(areSamePieces(initiator.application.delivered, back)).toBe(true)
     for (const side of [initiator, terminator]) {
       expect(side.closed).toEqual([['both ends have finished', true]])
       expect(side.application.reasons).toEqual(['both ends have finished'])
@@ -25,15 +33,283 @@ describe('two ends over a calm path', () => {
     }
   })
 
-  test('a terminator sends nothing before the start of the circuit', () => {
-    const pair = new XgressPair()
-    const { initiator, terminator, time } = pair
+  test('a terminator sends nothing before the start of the circuit, and all of it then', () => {
+    const { initiator, terminator, time } = new XgressPair()
     terminator.application.write([pieceOf(100)])
     time.runFor(10_000)
     expect(terminator.sent).toEqual([])
     initiator.xgress.start()
     time.runFor(100)
-    expect(shownPieces(initiator.application.delivered)).toEqual(shownPieces([pieceOf(100)]))
+    expect(areSamePieces(initiator.application.delivered, [pieceOf(100)])).toBe(true)
     expect(initiator.application.isFinished).toBe(true)
+  })
+
+  test.each(['initiator', 'terminator'] as const)(
+    'the other end goes on for minutes after the %s has finished',
+    (first) => {
+      const pair = new XgressPair().start()
+      const { time } = pair
+      const [one, other] =
+        first === 'initiator'
+          ? [pair.initiator, pair.terminator]
+          : [pair.terminator, pair.initiator]
+      other.application.finishesAtEnd = false
+      time.runFor(100)
+      one.application.write([pieceOf(10)])
+      for (let minute = 1; minute <= 5; minute += 1) {
+        time.runFor(60_000)
+        other.application.write([pieceOf(minute)])
+      }
+      time.runFor(1000)
+      expect(other.application.isFinished).toBe(true)
+      expect(one.application.delivered.map(({ body }) => body.length)).toEqual([1, 2, 3, 4, 5])
+      expect([one.closed, other.closed]).toEqual([[], []])
+      expect(one.application.isFinished).toBe(false)
+      other.xgress.finish()
+      expect(time.runUntil(() => isOver(pair), 30_000)).toBe(true)
+      expect(one.application.isFinished).toBe(true)
+    },
+  )
+
+  test('an application that stops reading stops the other one, and wakes it again', () => {
+    const options = { rxBufferSize: 200_000, txPortalMaxSize: 100_000 }
+    const pair = new XgressPair({ options }).start()
+    const { initiator, terminator, time } = pair
+    terminator.application.takesMore = () => false
+    const pieces = Array.from({ length: 200 }, (_, k) => pieceOf(10_000 + k))
+    initiator.application.write(pieces)
+    time.runFor(60_000)
+    expect(terminator.application.delivered).toHaveLength(1)
+    expect(initiator.application.hasSentAll).toBe(false)
+    expect(terminator.xgress.bufferedBytes).toBeLessThan(2 * 200_000)
+    expect(initiator.xgress.bufferedBytes).toBeLessThan(200_000)
+    // It is not written again until the sender hears that there is room.
+    terminator.application.takesMore = () => true
+    terminator.xgress.resume()
+    expect(time.runUntil(() => terminator.application.isFinished, 1000)).toBe(true)
+    expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
+  })
+
+  test('a slow reader gets all that was sent, however long it takes', () => {
+    const options = { rxBufferSize: 50_000, txPortalMaxSize: 50_000, txPortalStartSize: 50_000 }
+    const pair = new XgressPair({ options }).start()
+    const { initiator, terminator, time } = pair
+    terminator.application.takesMore = () => {
+      time.after(45_000, () => terminator.xgress.resume())
+      return false
+    }
+    const pieces = Array.from({ length: 30 }, () => pieceOf(10_000))
+    initiator.application.write(pieces)
+    expect(time.runUntil(() => terminator.application.isFinished, 3_600_000)).toBe(true)
+    expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
+  })
+
+  test('a link that is full is asked again when it has room', () => {
+    const pair = new XgressPair({ weather: { ...calm, refused: 0.9 } }).start()
+    pair.initiator.application.write([pieceOf(100_000), pieceOf(100_000)])
+    pair.terminator.application.write([])
+    expect(pair.time.runUntil(() => isOver(pair), 60_000)).toBe(true)
+    expect(pair.terminator.application.delivered).toHaveLength(2)
+  })
+
+  test('many small pieces are bounded in number, not only in bytes', () => {
+    const pair = new XgressPair().start()
+    pair.isCut = true
+    const { initiator, time } = pair
+    initiator.application.write(Array.from({ length: 20_000 }, () => pieceOf(1)))
+    time.runFor(100)
+    expect(initiator.counts.payload).toBeLessThanOrEqual(8192)
+    expect(initiator.application.hasSentAll).toBe(false)
+  })
+
+  test('64 MiB pass through a window of 4 MiB', () => {
+    const pair = new XgressPair().start()
+    const { initiator, terminator, time } = pair
+    let bytes = 0
+    terminator.application.deliver = ({ body }) => {
+      bytes += body.length
+      return true
+    }
+    terminator.application.write([])
+    initiator.application.write(Array.from({ length: 1024 }, () => pieceOf(65_536)))
+    expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
+    expect(bytes).toBe(64 * MIB)
+  })
+})
+
+describe('the circuit closes', () => {
+  test('when an application throws: the other end finishes', () => {
+    const pair = new XgressPair().start()
+    const { initiator, terminator, time } = pair
+    terminator.application.takesMore = () => {
+      throw new Error('the disk is full')
+    }
+    initiator.application.finishesAtEnd = false
+    initiator.application.write([pieceOf(10), pieceOf(20)])
+    expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
+    expect(terminator.closed).toEqual([['the disk is full', true]])
+    expect(initiator.application.isFinished).toBe(true)
+    expect(terminator.application.delivered).toHaveLength(1)
+  })
+
+  test('when an application closes: what it has sent arrives, and it is delivered no more', () => {
+    const pair = new XgressPair({ weather: { ...calm, delayMsMin: 50, delayMsMax: 50 } }).start()
+    const { initiator, terminator, time } = pair
+    initiator.application.finishesAtEnd = false
+    terminator.application.finishesAtEnd = false
+    time.runFor(1000)
+    terminator.application.write([pieceOf(300_000), pieceOf(300_001)])
+    terminator.xgress.close('the server has gone')
+    expect(terminator.application.reasons).toEqual(['the server has gone'])
+    expect(terminator.xgress.isClosed).toBe(true)
+    initiator.application.write([pieceOf(10)])
+    expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
+    expect(initiator.application.delivered).toHaveLength(2)
+    expect(initiator.application.isFinished).toBe(true)
+    expect(terminator.application.delivered).toEqual([])
+    expect(terminator.closed).toEqual([['the server has gone', true]])
+    expect(initiator.closed).toEqual([['both ends have finished', true]])
+  })
+
+  test('when a write fails: the other end stops sending at once', () => {
+    const pair = new XgressPair().start()
+    const { initiator, terminator, time } = pair
+    terminator.application.takesMore = () => false
+    initiator.application.finishesAtEnd = false
+    initiator.application.write(Array.from({ length: 2000 }, () => pieceOf(10_000)))
+    time.runFor(1000)
+    const { payload } = initiator.counts
+    terminator.xgress.failWrite('broken pipe')
+    time.runFor(100)
+    expect(initiator.xgress.bufferedBytes).toBe(0)
+    expect(initiator.xgress.send(pieceOf(1))).toBe(false)
+    expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
+    // The end of the circuit is the only one that followed.
+    expect(initiator.counts.payload).toBe(payload + 1)
+  })
+
+  test('when the other end stops: after 30 s if this one has finished', () => {
+    const pair = new XgressPair().start()
+    const { initiator, time } = pair
+    initiator.application.finishesAtEnd = false
+    time.runFor(100)
+    pair.isCut = true
+    initiator.application.write([pieceOf(10)])
+    time.runFor(600_000)
+    expect(initiator.closed).toEqual([])
+    // Sent again at most every 10 s by then.
+    expect(initiator.counts.retransmission).toBeLessThan(10_000)
+    initiator.xgress.close('the client has gone')
+    time.runFor(29_000)
+    expect(initiator.closed).toEqual([])
+    time.runFor(1500)
+    expect(initiator.closed).toEqual([['the client has gone', true]])
+  })
+
+  test('when it does not start in time', () => {
+    const pair = new XgressPair()
+    const { terminator, time } = pair
+    time.runFor(179_000)
+    expect(terminator.closed).toEqual([])
+    time.runFor(1500)
+    const reason = 'no start of the circuit within 180000 ms'
+    expect(terminator.closed).toEqual([[reason, true]])
+    expect(terminator.application.reasons).toEqual([reason])
+    expect(terminator.sent).toEqual([])
+  })
+
+  test('when it is unrouted: what has come is delivered, and nothing is sent', () => {
+    const end = new LoneEnd(false)
+    end.application.takesMore = () => false
+    for (const sequence of [0, 1, 2, 4]) end.payload(sequence, { body: Buffer.from(`${sequence}`) })
+    end.sent()
+    end.xgress.unrouted()
+    expect(end.closed).toEqual([])
+    end.payload(3, { body: Buffer.from('3') })
+    end.application.takesMore = () => true
+    end.xgress.resume()
+    expect(end.application.delivered.map(({ body }) => Buffer.from(body).toString())).toEqual([
+      '0',
+      '1',
+      '2',
+    ])
+    expect(end.application.isFinished).toBe(false)
+    expect(end.closed).toEqual([['the circuit was unrouted', false]])
+    expect(end.payloads()).toEqual([])
+  })
+
+  test('when it is unrouted and its application never reads again', () => {
+    const end = new LoneEnd(false)
+    end.application.takesMore = () => false
+    for (const sequence of [0, 1]) end.payload(sequence, { body: Buffer.from('x') })
+    end.xgress.unrouted()
+    end.pass(29_000)
+    expect(end.closed).toEqual([])
+    end.pass(2000)
+    expect(end.closed).toEqual([['the circuit was unrouted', false]])
+  })
+
+  test('when its application sends without waiting', () => {
+    const pair = new XgressPair().start()
+    const { initiator, time } = pair
+    pair.isCut = true
+    initiator.application.finishesAtEnd = false
+    for (let k = 0; k < 1000; k += 1) initiator.xgress.send(pieceOf(65_536))
+    time.runFor(100)
+    expect(initiator.closed).toEqual([['the application sends without waiting', true]])
+    expect(initiator.xgress.bufferedBytes).toBe(0)
+  })
+
+  test('once, whatever is called afterwards', () => {
+    const end = new LoneEnd(false)
+    end.xgress.end('stopped')
+    end.sent()
+    end.payload(0, { body: Buffer.from('x') })
+    end.acknowledge([0])
+    end.xgress.start()
+    end.xgress.finish()
+    end.xgress.close('again')
+    end.xgress.failWrite('again')
+    end.xgress.resume()
+    end.xgress.unrouted()
+    end.xgress.onLinkWritable()
+    expect(end.xgress.send(pieceOf(1))).toBe(false)
+    end.pass(60_000)
+    expect(end.closed).toEqual([['stopped', true]])
+    expect(end.application.reasons).toEqual(['stopped'])
+    expect([end.sent(), end.application.delivered]).toEqual([[], []])
+  })
+})
+
+describe('two ends that call each other at once', () => {
+  test('echo without recursion', () => {
+    const ends: LoneEnd[] = []
+    const toOther =
+      (other: number) =>
+      (message: Outgoing): 'sent' => {
+        ends[other]?.xgress.receive(arrivedFrom(message))
+        return 'sent'
+      }
+    const client = new LoneEnd(false, { transmit: toOther(1) })
+    const server = new LoneEnd(true, { transmit: toOther(0) })
+    ends.push(client, server)
+    // The start was lost: there was no other end yet.
+    client.pass(300)
+    let rounds = 0
+    let depth = 0
+    let depthMax = 0
+    const echoing = (end: LoneEnd) => (): boolean => {
+      rounds += 1
+      depth += 1
+      depthMax = Math.max(depthMax, depth)
+      if (rounds < 10_000) end.xgress.send(pieceOf(100))
+      depth -= 1
+      return true
+    }
+    client.application.deliver = echoing(client)
+    server.application.deliver = echoing(server)
+    client.xgress.send(pieceOf(100))
+    expect(rounds).toBe(10_000)
+    expect(depthMax).toBeLessThanOrEqual(2)
   })
 })

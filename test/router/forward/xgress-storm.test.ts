@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+
+import { seededRandom } from '../../../src/lib/random.ts'
+import type { Piece } from '../../../src/router/forward/circuit-ends.ts'
+import { areSamePieces, randomPieces, type Side, type Weather, XgressPair } from './xgress-pair.ts'
+
+// Goal: whatever the path between two ends does to messages, all pieces come out once, whole and in order, and nothing is left behind.
+// Method: hundreds of seeds, each with a path, options and applications of its own, in virtual time.
+
+const SEEDS = 250
+
+function weatherOf(seed: number): Weather {
+  const random = seededRandom(seed)
+  const delayMsMin = random.integer(0, 60)
+  return {
+    lost: random.next() * 0.3,
+    repeated: random.next() * 0.2,
+    refused: random.next() * 0.2,
+    delayMsMin,
+    delayMsMax: delayMsMin + random.integer(0, 120),
+  }
+}
+
+/** Small windows, so that few pieces meet their ends. */
+function optionsOf(seed: number): Readonly<Record<string, unknown>> {
+  const random = seededRandom(seed + 1_000_000)
+  const windowBytes = random.integer(20_000, 300_000)
+  return {
+    txPortalStartSize: random.integer(5000, windowBytes),
+    txPortalMinSize: 4000,
+    txPortalMaxSize: windowBytes,
+    rxBufferSize: random.integer(20_000, 300_000),
+    txQueueSize: random.integer(1, 8),
+    mtu: random.next() < 0.3 ? random.integer(100, 2000) : 0,
+    randomDrops: random.next() < 0.2,
+    drop1InN: 20,
+  }
+}
+
+/** Stops after some pieces, for a time of its own. */
+function makeSlow({ application, xgress }: Side, pair: XgressPair): void {
+  const { random, time } = pair
+  application.takesMore = () => {
+    if (random.next() < 0.7) return true
+    time.after(random.integer(1, 400), () => xgress.resume())
+    return false
+  }
+}
+
+describe('two ends over a path that loses, delays, reorders, repeats and refuses', () => {
+  test('deliver every piece once, whole and in order, and leave nothing behind', () => {
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const options = optionsOf(seed)
+      const pair = new XgressPair({ seed, weather: weatherOf(seed), options }).start()
+      const { initiator, terminator, random, time } = pair
+      const pieces = (): Piece[] => randomPieces(random, random.integer(0, 50), 12_000)
+      const [there, back] = [pieces(), pieces()]
+      if (seed % 2 === 0) makeSlow(initiator, pair)
+      if (seed % 3 === 0) makeSlow(terminator, pair)
+      initiator.application.write(there)
+      terminator.application.write(back)
+      const isOver = (): boolean => initiator.closed.length + terminator.closed.length === 2
+      const isFinished = (): boolean =>
+        initiator.application.isFinished && terminator.application.isFinished
+      const isEmpty = (): boolean =>
+        isOver() || initiator.xgress.bufferedBytes + terminator.xgress.bufferedBytes === 0
+      expect(time.runUntil(isFinished, 3_600_000), `seed ${seed} finishes`).toBe(true)
+      expect(time.runUntil(isEmpty, 60_000), `seed ${seed} empties`).toBe(true)
+      expect(isOver(), `seed ${seed} empties before it closes`).toBe(false)
+      expect(time.runUntil(isOver, 120_000), `seed ${seed} closes`).toBe(true)
+      for (const [side, sent] of [
+        [terminator, there],
+        [initiator, back],
+      ] as const) {
+        const { application, wentOverWindow, xgress } = side
+        expect(wentOverWindow, `seed ${seed}: window`).toBe(false)
+        expect(xgress.windowBytes).toBeLessThanOrEqual(Number(options['txPortalMaxSize']))
+        expect(areSamePieces(application.delivered, sent), `seed ${seed}: pieces`).toBe(true)
+        expect(application.reasons, `seed ${seed}`).toHaveLength(1)
+      }
+    }
+  }, 60_000)
+})
