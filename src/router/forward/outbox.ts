@@ -36,7 +36,7 @@ export class Outbox {
   #unsent: BoundedQueue<OutboundPayload> | null = null
   #unsentBytes = 0
   /** Payloads of the protocol itself: at most one of each kind. */
-  #ahead: OutboundPayload[] = []
+  #ahead: OutboundPayload[] | null = null
   #nextSequence = 0
   #isLinkFull = false
   #isTransmitting = false
@@ -99,6 +99,7 @@ export class Outbox {
 
   /** Goes out before all that waits, whatever the window is. */
   pushAhead(flags: number, capabilities: number | null): void {
+    this.#ahead ??= []
     this.#ahead.push({
       sequence: this.#takeSequence(),
       flags: flags | this.#parts.sideFlag,
@@ -120,14 +121,19 @@ export class Outbox {
 
   /** Sends all that may be sent for the first time. */
   transmit(): void {
-    for (let payload = this.#ahead.shift(); payload !== undefined; payload = this.#ahead.shift()) {
-      this.#sent.add(payload, this.#nowMs())
-      if (this.#transmitOne(payload, 'payload') === 'full') this.#sent.makeDue(payload)
-    }
+    while (this.#ahead !== null) this.#transmitAhead(this.#ahead)
     if (this.#isTransmitting) return
     this.#isTransmitting = true
     while (!this.#isLinkFull && !this.#sent.isBlocked && this.#transmitNext());
     this.#isTransmitting = false
+  }
+
+  #transmitAhead(payloads: readonly OutboundPayload[]): void {
+    this.#ahead = null
+    for (const payload of payloads) {
+      this.#sent.add(payload, this.#nowMs())
+      if (this.#transmitOne(payload, 'payload') === 'full') this.#sent.makeDue(payload)
+    }
   }
 
   #transmitNext(): boolean {
@@ -177,7 +183,7 @@ export class Outbox {
   clear(): void {
     this.#unsent = null
     this.#unsentBytes = 0
-    this.#ahead = []
+    this.#ahead = null
     this.#sent.clear()
   }
 

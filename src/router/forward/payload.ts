@@ -1,6 +1,6 @@
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { int32Value, readText, textValue } from '../../channel/headers.ts'
+import { readText, textValue } from '../../channel/headers.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { Piece } from './circuit-ends.ts'
 
@@ -137,10 +137,10 @@ export function payloadMessage(
   const { sequence, flags, body, edgeFlags, traceId, capabilities } = payload
   const headers = new Map<number, Uint8Array>()
   headers.set(header.circuitId, circuitId)
-  headers.set(header.sequence, sequenceValue(sequence))
+  headers.set(header.sequence, integerValue(sequence, 8))
   if (flags !== 0) headers.set(header.flags, flagsValue(flags))
   headers.set(header.stamp, stampValue(stamp))
-  if (edgeFlags !== 0) headers.set(header.edgeFlags, int32Value(edgeFlags))
+  if (edgeFlags !== 0) headers.set(header.edgeFlags, integerValue(edgeFlags, 4))
   if (traceId !== null) headers.set(header.traceId, traceId)
   if (capabilities !== null) headers.set(header.capabilities, capabilitiesValue(capabilities))
   return { contentType: circuitMessage.payload, headers, body }
@@ -159,7 +159,7 @@ export function acknowledgementMessage(
   const headers = new Map<number, Uint8Array>()
   headers.set(header.circuitId, circuitId)
   if (flags !== 0) headers.set(header.flags, flagsValue(flags))
-  headers.set(header.bufferedBytes, int32Value(bufferedBytes | 0))
+  headers.set(header.bufferedBytes, integerValue(bufferedBytes, 4))
   headers.set(header.stamp, stampValue(stamp))
   const body = new Uint8Array(4 * sequences.length)
   for (let at = 0; at < sequences.length; at += 1) {
@@ -182,7 +182,7 @@ export function traceRouteAnswer(
   if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
   if (body.length > routerProgramLimits.xgressControlBytesMax) return null
   const headers = new Map<number, Uint8Array>()
-  headers.set(controlHeader.hops, int32Value(Math.max(0, hops - 1)))
+  headers.set(controlHeader.hops, integerValue(Math.max(0, hops - 1), 4))
   headers.set(controlHeader.type, textValue(type))
   headers.set(controlHeader.id, textValue(id))
   // The end that asked knows its request by these.
@@ -197,39 +197,42 @@ export function traceRouteAnswer(
   return { contentType: circuitMessage.control, headers, body: answer }
 }
 
-/** Integers of the wire, without a view an integer: they are read for each payload. */
+/** An absent integer is 0. Without a view for each of them: they are read for each payload. */
 function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
   if (bytes === undefined) return 0
   if (bytes.length !== length) return null
+  return length === 2 ? (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8) : uint32At(bytes)
+}
+
+function uint32At(bytes: Uint8Array): number {
   const low = (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8)
-  if (length === 2) return low
   return (low | ((bytes[2] ?? 0) << 16) | ((bytes[3] ?? 0) << 24)) >>> 0
 }
 
 function readSequence(bytes: Uint8Array | undefined): number | null {
   if (bytes?.length !== 8) return null
-  const sequence = littleEndian(bytes.subarray(0, 4), 4)
+  const sequence = uint32At(bytes)
   const isOver = bytes[4] !== 0 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0
-  return isOver || sequence === null || sequence > SEQUENCE_MAX ? null : sequence
+  return isOver || sequence > SEQUENCE_MAX ? null : sequence
 }
 
 function readCapabilities(bytes: Uint8Array | undefined): number | null {
   return bytes?.length === 4 ? sequenceAt(bytes, 0) : null
 }
 
-function sequenceValue(sequence: number): Uint8Array {
-  const bytes = new Uint8Array(8)
-  bytes[0] = sequence
-  bytes[1] = sequence >>> 8
-  bytes[2] = sequence >>> 16
-  bytes[3] = sequence >>> 24
+function integerValue(value: number, length: 4 | 8): Uint8Array {
+  const bytes = new Uint8Array(length)
+  bytes[0] = value
+  bytes[1] = value >>> 8
+  bytes[2] = value >>> 16
+  bytes[3] = value >>> 24
   return bytes
 }
 
-const terminatorFlags = int32Value(payloadFlag.fromTerminator)
+const terminatorFlags = integerValue(payloadFlag.fromTerminator, 4)
 
 function flagsValue(flags: number): Uint8Array {
-  return flags === payloadFlag.fromTerminator ? terminatorFlags : int32Value(flags)
+  return flags === payloadFlag.fromTerminator ? terminatorFlags : integerValue(flags, 4)
 }
 
 function stampValue(stamp: number): Uint8Array {
@@ -237,7 +240,7 @@ function stampValue(stamp: number): Uint8Array {
 }
 
 function capabilitiesValue(capabilities: number): Uint8Array {
-  return int32Value(capabilities).reverse()
+  return integerValue(capabilities, 4).reverse()
 }
 
 /** Views pin the whole buffer that they lie in; one that is much larger is not worth it. */

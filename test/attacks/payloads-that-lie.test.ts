@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest'
+
+import { xgressOptions } from '../../src/router/forward/xgress-options.ts'
+import { LoneEnd } from '../router/forward/lone-end.ts'
+import { pieceOf } from '../router/forward/xgress-pair.ts'
+
+// The attack: the other end of a circuit numbers its payloads as it likes, announces what never comes, and acknowledges what was never
+// sent, so that this router keeps more and more for it, or the circuit of others stops. Each circuit has its bounds.
+
+const KIB = 1024
+const rxBufferSize = 256 * KIB
+const options = xgressOptions({ rxBufferSize })
+
+function attacked(): LoneEnd {
+  const end = new LoneEnd(true, { options })
+  end.payload(0, { flags: 4 })
+  end.sent()
+  return end
+}
+
+/** The circuit still carries what an honest end sends. */
+function expectAlive(end: LoneEnd): void {
+  end.payload(1, { body: Buffer.from('honest') })
+  expect(end.application.delivered.map(({ body }) => Buffer.from(body).toString())).toContain(
+    'honest',
+  )
+  expect(end.closed).toEqual([])
+}
+
+describe('an end that lies', () => {
+  test('fills no store with payloads far ahead of the one that is missing', () => {
+    const end = attacked()
+    for (let at = 2; at < 200_000; at += 1) end.payload(at, { body: Buffer.from('x') })
+    expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(16_384)
+    for (const ahead of [2 ** 31 - 1, 2 ** 31, 2 ** 32 + 1, 2n ** 63n]) {
+      end.payload(ahead, { body: new Uint8Array(10) })
+    }
+    expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(16_384)
+    expectAlive(end)
+  })
+
+  test('fills no gap below a high sequence with more than twice the buffer', () => {
+    const end = attacked()
+    end.payload(10_000, { body: Buffer.from('x') })
+    for (let at = 2; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
+    expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(2 * rxBufferSize)
+    expectAlive(end)
+  })
+
+  test('fills no buffer before an application that does not read', () => {
+    const end = attacked()
+    end.application.takesMore = () => false
+    for (let at = 1; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
+    expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(rxBufferSize + 16 * KIB)
+  })
+
+  test('does not wrap a sequence into one that was delivered', () => {
+    const end = attacked()
+    end.payload(2 ** 32 + 1, { body: Buffer.from('forged') })
+    expect(end.application.delivered).toEqual([])
+    expect(end.acknowledgements()).toEqual([])
+    expectAlive(end)
+  })
+
+  test('announces no chunks beyond the buffer', () => {
+    const end = attacked()
+    // 2^28 bytes are announced, and come one by one.
+    end.payload(1, { flags: 8, body: Buffer.from('80808080014141', 'hex') })
+    for (let at = 2; at < 40; at += 1) end.payload(at, { flags: 8, body: new Uint8Array(16 * KIB) })
+    expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(rxBufferSize)
+    expect(end.closed).toEqual([['the other end sent malformed chunks', true]])
+  })
+
+  test('does not bring the payloads of this end back to it', () => {
+    const end = attacked()
+    end.receive(1100, { sequence: 1, flags: 2 }, Buffer.from('my own'))
+    expect([end.application.delivered, end.sent()]).toEqual([[], []])
+    expectAlive(end)
+  })
+
+  test('pins no large buffer by small payloads out of order', () => {
+    const end = attacked()
+    const pinned = new Set<ArrayBufferLike>()
+    end.application.deliver = ({ body }) => {
+      pinned.add(body.buffer)
+      return true
+    }
+    const larges: ArrayBufferLike[] = []
+    for (let at = 2; at < 100; at += 1) {
+      const large = new Uint8Array(64 * KIB)
+      larges.push(large.buffer)
+      end.payload(at, { body: large.subarray(0, 10) })
+    }
+    end.payload(1)
+    expect(pinned.size).toBeGreaterThan(90)
+    for (const large of larges) expect(pinned.has(large)).toBe(false)
+  })
+
+  test('does not make this end wait longer to send again than its option allows', () => {
+    const end = attacked()
+    for (let round = 0; round < 10_000; round += 1) {
+      end.nowMs += 1
+      const stamp = (Math.floor(end.nowMs) + 5000) % 65_536
+      end.acknowledge([7, 8, 9], { stamp: stamp === 0 ? 1 : stamp })
+    }
+    end.xgress.send(pieceOf(10))
+    end.sent()
+    end.pass(10_200)
+    expect(end.payloads().length).toBeGreaterThan(0)
+  })
+
+  test('sends no million of sequences in one acknowledgement', () => {
+    const end = attacked()
+    end.xgress.send(pieceOf(10))
+    const sequences = Array.from({ length: 20_000 }, (_, at) => at)
+    end.acknowledge(sequences)
+    expect(end.xgress.inFlightBytes).toBe(10)
+    end.acknowledge([0])
+    expect(end.xgress.inFlightBytes).toBe(0)
+  })
+})
