@@ -25,23 +25,25 @@ interface Event {
   readonly run: () => void
 }
 
-/** Virtual time: events run in the order of their times. */
+/** Virtual time: events run in the order of their times, those of one time as they were made. */
 export class Timeline {
   nowMs = 1000
-  #events: Event[] = []
+  /** A binary heap. */
+  readonly #events: Event[] = []
   #order = 0
 
   after(delayMs: number, run: () => void): void {
     const event = { atMs: this.nowMs + delayMs, order: (this.#order += 1), run }
-    // A binary search for the place after all earlier ones.
-    let [low, high] = [0, this.#events.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      const other = this.#events[middle]
-      if (other !== undefined && other.atMs <= event.atMs) low = middle + 1
-      else high = middle
+    const events = this.#events
+    let at = events.push(event) - 1
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      const parent = events[above]
+      if (parent === undefined || isBefore(parent, event)) break
+      events[at] = parent
+      at = above
     }
-    this.#events.splice(low, 0, event)
+    events[at] = event
   }
 
   /** @returns whether the condition came true within the time. */
@@ -50,11 +52,28 @@ export class Timeline {
     while (!isDone()) {
       const event = this.#events[0]
       if (event === undefined || event.atMs > endMs) return false
-      this.#events.shift()
+      this.#removeFirst()
       this.nowMs = event.atMs
       event.run()
     }
     return true
+  }
+
+  #removeFirst(): void {
+    const events = this.#events
+    const last = events.pop()
+    if (last === undefined || events.length === 0) return
+    let at = 0
+    for (;;) {
+      const [left, right] = [events[2 * at + 1], events[2 * at + 2]]
+      if (left === undefined) break
+      const isRight = right !== undefined && isBefore(right, left)
+      const child = isRight ? right : left
+      if (isBefore(last, child)) break
+      events[at] = child
+      at = 2 * at + (isRight ? 2 : 1)
+    }
+    events[at] = last
   }
 
   runFor(ms: number): void {
@@ -64,12 +83,20 @@ export class Timeline {
   }
 }
 
+function isBefore(one: Event, other: Event): boolean {
+  return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
+}
+
 /** Application of a test: sends what it is given as it may, and keeps what comes. */
 export class ScriptedApplication implements Application {
   end: CircuitEnd | null = null
   readonly delivered: Piece[] = []
   readonly reasons: string[] = []
+  /** Calls that must not come; an exception would only close the circuit. */
+  readonly faults: string[] = []
   isFinished = false
+  /** It has said that it takes no more for now. */
+  isFull = false
   /** Whether it takes more after the piece. */
   takesMore: (piece: Piece) => boolean = () => true
   finishesAtEnd = true
@@ -86,24 +113,35 @@ export class ScriptedApplication implements Application {
   }
 
   deliver(piece: Piece): boolean {
-    if (this.reasons.length > 0) throw new Error('delivered after it was closed')
-    if (this.isFinished) throw new Error('delivered after the end')
+    if (this.reasons.length > 0) this.faults.push('delivered after it was closed')
+    if (this.isFinished) this.faults.push('delivered after the end')
+    if (this.isFull) this.faults.push('delivered before it resumed')
     this.delivered.push({ ...piece, body: new Uint8Array(piece.body) })
-    return this.takesMore(piece)
+    const takesMore = this.takesMore(piece)
+    this.isFull = !takesMore
+    return takesMore
   }
 
   onFinished(): void {
-    if (this.isFinished) throw new Error('finished twice')
+    if (this.isFinished) this.faults.push('finished twice')
+    if (this.reasons.length > 0) this.faults.push('finished after it was closed')
     this.isFinished = true
   }
 
+  /** It takes more. */
+  resume(): void {
+    this.isFull = false
+    this.end?.resume()
+  }
+
   onWritable(): void {
+    if (this.reasons.length > 0) this.faults.push('writable after it was closed')
     this.#mayWrite = true
     this.#flush()
   }
 
   onClosed(reason: string): void {
-    if (this.reasons.length > 0) throw new Error('closed twice')
+    if (this.reasons.length > 0) this.faults.push('closed twice')
     this.reasons.push(reason)
   }
 

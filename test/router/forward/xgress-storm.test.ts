@@ -7,7 +7,7 @@ import { areSamePieces, randomPieces, type Side, type Weather, XgressPair } from
 // Goal: whatever the path between two ends does to messages, all pieces come out once, whole and in order, and nothing is left behind.
 // Method: hundreds of seeds, each with a path, options and applications of its own, in virtual time.
 
-const SEEDS = 250
+const SEEDS = 200
 
 function weatherOf(seed: number): Weather {
   const random = seededRandom(seed)
@@ -38,11 +38,11 @@ function optionsOf(seed: number): Readonly<Record<string, unknown>> {
 }
 
 /** Stops after some pieces, for a time of its own. */
-function makeSlow({ application, xgress }: Side, pair: XgressPair): void {
+function makeSlow({ application }: Side, pair: XgressPair): void {
   const { random, time } = pair
   application.takesMore = () => {
     if (random.next() < 0.7) return true
-    time.after(random.integer(1, 400), () => xgress.resume())
+    time.after(random.integer(1, 400), () => application.resume())
     return false
   }
 }
@@ -77,6 +77,45 @@ describe('two ends over a path that loses, delays, reorders, repeats and refuses
         expect(xgress.windowBytes).toBeLessThanOrEqual(Number(options['txPortalMaxSize']))
         expect(areSamePieces(application.delivered, sent), `seed ${seed}: pieces`).toBe(true)
         expect(application.reasons, `seed ${seed}`).toHaveLength(1)
+        expect(application.faults, `seed ${seed}`).toEqual([])
+      }
+    }
+  }, 60_000)
+
+  test('close once, and deliver what was sent first, whatever is done to them', () => {
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const pair = new XgressPair({ seed, weather: weatherOf(seed), options: optionsOf(seed) })
+      const { initiator, terminator, random, time } = pair
+      const sides = [initiator, terminator]
+      const pieces = sides.map(() => randomPieces(random, random.integer(0, 40), 6000))
+      pair.start()
+      for (const [at, side] of sides.entries()) {
+        side.application.finishesAtEnd = random.next() < 0.5
+        makeSlow(side, pair)
+        side.application.write(pieces[at] ?? [])
+      }
+      for (let step = 0; step < 4; step += 1) {
+        time.runFor(random.integer(0, 1500))
+        const { xgress } = random.next() < 0.5 ? initiator : terminator
+        const steps = [
+          () => xgress.finish(),
+          () => xgress.close('gone'),
+          () => xgress.failWrite('broken'),
+          () => xgress.unrouted(),
+          () => xgress.end('stopped'),
+          () => (pair.isCut = random.next() < 0.5),
+        ]
+        steps[random.integer(0, steps.length - 1)]?.()
+      }
+      // The applications leave at last.
+      for (const { xgress } of sides) xgress.close('over')
+      time.runFor(120_000)
+      for (const [at, { application, closed, wentOverWindow, xgress }] of sides.entries()) {
+        expect(closed, `seed ${seed}`).toHaveLength(1)
+        expect(application.reasons, `seed ${seed}`).toHaveLength(1)
+        expect([application.faults, wentOverWindow, xgress.bufferedBytes]).toEqual([[], false, 0])
+        const first = pieces[1 - at]?.slice(0, application.delivered.length) ?? []
+        expect(areSamePieces(application.delivered, first), `seed ${seed}`).toBe(true)
       }
     }
   }, 60_000)

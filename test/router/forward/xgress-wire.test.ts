@@ -232,9 +232,9 @@ describe('acknowledgements', () => {
     expect(end.acknowledgements().map(({ buffered }) => buffered)).toEqual([
       0, 4000, 8000, 12_000, 16_000, 20_000,
     ])
-    for (let k = 0; k < 2; k += 1) end.xgress.resume()
+    for (let k = 0; k < 2; k += 1) end.application.resume()
     expect(end.acknowledgements()).toEqual([])
-    end.xgress.resume()
+    end.application.resume()
     const updates = end.acknowledgements()
     expect(updates.map((each) => [each.sequences, each.buffered])).toEqual([[[], 8000]])
   })

@@ -85,7 +85,7 @@ describe('two ends over a calm path', () => {
     expect(initiator.xgress.bufferedBytes).toBeLessThan(200_000)
     // It is not written again until the sender hears that there is room.
     terminator.application.takesMore = () => true
-    terminator.xgress.resume()
+    terminator.application.resume()
     expect(time.runUntil(() => terminator.application.isFinished, 1000)).toBe(true)
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
@@ -95,7 +95,7 @@ describe('two ends over a calm path', () => {
     const pair = new XgressPair({ options }).start()
     const { initiator, terminator, time } = pair
     terminator.application.takesMore = () => {
-      time.after(45_000, () => terminator.xgress.resume())
+      time.after(45_000, () => terminator.application.resume())
       return false
     }
     const pieces = Array.from({ length: 30 }, () => pieceOf(10_000))
@@ -116,7 +116,7 @@ describe('two ends over a calm path', () => {
     const pair = new XgressPair().start()
     pair.isCut = true
     const { initiator, time } = pair
-    initiator.application.write(Array.from({ length: 20_000 }, () => pieceOf(1)))
+    initiator.application.write(Array.from({ length: 9000 }, () => pieceOf(1)))
     time.runFor(100)
     expect(initiator.counts.payload).toBeLessThanOrEqual(8192)
     expect(initiator.application.hasSentAll).toBe(false)
@@ -227,7 +227,7 @@ describe('the circuit closes', () => {
     expect(end.closed).toEqual([])
     end.payload(3, { body: Buffer.from('3') })
     end.application.takesMore = () => true
-    end.xgress.resume()
+    end.application.resume()
     expect(end.application.delivered.map(({ body }) => Buffer.from(body).toString())).toEqual([
       '0',
       '1',
