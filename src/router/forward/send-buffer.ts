@@ -14,6 +14,8 @@ export interface OutboundPayload extends Piece {
 
 /** Between two searches for payloads to send again. */
 const SEARCH_MS = 64
+/** Between two attempts while the other end has no room: it says when it has. */
+const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
 const RETX_SCALE_STEP_UP = 0.2
 /** Duplicates alone, which the other end may make up, slow nothing down further than this. */
@@ -67,13 +69,16 @@ export class SendBuffer {
     return this.#retxMs
   }
 
-  /** A payload goes out in any case while none is in flight: its answer reopens the window. */
+  /**
+   * A payload goes out in any case while none is in flight: its answer reopens the window. What is
+   * in flight is to find room at the other end, which would drop it without an answer.
+   */
   get isBlocked(): boolean {
     const sent = this.#sent
     if (sent === null || sent.size === 0) return false
     return (
       this.#inFlightBytes > this.#windowBytes ||
-      this.#peerBufferedBytes > this.#options.txPortalMaxSize ||
+      this.#peerBufferedBytes + this.#inFlightBytes > this.#options.txPortalMaxSize ||
       sent.size >= routerProgramLimits.xgressInFlightMax
     )
   }
@@ -153,7 +158,8 @@ export class SendBuffer {
    */
   due(nowMs: number): readonly OutboundPayload[] {
     if (this.#sent === null || nowMs - this.#searchedMs < SEARCH_MS) return none
-    const dueMs = nowMs - Math.max(this.#retxMs, SEARCH_MS)
+    const isPeerFull = this.#peerBufferedBytes > this.#options.txPortalMaxSize
+    const dueMs = nowMs - Math.max(this.#retxMs, isPeerFull ? PROBE_MS : SEARCH_MS)
     if (this.#sentFromMs > dueMs) return none
     this.#searchedMs = nowMs
     const due: OutboundPayload[] = []

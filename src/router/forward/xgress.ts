@@ -334,8 +334,9 @@ export class Xgress implements CircuitEnd {
       this.#progressMs = this.#nowMs()
       this.#deliver(payload)
     }
-    const { bytes } = this.#received
-    this.#isUpdateDue ||= this.#bufferedSaid > BUFFERED_SAID_MIN && bytes < this.#bufferedSaid / 2
+    // A sender whose data is discarded is not to send more of it.
+    if (this.#receiveHalf !== 'open' || this.#bufferedSaid <= BUFFERED_SAID_MIN) return
+    this.#isUpdateDue ||= this.#received.bytes < this.#bufferedSaid / 2
   }
 
   #deliver(payload: Payload): void {

@@ -90,6 +90,24 @@ describe('two ends over a calm path', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
+  test('a reader that stops is sent no more than it has room for, and is asked once a second', () => {
+    const bytes = 200_000
+    const options = { rxBufferSize: bytes, txPortalMaxSize: bytes, txPortalStartSize: bytes }
+    const weather = { ...calm, delayMsMin: 20, delayMsMax: 20 }
+    const pair = new XgressPair({ options, weather }).start()
+    const { initiator, terminator, time } = pair
+    terminator.application.takesMore = () => false
+    initiator.application.write(Array.from({ length: 200 }, () => pieceOf(10_000)))
+    time.runFor(1000)
+    // One that probes for room may find none.
+    expect(terminator.xgress.bufferedBytes).toBeGreaterThan(bytes)
+    expect(initiator.xgress.inFlightBytes).toBeLessThanOrEqual(10_000)
+    const { retransmission } = initiator.counts
+    time.runFor(60_000)
+    expect(initiator.counts.retransmission - retransmission).toBeLessThanOrEqual(60)
+    expect(initiator.counts.retransmission - retransmission).toBeGreaterThan(30)
+  })
+
   test('a slow reader gets all that was sent, however long it takes', () => {
     const options = { rxBufferSize: 50_000, txPortalMaxSize: 50_000, txPortalStartSize: 50_000 }
     const pair = new XgressPair({ options }).start()
