@@ -78,6 +78,16 @@ describe('an end that lies', () => {
     expectAlive(end)
   })
 
+  test('does not have this end take its own acknowledgement for one of the other end', () => {
+    const end = attacked()
+    end.xgress.send(pieceOf(10))
+    const body = Uint8Array.of(0, 0, 0, 0)
+    end.receive(1101, { flags: 2, buffered: 0 }, body)
+    expect(end.xgress.inFlightBytes).toBe(10)
+    end.receive(1101, { flags: 0, buffered: 0 }, body)
+    expect(end.xgress.inFlightBytes).toBe(0)
+  })
+
   test('pins no large buffer by small payloads out of order', () => {
     const end = attacked()
     const pinned = new Set<ArrayBufferLike>()

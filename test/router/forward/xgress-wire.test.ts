@@ -288,6 +288,23 @@ describe('payloads that are not acknowledged', () => {
   })
 })
 
+describe('the last one to finish', () => {
+  test('stays for 5 s, in which the other application takes what is buffered there', () => {
+    const end = startedTerminator()
+    end.payload(1, { flags: 32 })
+    end.pass(20_000)
+    end.xgress.finish()
+    end.acknowledge([1])
+    end.sent()
+    end.pass(4900)
+    expect(end.closed).toEqual([])
+    end.pass(200)
+    expect(end.closed).toEqual([['both ends have finished', true]])
+    const last = end.payloads().map(({ sequence, flags }) => [sequence, flags])
+    expect(last).toEqual([[2, 2 | 1]])
+  })
+})
+
 describe('chunks', () => {
   const chunk = (hex: string): Told => ({ flags: 8, body: Buffer.from(hex, 'hex') })
 
