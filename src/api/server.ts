@@ -21,7 +21,9 @@ import type { Operation } from './operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
+import type { RouterTunnels } from '../ports/router-tunnels.ts'
 import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
+import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
 import type { ApiParts } from './parts.ts'
 import { basePaths, canonicalUrl, routerPath } from './paths.ts'
 import { ServedPaths } from './served-paths.ts'
@@ -70,6 +72,8 @@ export interface ListenerOptions {
 export interface Api {
   /** What routers are told of their clients. */
   routerClients(records: ClientRecords): RouterClients
+  /** Judges what the tunnels in routers may do. */
+  routerTunnels(records: ClientRecords): RouterTunnels
   /** An app that does not listen yet. */
   listener(options: ListenerOptions): FastifyInstance
   /** Begins to spread session activity and to remove expired sessions. */
@@ -85,6 +89,7 @@ export function createApi(parts: ApiParts): Api {
   const operations = allOperations(all)
   return {
     routerClients: (records) => new ApiRouterClients(all, records),
+    routerTunnels: (records) => new ApiRouterTunnels(all, records),
     listener: (options) => buildListener(all, operations, options),
     start: () => {
       services.sessions.start()

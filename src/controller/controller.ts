@@ -286,7 +286,11 @@ export class Controller {
       await api.stop()
     })
     const certifier = { issuer, state: machine, cluster: clusterNode, logger: log }
-    routers.serve(api.routerClients(machine), new RouterNamingRules(certifier), proposer)
+    const served = {
+      clients: api.routerClients(machine),
+      tunnels: api.routerTunnels(machine),
+    }
+    routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials)
     this.#releases.push(() => routers.close())
     // Before the listeners, which wait for what is under way.

@@ -1,16 +1,9 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-
-import {
-  CreateTerminatorResult,
-  CreateTunnelTerminatorAnswerSchema,
-  CreateTunnelTerminatorSchema,
-} from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import type { Channel, Outgoing } from '../channel/channel.ts'
 import { textValue } from '../channel/headers.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { edgeRefusal } from './circuits/circuit-request.ts'
-import { DO_NOT_RETRY, INTERNAL, NO_TUNNELS } from './clients/client-errors.ts'
+import { INTERNAL, NO_TUNNELS } from './clients/client-errors.ts'
 import { routerMessage } from './messages.ts'
 
 /** What its sender waits for no answer to, and no duty takes. */
@@ -25,17 +18,11 @@ const notices: ReadonlySet<number> = new Set([
   routerMessage.modelValidation,
 ])
 
-/** Requests of the tunnel in a router: it dials and hosts by itself. */
-const tunnelRequests: ReadonlySet<number> = new Set([
-  routerMessage.createTunnelCircuit,
-  20_400,
-  20_402,
-  20_404,
-  20_406,
-  20_408,
-  20_410,
-  20_412,
-])
+/**
+ * Requests of the tunnel in a router that does not follow the data model: for its API session, for
+ * circuits, services and terminators by it. A router that is connected here follows it.
+ */
+const oldTunnelRequests: ReadonlySet<number> = new Set([20_400, 20_402, 20_404, 20_406])
 
 /**
  * A router waits out its time where it hears nothing: each request that no duty takes is refused,
@@ -50,13 +37,12 @@ export function refuse(channel: Channel, message: ChannelMessage): void {
 }
 
 const NOT_SUPPORTED = 'not supported'
-const NO_TUNNEL = 'this controller serves no tunnels of routers'
+const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 
 /** Null: the generic one. */
 function refusalOf(message: ChannelMessage): Outgoing | null {
   const { contentType } = message
-  if (contentType === routerMessage.createTunnelTerminator) return tunnelTerminatorRefusal(message)
-  if (tunnelRequests.has(contentType)) return edgeRefusal(NO_TUNNELS, NO_TUNNEL)
+  if (oldTunnelRequests.has(contentType)) return edgeRefusal(NO_TUNNELS, NO_TUNNEL)
   if (contentType === routerMessage.createCircuitByName) {
     return edgeRefusal(INTERNAL, NOT_SUPPORTED)
   }
@@ -64,21 +50,4 @@ function refusalOf(message: ChannelMessage): Outgoing | null {
     return { contentType: routerMessage.fabricCircuitFailed, body: textValue(NOT_SUPPORTED) }
   }
   return null
-}
-
-/** Routers find the terminator that it is about by its id. */
-function tunnelTerminatorRefusal({ body }: ChannelMessage): Outgoing {
-  const { address: terminatorId, startTime } = fromBinary(CreateTunnelTerminatorSchema, body)
-  const answer = create(CreateTunnelTerminatorAnswerSchema, {
-    terminatorId,
-    startTime,
-    msg: NO_TUNNEL,
-    errorCode: NO_TUNNELS,
-    retryHint: DO_NOT_RETRY,
-    result: CreateTerminatorResult.FAILED_OTHER,
-  })
-  return {
-    contentType: routerMessage.createTunnelTerminatorAnswer,
-    body: toBinary(CreateTunnelTerminatorAnswerSchema, answer),
-  }
 }

@@ -62,6 +62,8 @@ describe('circuits that this controller made', () => {
       ends,
       hostId: 'i2',
       instanceId: '',
+      isOfTunnel: false,
+      isHostedByTunnel: false,
       path: { routerIds, links: [], cost: 1 },
     })
   }

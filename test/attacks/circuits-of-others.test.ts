@@ -19,6 +19,7 @@ import { circuitTable, type CircuitTable } from '../../src/fabric/circuits/circu
 import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
+import { Tunnels } from '../fabric/tunnels.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
 // The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to itself, or puts its own key in
@@ -37,6 +38,7 @@ const host = {
   terminatorId: 't1',
   routerId: 'host',
   hostId: 'i2',
+  isOfTunnel: false,
   binding: 'edge',
   address: 'at t1',
   ...({ cost: 0, precedence: 'default', instanceId: '', peerData: new Map() } as const),
@@ -65,6 +67,7 @@ beforeEach(() => {
     connection,
     clock: systemClock,
     draw: () => 0,
+    tunnels: new Tunnels(),
     clients: { judge: () => Promise.resolve({ ok: true, client } satisfies JudgedClaim) },
     hosts: {
       service: () => ({ encryptionRequired: false, strategy: 'smartrouting', hosts: [host] }),

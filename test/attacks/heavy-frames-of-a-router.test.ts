@@ -10,6 +10,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Pipe } from '../channel/pipe.ts'
@@ -160,7 +161,8 @@ async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
       return Promise.resolve({ index: 1, outcome: { ok: true as const, id: '' } })
     },
   }
-  stage.channels.add(new TerminatorDuty({ clients: admittingClients, log, proposer }))
+  const writes = new RouterWrites({ log, proposer })
+  stage.channels.add(new TerminatorDuty({ clients: admittingClients, writes }))
   return { pipe: await stage.dial('er1'), proposed }
 }
 

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import { CreateCircuitSchema, RemoveTerminatorsSchema } from '../../proto/gen/router_pb.ts'
 import { messageFault } from '../../src/channel/message-bounds.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { settle } from '../channel/pipe.ts'
@@ -22,15 +23,17 @@ test('of the writes of one router a few are proposed at once, and all others wai
   stage.channels.add(
     new TerminatorDuty({
       clients: admittingClients,
-      log: { info: () => undefined, warn: () => undefined },
-      proposer: {
-        propose: (input) => {
-          proposed.push(input)
-          return new Promise((resolve) => {
-            going.push(() => resolve({ index: 1, outcome: { ok: true, id: 'x' } } as never))
-          })
+      writes: new RouterWrites({
+        log: { info: () => undefined, warn: () => undefined },
+        proposer: {
+          propose: (input) => {
+            proposed.push(input)
+            return new Promise((resolve) => {
+              going.push(() => resolve({ index: 1, outcome: { ok: true, id: 'x' } } as never))
+            })
+          },
         },
-      },
+      }),
     }),
   )
   const pipe = await stage.dial('er1')

@@ -34,6 +34,7 @@ import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
+import { Tunnels } from './tunnels.ts'
 
 const admitted: JudgedClaim = {
   ok: true,
@@ -49,6 +50,7 @@ const admitted: JudgedClaim = {
 let stage: RouterStage
 let links: LinkTable
 let duty: CircuitDuty
+let tunnels: Tunnels
 let circuits: CircuitTable
 let told: EventLog
 let judged: JudgedClaim
@@ -60,6 +62,7 @@ beforeEach(() => {
   stage = new RouterStage()
   judged = admitted
   claims = []
+  tunnels = new Tunnels()
   encryptionRequired = false
   hosts = [host('t1', 'er2')]
   const { channels } = stage
@@ -86,6 +89,7 @@ beforeEach(() => {
   duty = new CircuitDuty({
     table: circuits,
     clients,
+    tunnels,
     links,
     log,
     clock: systemClock,
@@ -115,6 +119,7 @@ function host(terminatorId: string, routerId: string): Host {
     terminatorId,
     routerId,
     hostId: 'i2',
+    isOfTunnel: false,
     binding: 'edge',
     address: `at ${terminatorId}`,
     cost: 0,

@@ -30,6 +30,7 @@ import type {
 import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
@@ -103,9 +104,7 @@ let isLeader: boolean
 let proposals: ProposalInput[]
 /** Service sessions whose circuits are over. */
 let ended: string[]
-let propose: () => ReturnType<
-  ConstructorParameters<typeof TerminatorDuty>[0]['proposer']['propose']
->
+let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
 
 beforeEach(() => {
   stage = new RouterStage()
@@ -129,13 +128,15 @@ beforeEach(() => {
   channels.add(
     new TerminatorDuty({
       clients: shown,
-      log: { info: () => undefined, warn: () => undefined },
-      proposer: {
-        propose: (input) => {
-          proposals.push(input)
-          return propose()
+      writes: new RouterWrites({
+        log: { info: () => undefined, warn: () => undefined },
+        proposer: {
+          propose: (input) => {
+            proposals.push(input)
+            return propose()
+          },
         },
-      },
+      }),
     }),
   )
 })

@@ -11,6 +11,7 @@ import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { linkDuty } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -19,6 +20,8 @@ import { routerMessage } from '../../src/fabric/messages.ts'
 import { ModelDuty } from '../../src/fabric/model/model-duty.ts'
 import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
+import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
+import { Tunnels } from './tunnels.ts'
 import { RouterStage } from './stage.ts'
 
 // Messages of every type with bytes that are none of it, in bodies and headers, from a router that is admitted: its channel may
@@ -84,9 +87,12 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
     isEndOnly: () => false,
   }
   const clients = admittingClients
+  const tunnels = new Tunnels()
+  const writes = new RouterWrites({ proposer, log })
   const circuits = new CircuitDuty({
     table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     clients,
+    tunnels,
     links,
     log,
     clock: systemClock,
@@ -120,7 +126,16 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       shown: new ShownSessions(clients),
       onEnded: (ids) => circuits.onSessionsEnded(ids),
     }),
-    new TerminatorDuty({ clients, proposer, log }),
+    new TerminatorDuty({ clients, writes }),
+    new TunnelDuty({
+      tunnels,
+      writes,
+      proposer,
+      log,
+      clock: systemClock,
+      isLeader: () => true,
+      endCircuits: (isGranted) => circuits.endUngranted(isGranted),
+    }),
     new ConnectionDuty(),
     certificateDuty({
       proposer,

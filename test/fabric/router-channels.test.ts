@@ -4,9 +4,6 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import {
   ClientHelloSchema,
-  CreateTerminatorResult,
-  CreateTunnelTerminatorAnswerSchema,
-  CreateTunnelTerminatorSchema,
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../proto/gen/router_pb.ts'
@@ -229,7 +226,7 @@ describe('a router that is admitted', () => {
     expect(isSuccess(result)).toBe(expected)
   })
 
-  test.each([20_220, 20_222, 20_400, 20_402, 20_406, 20_408, 20_410, 20_412])(
+  test.each([20_222, 20_400, 20_402, 20_404, 20_406])(
     'is refused %i as edge requests are: an error with a code and a text',
     async (contentType) => {
       const pipe = await stage.dial()
@@ -239,26 +236,9 @@ describe('a router that is admitted', () => {
       expect(others).toEqual([])
       expect(readInt32(refusal?.headers ?? new Map(), 1)).toBe(42)
       expect(readInt32(refusal?.headers ?? new Map(), 1014)).toBe(contentType === 20_222 ? 1 : 7)
-      expect(Buffer.from(refusal?.body ?? []).toString()).toMatch(/not supported|no tunnels/)
+      expect(Buffer.from(refusal?.body ?? []).toString()).toMatch(/not supported|by the data model/)
     },
   )
-
-  test('is refused a terminator of its own tunnel by the id of that terminator, and told not to retry', async () => {
-    const pipe = await stage.dial()
-    const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
-    const body = toBinary(CreateTunnelTerminatorSchema, asked)
-    pipe.say({ contentType: 20_413, sequence: 42, body })
-    await settle()
-    const [answer] = pipe.ofType(20_414)
-    expect(readInt32(answer?.headers ?? new Map(), 1)).toBe(42)
-    expect(fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)).toMatchObject({
-      terminatorId: 't1',
-      startTime: 5n,
-      errorCode: 7,
-      retryHint: 3,
-      result: CreateTerminatorResult.FAILED_OTHER,
-    })
-  })
 
   test('is refused a circuit of the fabric by a text', async () => {
     const pipe = await stage.dial()

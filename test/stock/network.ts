@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Client } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { freePort } from '../support/ports.ts'
-import { StockRouter } from './stock-router.ts'
+import { StockRouter, type TunnelOptions } from './stock-router.ts'
 
 export interface StockClient {
   readonly id: string
@@ -44,18 +44,22 @@ export class StockNetwork implements AsyncDisposable {
     return client
   }
 
-  async addRouter(name: string): Promise<void> {
-    const id = await this.post('edge-routers', { name, roleAttributes: [name] })
+  /** @param tunnel of a router with a tunnel. @returns its id. */
+  async addRouter(name: string, tunnel?: TunnelOptions): Promise<string> {
+    const isTunnelerEnabled = tunnel !== undefined
+    const id = await this.post('edge-routers', { name, roleAttributes: [name], isTunnelerEnabled })
     const jwt = String((await this.detail(1, `edge-routers/${id}`))['enrollmentJwt'])
     const [endpoint = ''] = endpointsIn(jwt)
     const folder = join(this.cluster.folder, name)
     const ports = { linkPort: await freePort(), edgePort: await freePort() }
-    const router = new StockRouter({ binary: this.binary, folder, name, endpoint, ...ports })
+    const options = { binary: this.binary, folder, name, endpoint, ...ports }
+    const router = new StockRouter(tunnel === undefined ? options : { ...options, tunnel })
     await router.enroll(jwt)
     router.start()
     this.routers.push(router)
     this.routerIds.push(id)
     console.log(`  ${name} has enrolled at ${endpoint}`)
+    return id
   }
 
   /**

@@ -16,6 +16,14 @@ export interface StockRouterOptions {
   readonly endpoint: string
   readonly linkPort: number
   readonly edgePort: number
+  /** Of a `tunnel` listener; without it there is none. */
+  readonly tunnel?: TunnelOptions
+}
+
+export interface TunnelOptions {
+  readonly mode: 'host' | 'proxy'
+  /** Of mode `proxy`: `service:port`. */
+  readonly services?: readonly string[]
 }
 
 /** A router of the public family, as it is, in a process of its own. */
@@ -109,7 +117,7 @@ listeners:
     address: tls:127.0.0.1:${edgePort}
     options:
       advertise: 127.0.0.1:${edgePort}
-edge:
+${tunnelText(this.options.tunnel)}edge:
   csr:
     sans:
       dns: [localhost]
@@ -117,6 +125,16 @@ edge:
 forwarder: {}
 `
   }
+}
+
+function tunnelText(tunnel: TunnelOptions | undefined): string {
+  if (tunnel === undefined) return ''
+  const { mode, services = [] } = tunnel
+  const served = services.map((service) => `        - ${service}\n`).join('')
+  return `  - binding: tunnel
+    options:
+      mode: ${mode}
+${services.length === 0 ? '' : `      services:\n${served}`}`
 }
 
 /** @throws when it is not so in a time that a busy machine has enough of. */

@@ -19,6 +19,7 @@ import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
+import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterAdmitter } from '../../fabric/admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
@@ -30,9 +31,11 @@ import {
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
 import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
+import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
+import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
 import { inspectionsOf } from '../../fabric/inspections.ts'
 import { linkDuty, linkGone } from '../../fabric/links/link-duty.ts'
@@ -61,6 +64,12 @@ export interface RouterParts {
   readonly isOutOfService: () => boolean
   /** Told of what routers are seen to do. */
   readonly tell: TellFact
+}
+
+/** Judges of the clients of routers, and of the tunnels in them. */
+export interface ServedByRouters {
+  readonly clients: RouterClients
+  readonly tunnels: RouterTunnels
 }
 
 const DRAWS = 2 ** 32
@@ -156,11 +165,16 @@ export class RouterService {
   }
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
-  serve(clients: RouterClients, certifier: RouterCertifier, proposer: JudgedProposer): void {
+  serve(
+    { clients, tunnels }: ServedByRouters,
+    certifier: RouterCertifier,
+    proposer: JudgedProposer,
+  ): void {
     const { authorities, config, clusterNode, machine } = this.#parts
     const log = this.#log
     if (config.routers.bind === null) return
     const channels = this.#channels
+    const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
     const shown = new ShownSessions(clients)
     channels.add(
       new SessionDuty({
@@ -168,11 +182,23 @@ export class RouterService {
         shown,
         clock: systemClock,
         onEnded: (sessionIds) => this.#circuitDuty?.onSessionsEnded(sessionIds),
-        isLeader: () => clusterNode.leaderId() === clusterNode.selfId,
+        isLeader,
         connections: () => channels.connections(),
       }),
     )
-    channels.add(new TerminatorDuty({ clients: shown, log, proposer }))
+    const writes = new RouterWrites({ proposer, log })
+    channels.add(new TerminatorDuty({ clients: shown, writes }))
+    channels.add(
+      new TunnelDuty({
+        tunnels,
+        writes,
+        proposer,
+        isLeader,
+        log,
+        clock: systemClock,
+        endCircuits: (isGranted) => this.#circuitDuty?.endUngranted(isGranted),
+      }),
+    )
     const anchorsPem = (): string => authorities.anchorsPem()
     channels.add(certificateDuty({ certifier, log, proposer, anchorsPem }))
     this.#circuitDuty = new CircuitDuty({
@@ -182,6 +208,7 @@ export class RouterService {
       links: this.links,
       hosts: hostsOf(machine),
       clients: shown,
+      tunnels,
       tell: this.#parts.tell,
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,

@@ -13,19 +13,16 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { Hosts } from './hosts.ts'
 import type { DialResult, TellFact } from '../../ports/live-facts.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
-import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
-import {
-  claimFaultCodes,
-  ENCRYPTION_DATA_MISSING,
-  INTERNAL,
-  INVALID_TERMINATOR,
-} from '../clients/client-errors.ts'
+import type { AdmittedClient } from '../../ports/router-clients.ts'
+import type { TunnelClaim } from '../../ports/router-tunnels.ts'
+import { claimFaultCodes, INTERNAL, INVALID_TERMINATOR } from '../clients/client-errors.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
+import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { circuitAnswer, edgeRefusal, type PeerData, readCircuitRequest } from './circuit-request.ts'
 import {
@@ -45,14 +42,18 @@ const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
-/** The key of the other end's encryption, among what ends tell each other. */
-const PUBLIC_KEY = 1003
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
 
-export interface CircuitDutyParts {
+/** Whether the tunnel of a router may dial a service, or host it. */
+export type IsTunnelGranted = (
+  routerId: string,
+  serviceId: string,
+  type: TunnelClaim['type'],
+) => boolean
+
+export interface CircuitDutyParts extends DialJudges {
   readonly table: CircuitTable
-  readonly clients: Pick<RouterClients, 'judge'>
   readonly hosts: Hosts
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
@@ -80,15 +81,6 @@ interface Laid {
   readonly peerData: PeerData
 }
 
-class CircuitRefused extends Error {
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.code = code
-  }
-}
-
 /**
  * Lays the ways by which clients reach hosts. A circuit is known to the controller that laid it and
  * to its routers, and is not replicated: it goes on without its controller, and another one is laid
@@ -111,6 +103,7 @@ export class CircuitDuty implements RouterDuty {
     this.handlers = new Map<number, MessageHandler>([
       [routerMessage.createCircuit, onRequest],
       [routerMessage.createCircuitOld, onRequest],
+      [routerMessage.createTunnelCircuit, onRequest],
       [
         routerMessage.routeResult,
         (connection, message) => this.#onRouteResult(connection, message),
@@ -165,6 +158,26 @@ export class CircuitDuty implements RouterDuty {
     }
   }
 
+  /** A tunnel of a router keeps no circuit that it may not dial, or host, any more. */
+  endUngranted(isGranted: IsTunnelGranted): void {
+    const judged = new Map<string, boolean>()
+    const isAllowed = (...[routerId, serviceId, type]: Parameters<IsTunnelGranted>): boolean => {
+      const key = `${type} ${routerId} ${serviceId}`
+      const known = judged.get(key) ?? isGranted(routerId, serviceId, type)
+      judged.set(key, known)
+      return known
+    }
+    for (const { ends, live, hostId, isOfTunnel, isHostedByTunnel } of Array.from(
+      this.#circuits.allKept(),
+    )) {
+      const { clientId, serviceId } = live
+      const isOver =
+        (isOfTunnel && !isAllowed(clientId, serviceId, 'Dial')) ||
+        (isHostedByTunnel && !isAllowed(hostId, serviceId, 'Bind'))
+      if (isOver) this.#circuits.remove(ends.id, true)
+    }
+  }
+
   onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
     for (const circuit of Array.from(this.#circuits.allKept())) {
       if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
@@ -216,31 +229,14 @@ export class CircuitDuty implements RouterDuty {
   async #make({ router }: RouterConnection, message: ChannelMessage): Promise<Laid> {
     const asked = readCircuitRequest(message)
     if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
-    const { sessionToken, apiSessionToken, fingerprints, instanceId, peerData } = asked
-    const judged = await this.#parts.clients.judge({
-      routerId: router.id,
-      type: 'Dial',
-      sessionToken,
-      apiSessionToken,
-      fingerprints,
-    })
-    if (!judged.ok) {
-      const what = `dial refused: ${judged.fault}`
-      throw new CircuitRefused(claimFaultCodes[judged.fault], what)
-    }
-    const { client } = judged
-    const service = this.#parts.hosts.service(client.serviceId)
-    if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
-    if (service.encryptionRequired && !peerData.has(PUBLIC_KEY)) {
-      throw new CircuitRefused(ENCRYPTION_DATA_MISSING, 'the service is encrypted end to end')
-    }
+    const { client, isGranted } = await admitDial(this.#parts, router.id, asked)
     const lay = { sessionId: client.sessionId, isOver: false }
     this.#lays.add(lay)
     try {
-      const laid = await this.#lay(router.id, client, instanceId, peerData)
-      if (!lay.isOver) return laid
+      const laid = await this.#lay(router.id, client, asked.instanceId, asked.peerData)
+      if (!lay.isOver && isGranted()) return laid
       this.#circuits.remove(laid.circuit.ends.id, true)
-      throw new CircuitRefused(claimFaultCodes.session, 'the session has ended')
+      throw new CircuitRefused(claimFaultCodes.session, 'the right to dial has ended')
     } finally {
       this.#lays.delete(lay)
     }
@@ -270,6 +266,8 @@ export class CircuitDuty implements RouterDuty {
           path,
           hostId: host.hostId,
           instanceId,
+          isOfTunnel: client.sessionId === NO_SESSION,
+          isHostedByTunnel: host.isOfTunnel,
           live: {
             ...named,
             sessionId: client.sessionId,

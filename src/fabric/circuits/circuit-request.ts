@@ -1,6 +1,10 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { CreateCircuitAnswerSchema, CreateCircuitSchema } from '../../../proto/gen/router_pb.ts'
+import {
+  CreateCircuitAnswerSchema,
+  CreateCircuitSchema,
+  CreateTunnelCircuitSchema,
+} from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import {
   bytesMapValue,
@@ -28,14 +32,25 @@ const header = {
 
 export type PeerData = ReadonlyMap<number, Uint8Array>
 
-/** What a router asks for, whichever way it says it. */
-export interface CircuitRequest extends Pick<
-  ClientClaim,
-  'sessionToken' | 'apiSessionToken' | 'fingerprints'
-> {
+interface WantedCircuit {
   readonly instanceId: string
   readonly peerData: PeerData
 }
+
+/** For a client of the router, by its service session. */
+export interface ClientCircuit
+  extends WantedCircuit, Pick<ClientClaim, 'sessionToken' | 'apiSessionToken' | 'fingerprints'> {
+  readonly of: 'client'
+}
+
+/** For the tunnel of the router itself. */
+export interface TunnelCircuit extends WantedCircuit {
+  readonly of: 'tunnel'
+  readonly serviceName: string
+}
+
+/** What a router asks for, whichever way it says it. */
+export type CircuitRequest = ClientCircuit | TunnelCircuit
 
 /** A circuit as the router that asked for it is told of it. */
 export interface CircuitAnswer {
@@ -50,25 +65,37 @@ export interface CircuitAnswer {
  * @throws when the body of an older router is no such message.
  */
 export function readCircuitRequest(message: ChannelMessage): CircuitRequest | null {
-  return message.contentType === routerMessage.createCircuitOld
+  const { contentType } = message
+  if (contentType === routerMessage.createTunnelCircuit) return requestOfTunnel(message)
+  return contentType === routerMessage.createCircuitOld
     ? requestInBody(message)
     : requestInHeaders(message)
 }
 
-function requestInBody({ body }: ChannelMessage): CircuitRequest {
+function requestOfTunnel({ body }: ChannelMessage): TunnelCircuit {
+  const { serviceName, instanceId, peerData } = fromBinary(CreateTunnelCircuitSchema, body)
+  return { of: 'tunnel', serviceName, instanceId, peerData: peerDataOf(peerData) }
+}
+
+function peerDataOf(peerData: Readonly<Record<number, Uint8Array>>): PeerData {
+  return new Map(Object.entries(peerData).map(([key, value]) => [Number(key), value]))
+}
+
+function requestInBody({ body }: ChannelMessage): ClientCircuit {
   const { sessionToken, apiSessionToken, fingerprints, instanceId, peerData } = fromBinary(
     CreateCircuitSchema,
     body,
   )
-  const data = new Map(Object.entries(peerData).map(([key, value]) => [Number(key), value]))
-  return { sessionToken, apiSessionToken, fingerprints, instanceId, peerData: data }
+  const said = { sessionToken, apiSessionToken, fingerprints, instanceId }
+  return { of: 'client', ...said, peerData: peerDataOf(peerData) }
 }
 
-function requestInHeaders({ headers }: ChannelMessage): CircuitRequest | null {
+function requestInHeaders({ headers }: ChannelMessage): ClientCircuit | null {
   const fingerprints = readTextList(headers, header.fingerprints)
   const peerData = readBytesMap(headers, header.peerData)
   if (fingerprints === null || peerData === null) return null
   return {
+    of: 'client',
     sessionToken: readText(headers, header.sessionToken) ?? '',
     apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
     instanceId: readText(headers, header.instanceId) ?? '',
@@ -77,12 +104,19 @@ function requestInHeaders({ headers }: ChannelMessage): CircuitRequest | null {
   }
 }
 
+/** Answers that are a body, by their request; all have the same form. */
+const answersInBody: ReadonlyMap<number, number> = new Map([
+  [routerMessage.createCircuitOld, routerMessage.createCircuitOldAnswer],
+  [routerMessage.createTunnelCircuit, routerMessage.createTunnelCircuitAnswer],
+])
+
 /** In the form of the request that it answers. */
 export function circuitAnswer(
   { contentType }: ChannelMessage,
   { circuitId, ingressAddress, peerData, tags }: CircuitAnswer,
 ): Outgoing {
-  if (contentType === routerMessage.createCircuitOld) {
+  const inBody = answersInBody.get(contentType)
+  if (inBody !== undefined) {
     const answer = create(CreateCircuitAnswerSchema, {
       circuitId,
       address: ingressAddress,
@@ -90,7 +124,7 @@ export function circuitAnswer(
       peerData: Object.fromEntries(peerData),
     })
     const body = toBinary(CreateCircuitAnswerSchema, answer)
-    return { contentType: routerMessage.createCircuitOldAnswer, body }
+    return { contentType: inBody, body }
   }
   return {
     contentType: routerMessage.createCircuitAnswer,

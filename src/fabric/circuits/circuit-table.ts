@@ -11,6 +11,10 @@ export interface Circuit {
   readonly ends: CircuitEnds
   readonly hostId: string
   readonly instanceId: string
+  /** The tunnel of the first router has dialed it. */
+  readonly isOfTunnel: boolean
+  /** The tunnel of the last router, which is `hostId`, hosts it. */
+  readonly isHostedByTunnel: boolean
   path: CircuitPath
 }
 

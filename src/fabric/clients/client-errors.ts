@@ -1,4 +1,5 @@
 import type { ClaimFault } from '../../ports/router-clients.ts'
+import type { TunnelFault } from '../../ports/router-tunnels.ts'
 
 /** What routers and their clients are told by number. */
 export const INTERNAL = 1
@@ -15,6 +16,14 @@ export const claimFaultCodes: Readonly<Record<ClaimFault, number>> = {
   service: 6,
   access: 14,
   posture: 15,
+}
+
+export const tunnelFaultCodes: Readonly<Record<TunnelFault, number>> = {
+  tunnel: NO_TUNNELS,
+  service: claimFaultCodes.service,
+  router: claimFaultCodes.router,
+  access: claimFaultCodes.access,
+  posture: claimFaultCodes.posture,
 }
 
 /** What a router is told of trying again. */

@@ -12,7 +12,10 @@ import type { Session } from '../../entities/kinds/session.ts'
 import { terminator, type Terminator } from '../../entities/kinds/terminator.ts'
 import { costMax, precedences, terminatorBounds } from '../../entities/parts/terminator-fields.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { isGrantedByAny } from '../access/checked-policies.ts'
 import { commonRouters } from '../access/routers.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/context.ts'
 import { done, faulty, notFound, refused } from '../apply/outcome.ts'
@@ -36,13 +39,14 @@ const ONE_IDENTITY_LEVEL = 2
 /** From this level on, a router that removes a terminator of another one is refused. */
 const OWN_TERMINATORS_LEVEL = 2
 
-/** By which a router reaches a host that is a client of it. */
-const HOSTED = 'edge'
+/** The tunnel of a router hosts services itself from this level on. */
+const TUNNELS_LEVEL = 2
 
 /**
  * A service is hosted at a router. Who hosts it follows from the service session alone: it ends
- * with the right to host, so a router can host nothing that no client of it may. The same one
- * again, as after a lost answer, is done.
+ * with the right to host, so a router can host nothing that no client of it may. Where the tunnel
+ * of the router hosts it there is no session, and the identity of the router must have that right.
+ * The same one again, as after a lost answer, is done.
  */
 export function createHostedTerminator(
   state: State,
@@ -52,12 +56,12 @@ export function createHostedTerminator(
   const message = fromBinary(HostedTerminatorCreateSchema, payload)
   const router = actingRouter(state, context)
   if (router === undefined) return refused('UNAUTHORIZED')
-  const session = state.get<Session>('session', message.sessionId)
-  const identity = state.get<Identity>('identity', session?.identityId ?? '')
-  const service = state.get<Service>('service', session?.serviceId ?? '')
-  if (session?.type !== 'Bind' || identity === undefined || service === undefined) {
-    return refused('INVALID_AUTH')
-  }
+  const isOfTunnel = message.serviceId !== '' && state.featureLevel >= TUNNELS_LEVEL
+  const hosting = isOfTunnel
+    ? hostingOfTunnel(state, router, message.serviceId, context)
+    : hostingOfSession(state, router, message.sessionId)
+  if (hosting === null) return refused('INVALID_AUTH')
+  const { identity, service, binding } = hosting
   if (!commonRouters(state, identity, service).has(router.id)) {
     return refused('NO_EDGE_ROUTERS_AVAILABLE')
   }
@@ -68,14 +72,15 @@ export function createHostedTerminator(
       known.routerId === router.id &&
       known.hostId === identity.id &&
       known.serviceId === service.id &&
-      known.address === message.address
+      known.address === message.address &&
+      known.binding === binding
     return isSame ? done(known.id) : faulty({ field: 'id', reason: 'id must be unique' })
   }
   return (
     boundsFault(message) ??
     instanceFault(state, { serviceId: service.id, hostId: identity.id }, message) ??
     crowdFault(state, router.id, identity.id) ??
-    insert(state, message, { router, identity, service }, context)
+    insert(state, message, hosting, context)
   )
 }
 
@@ -83,12 +88,40 @@ interface Hosting {
   readonly router: Router
   readonly identity: Identity
   readonly service: Service
+  /** The router reaches the host by it: `edge` for a client of it, `tunnel` for itself. */
+  readonly binding: 'edge' | 'tunnel'
+}
+
+function hostingOfSession(state: State, router: Router, sessionId: string): Hosting | null {
+  const session = state.get<Session>('session', sessionId)
+  const identity = state.get<Identity>('identity', session?.identityId ?? '')
+  const service = state.get<Service>('service', session?.serviceId ?? '')
+  if (session?.type !== 'Bind' || identity === undefined || service === undefined) return null
+  return { router, identity, service, binding: 'edge' }
+}
+
+/** A router reports no posture, so a policy with posture checks lets its tunnel host nothing. */
+function hostingOfTunnel(
+  state: State,
+  router: Router,
+  serviceId: string,
+  { logTimeMs }: CommandContext,
+): Hosting | null {
+  const identity = state.get<Identity>('identity', router.id)
+  const service = state.get<Service>('service', serviceId)
+  if (!router.isTunnelerEnabled || identity?.typeId !== 'Router' || service === undefined) {
+    return null
+  }
+  if (isDisabled(identity, logTimeMs)) return null
+  const granting = linkingPolicies(state, identity, service).filter(({ type }) => type === 'Bind')
+  if (!isGrantedByAny(state, granting, () => false)) return null
+  return { router, identity, service, binding: 'tunnel' }
 }
 
 function insert(
   state: State,
   message: HostedTerminatorCreate,
-  { router, identity, service }: Hosting,
+  { router, identity, service, binding }: Hosting,
   context: CommandContext,
 ): Outcome {
   const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
@@ -98,7 +131,7 @@ function insert(
     serviceId: service.id,
     routerId: router.id,
     hostId: identity.id,
-    binding: HOSTED,
+    binding,
     address,
     instanceId,
     instanceSecret,

@@ -8,12 +8,15 @@ import {
   SessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
+import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
 import { createServices } from '../../../src/api/services.ts'
 import { hostsOf } from '../../../src/controller/service/hosts.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../../src/fabric/clients/shown-sessions.ts'
+import { TunnelDuty } from '../../../src/fabric/clients/tunnel-duty.ts'
 import type { TestController } from '../../api/support/controller.ts'
 import { type Pipe, settle } from '../../channel/pipe.ts'
 import { RouterStage } from '../../fabric/stage.ts'
@@ -32,12 +35,14 @@ export class StolenRouters {
   /** Sessions are kept alive by it as routers say, beside those of the controller. */
   readonly services: ReturnType<typeof createServices>
   readonly clients: ApiRouterClients
+  readonly tunnels: ApiRouterTunnels
   readonly shown: ShownSessions
   readonly circuits: CircuitDuty
 
   constructor({ parts, machine, clock }: TestController) {
     this.services = createServices(parts)
     this.clients = new ApiRouterClients({ ...parts, ...this.services }, machine)
+    this.tunnels = new ApiRouterTunnels({ ...parts, ...this.services }, machine)
     this.shown = new ShownSessions(this.clients)
     const { channels } = this.stage
     channels.add(
@@ -54,6 +59,7 @@ export class StolenRouters {
     this.circuits = new CircuitDuty({
       table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
       clients: this.shown,
+      tunnels: this.tunnels,
       clock,
       draw: () => 0,
       hosts: hostsOf(machine),
@@ -62,6 +68,19 @@ export class StolenRouters {
       links: parts.links,
     })
     channels.add(this.circuits)
+    const log = { info: () => undefined, warn: () => undefined }
+    const { proposer } = parts
+    channels.add(
+      new TunnelDuty({
+        proposer,
+        clock,
+        log,
+        tunnels: this.tunnels,
+        writes: new RouterWrites({ proposer, log }),
+        isLeader: () => true,
+        endCircuits: (isGranted) => this.circuits.endUngranted(isGranted),
+      }),
+    )
     afterAll(() => channels.stop())
   }
 

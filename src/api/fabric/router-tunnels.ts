@@ -1,0 +1,99 @@
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Router } from '../../entities/kinds/router.ts'
+import type { Terminator } from '../../entities/kinds/terminator.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
+import type { PostureService } from '../../ports/posture.ts'
+import type {
+  JudgedTunnel,
+  RouterTunnels,
+  TunnelClaim,
+  TunnelTerminator,
+} from '../../ports/router-tunnels.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ClientRecords } from './router-clients.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly posture: Pick<PostureService, 'failures' | 'ofIdentity'>
+  readonly clock: Clock
+}
+
+/** Kinds whose records say what the tunnel of a router may do. */
+const followed = [
+  'router',
+  'identity',
+  'service',
+  'servicePolicy',
+  'edgeRouterPolicy',
+  'serviceEdgeRouterPolicy',
+  'postureCheck',
+]
+
+/**
+ * The judge of routers whose tunnel dials or hosts: by the records alone, as if the identity of the
+ * router did so through it as a client.
+ */
+export class ApiRouterTunnels implements RouterTunnels {
+  readonly #needs: Needs
+  readonly #records: ClientRecords
+
+  constructor(needs: Needs, records: ClientRecords) {
+    this.#needs = needs
+    this.#records = records
+  }
+
+  judge({ routerId, service, type }: TunnelClaim): JudgedTunnel {
+    const { state, posture } = this.#needs
+    const router = state.get<Router>('router', routerId)
+    const identity = state.get<Identity>('identity', routerId)
+    const hasTunnel = router?.isTunnelerEnabled === true && !router.disabled
+    if (!hasTunnel || identity?.typeId !== 'Router') return { ok: false, fault: 'tunnel' }
+    if (isDisabled(identity, judgedNowMs(this.#needs))) return { ok: false, fault: 'tunnel' }
+    const serviceId = this.#serviceId(service)
+    const between = state.accessBetween(routerId, serviceId)
+    // A service that it may not use is as good as none: it learns no names by asking.
+    if (between === null || between.policies.length === 0) return { ok: false, fault: 'service' }
+    if (!between.policies.some((policy) => policy.type === type)) {
+      return { ok: false, fault: 'access' }
+    }
+    if (!between.commonRouters.some(({ id }) => id === routerId)) {
+      return { ok: false, fault: 'router' }
+    }
+    const wanted = { identityId: routerId, serviceId, type }
+    const failures = posture.failures(wanted, posture.ofIdentity(routerId))
+    if (failures.length > 0) return { ok: false, fault: 'posture' }
+    return { ok: true, serviceId, identityName: identity.name }
+  }
+
+  *terminators(): Iterable<TunnelTerminator> {
+    const { state } = this.#needs
+    for (const routerId of this.#records.ids('router')) {
+      for (const each of state.findAll<Terminator>('terminator', 'hostId', routerId)) {
+        const { id, serviceId, isSystem, binding } = each
+        if (isSystem && binding === 'tunnel') yield { id, routerId: each.routerId, serviceId }
+      }
+    }
+  }
+
+  follow(onMoved: () => void): () => void {
+    return this.#records.follow(followed, {
+      onEntry: (_index, changes) => {
+        if (changes.some(mayMove)) onMoved()
+      },
+      onReplaced: onMoved,
+    })
+  }
+
+  #serviceId(service: TunnelClaim['service']): string {
+    if ('id' in service) return service.id
+    return this.#needs.state.find('service', 'name', service.name)?.id ?? ''
+  }
+}
+
+/** Identities of routers alone count: clients come, go and change all the time. */
+function mayMove({ kind, before, after }: RecordChange): boolean {
+  if (kind !== 'identity') return true
+  return [before, after].some((identity) => identity?.['typeId'] === 'Router')
+}

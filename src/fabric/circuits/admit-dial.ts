@@ -1,0 +1,81 @@
+import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
+import type { RouterTunnels } from '../../ports/router-tunnels.ts'
+import {
+  claimFaultCodes,
+  ENCRYPTION_DATA_MISSING,
+  tunnelFaultCodes,
+} from '../clients/client-errors.ts'
+import type { CircuitRequest, ClientCircuit } from './circuit-request.ts'
+import type { Hosts } from './hosts.ts'
+
+/** The key of the other end's encryption, among what ends tell each other. */
+const PUBLIC_KEY = 1003
+
+/** No session is behind the circuits of a tunnel. */
+export const NO_SESSION = ''
+
+export class CircuitRefused extends Error {
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export interface DialJudges {
+  readonly clients: Pick<RouterClients, 'judge'>
+  readonly tunnels: Pick<RouterTunnels, 'judge'>
+  readonly hosts: Pick<Hosts, 'service'>
+}
+
+export interface AdmittedDial {
+  readonly client: AdmittedClient
+  /** Whether it would be admitted still, where nobody says so when that ends. */
+  readonly isGranted: () => boolean
+}
+
+/** @throws {CircuitRefused} */
+export async function admitDial(
+  judges: DialJudges,
+  routerId: string,
+  asked: CircuitRequest,
+): Promise<AdmittedDial> {
+  const admitted =
+    asked.of === 'tunnel'
+      ? admitTunnel(judges, routerId, asked.serviceName)
+      : await admitClient(judges, routerId, asked)
+  const service = judges.hosts.service(admitted.client.serviceId)
+  if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
+  if (service.encryptionRequired && !asked.peerData.has(PUBLIC_KEY)) {
+    throw new CircuitRefused(ENCRYPTION_DATA_MISSING, 'the service is encrypted end to end')
+  }
+  return admitted
+}
+
+async function admitClient(
+  { clients }: DialJudges,
+  routerId: string,
+  { sessionToken, apiSessionToken, fingerprints }: ClientCircuit,
+): Promise<AdmittedDial> {
+  const claim = { routerId, type: 'Dial', sessionToken, apiSessionToken, fingerprints } as const
+  const judged = await clients.judge(claim)
+  if (!judged.ok) {
+    throw new CircuitRefused(claimFaultCodes[judged.fault], `dial refused: ${judged.fault}`)
+  }
+  return { client: judged.client, isGranted: () => true }
+}
+
+function admitTunnel({ tunnels }: DialJudges, routerId: string, serviceName: string): AdmittedDial {
+  const claim = { routerId, type: 'Dial', service: { name: serviceName } } as const
+  const judged = tunnels.judge(claim)
+  if (!judged.ok) {
+    throw new CircuitRefused(tunnelFaultCodes[judged.fault], `dial refused: ${judged.fault}`)
+  }
+  const { serviceId, identityName } = judged
+  const sessions = { sessionId: NO_SESSION, apiSessionId: NO_SESSION }
+  return {
+    client: { ...sessions, serviceId, identityId: routerId, identityName },
+    isGranted: () => tunnels.judge({ ...claim, service: { id: serviceId } }).ok,
+  }
+}

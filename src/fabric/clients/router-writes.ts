@@ -1,0 +1,182 @@
+import { create, type DescMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CommandKind,
+  HostedTerminatorCreateSchema,
+  HostedTerminatorsRemoveSchema,
+  HostedTerminatorUpdateSchema,
+} from '../../../proto/gen/command_pb.ts'
+import {
+  CreateTerminatorResult,
+  type CreateTerminatorV2,
+  type CreateTunnelTerminator,
+  ModelPrecedence,
+} from '../../../proto/gen/router_pb.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
+import { Problem } from '../../lib/problems.ts'
+import { enrollmentActor } from '../../ports/actor.ts'
+import type { Outcome, Proposer } from '../../ports/proposer.ts'
+import type { RouterConnection } from '../connection.ts'
+import { routerLimits } from '../limits.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import { DO_NOT_RETRY, INTERNAL, INVALID_INSTANCE } from './client-errors.ts'
+
+const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
+/** Terminators that one entry of the log removes. */
+const ENTRY_IDS_MAX = 100
+/** Faults that say that the instance is another host's. */
+const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
+
+/** A number that nobody knows is as good as none. */
+export function precedenceName(precedence: ModelPrecedence): string {
+  if (precedence === ModelPrecedence.REQUIRED) return 'required'
+  return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
+}
+
+/** A router learns from it what became of a terminator that it wants. */
+export interface CreateAnswer {
+  readonly result: CreateTerminatorResult
+  readonly msg?: string
+  readonly errorCode?: number
+  readonly retryHint?: number
+}
+
+export interface TerminatorUpdate {
+  readonly id: string
+  readonly cost?: number
+  readonly precedence?: string
+}
+
+export interface RouterWritesParts {
+  readonly proposer: Proposer
+  readonly log: RouterLogger
+}
+
+/**
+ * The writes of routers about the terminators at them, through whichever controller leads. Those of
+ * one router wait for each other; beyond the limit its next one is refused as busy.
+ */
+export class RouterWrites {
+  readonly #parts: RouterWritesParts
+  readonly #writes = new KeyedTasks(routerWritesAtOnceMax)
+
+  constructor(parts: RouterWritesParts) {
+    this.#parts = parts
+  }
+
+  /** @param host by which the terminator is hosted: a session, or the tunnel of the router. */
+  async create(
+    connection: RouterConnection,
+    asked: CreateTerminatorV2 | CreateTunnelTerminator,
+    host: { readonly sessionId: string } | { readonly serviceId: string },
+  ): Promise<CreateAnswer> {
+    const { address, cost, instanceId } = asked
+    const message = {
+      ...host,
+      id: address,
+      address,
+      cost,
+      precedence: precedenceName(asked.precedence),
+      instanceId,
+      instanceSecret: Buffer.from(asked.instanceSecret).toString('base64'),
+      peerData: Object.fromEntries(
+        Object.entries(asked.peerData).map(([key, value]) => [
+          key,
+          Buffer.from(value).toString('base64'),
+        ]),
+      ),
+    }
+    try {
+      const kind = CommandKind.HOSTED_TERMINATOR_CREATE
+      const outcome = await this.#propose(connection, kind, HostedTerminatorCreateSchema, message)
+      if (outcome.ok) return { result: CreateTerminatorResult.SUCCESS }
+      const isOfInstance = instanceFields.has(outcome.fault?.field ?? '')
+      return {
+        result: CreateTerminatorResult.FAILED_OTHER,
+        msg: reasonOf(outcome),
+        // Its listener would only take the place of another host.
+        ...(isOfInstance
+          ? { errorCode: INVALID_INSTANCE, retryHint: DO_NOT_RETRY }
+          : { errorCode: INTERNAL }),
+      }
+    } catch (error) {
+      return this.failed(connection.router.id, error)
+    }
+  }
+
+  /** @returns '' when it is done, else why not. */
+  async remove(connection: RouterConnection, ids: readonly string[]): Promise<string> {
+    const { channel } = connection
+    let outcome = ''
+    // An entry is small whatever a router asks for; what is left after a failure it asks for again.
+    for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
+      const some = { ids: ids.slice(at, at + ENTRY_IDS_MAX) }
+      const kind = CommandKind.HOSTED_TERMINATORS_REMOVE
+      outcome = await this.#attempt(connection, kind, HostedTerminatorsRemoveSchema, some)
+    }
+    return outcome
+  }
+
+  /** @returns '' when it is done, else why not. */
+  update(connection: RouterConnection, fields: TerminatorUpdate): Promise<string> {
+    const kind = CommandKind.HOSTED_TERMINATOR_UPDATE
+    return this.#attempt(connection, kind, HostedTerminatorUpdateSchema, { ...fields })
+  }
+
+  /**
+   * Nobody leads, too much is under way, or nobody knows: the router tries again, and the same one
+   * twice is done once.
+   */
+  failed(routerId: string, error: unknown): CreateAnswer {
+    if (!(error instanceof Problem)) {
+      const reason = errorMessage(error)
+      this.#parts.log.warn({ routerId, reason }, 'a write requested by a router failed')
+    }
+    const msg = error instanceof Problem ? error.message : 'the controller could not write'
+    // The same again would be as large.
+    if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
+      const { FAILED_OTHER } = CreateTerminatorResult
+      return { result: FAILED_OTHER, msg, errorCode: INTERNAL, retryHint: DO_NOT_RETRY }
+    }
+    return { result: CreateTerminatorResult.FAILED_BUSY, msg, errorCode: INTERNAL }
+  }
+
+  async #attempt<D extends DescMessage>(
+    connection: RouterConnection,
+    kind: CommandKind,
+    schema: D,
+    message: MessageInitShape<D>,
+  ): Promise<string> {
+    try {
+      const outcome = await this.#propose(connection, kind, schema, message)
+      return outcome.ok ? '' : reasonOf(outcome)
+    } catch (error) {
+      return this.failed(connection.router.id, error).msg ?? ''
+    }
+  }
+
+  async #propose<D extends DescMessage>(
+    { router, address }: RouterConnection,
+    kind: CommandKind,
+    schema: D,
+    message: MessageInitShape<D>,
+  ): Promise<Outcome> {
+    const routerId = router.id
+    if (this.#writes.count(routerId) >= routerWritesWaitingMax) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS')
+    }
+    const actor = enrollmentActor({ routerId }, { method: 'channel', address })
+    const payload = toBinary(schema, create(schema, message))
+    if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')
+    const { proposer } = this.#parts
+    return await this.#writes.run(
+      routerId,
+      async () => (await proposer.propose({ kind, payload, actor })).outcome,
+    )
+  }
+}
+
+function reasonOf(refusal: Extract<Outcome, { ok: false }>): string {
+  return refusal.detail ?? refusal.fault?.reason ?? refusal.code
+}

@@ -1,0 +1,201 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, EntityDeleteSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  CreateTerminatorResult,
+  type CreateTunnelTerminator,
+  CreateTunnelTerminatorAnswerSchema,
+  CreateTunnelTerminatorSchema,
+  UpdateTunnelTerminatorSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { readFlag, readText } from '../../channel/headers.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { Problem } from '../../lib/problems.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { RouterTunnels } from '../../ports/router-tunnels.ts'
+import type { IsTunnelGranted } from '../circuits/circuit-duty.ts'
+import { edgeRefusal } from '../circuits/circuit-request.ts'
+import type { RouterConnection } from '../connection.ts'
+import type { RouterDuty } from '../duty.ts'
+import { routerMessage } from '../messages.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import { DO_NOT_RETRY, INTERNAL, tunnelFaultCodes } from './client-errors.ts'
+import { type CreateAnswer, precedenceName, type RouterWrites } from './router-writes.ts'
+
+/** Headers of what a router says of the health of what its tunnel hosts. */
+const header = { terminatorId: 1022, isPassed: 1023 } as const
+
+/** Terminators judged between two turns of the event loop. */
+const SLICE = 250
+/** A change so soon after a look waits for the next sweep. */
+const LOOK_MS_MIN = 250
+
+export interface TunnelDutyParts {
+  readonly tunnels: RouterTunnels
+  readonly writes: RouterWrites
+  readonly proposer: Proposer
+  readonly isLeader: () => boolean
+  /** Ends the circuits of tunnels for which it is false. */
+  readonly endCircuits: (isGranted: IsTunnelGranted) => void
+  readonly clock: Clock
+  readonly log: RouterLogger
+}
+
+/**
+ * Services that the tunnel of a router hosts, by the right of the identity of the router. No
+ * session ends with that right, so each controller looks for the circuits that it keeps for
+ * tunnels, and the leader for the terminators, whenever records change that give it.
+ */
+export class TunnelDuty implements RouterDuty {
+  readonly handlers: RouterDuty['handlers']
+  readonly #parts: TunnelDutyParts
+  #stop: (() => void) | null = null
+  #isDue = true
+  #isLooking = false
+  #lookedMs = -Infinity
+  #wasLeader = false
+
+  constructor(parts: TunnelDutyParts) {
+    this.#parts = parts
+    const { writes } = parts
+    const done = (contentType: number) => ({ contentType, body: new Uint8Array() })
+    this.handlers = new Map([
+      [
+        routerMessage.createTunnelTerminator,
+        (connection, message) => this.#create(connection, message),
+      ],
+      [
+        routerMessage.updateTunnelTerminator,
+        async (connection, message) => {
+          const asked = fromBinary(UpdateTunnelTerminatorSchema, message.body)
+          const { terminatorId: id, updateCost, cost, updatePrecedence, precedence } = asked
+          const outcome = await writes.update(connection, {
+            id,
+            ...(updateCost ? { cost } : {}),
+            ...(updatePrecedence ? { precedence: precedenceName(precedence) } : {}),
+          })
+          answer(connection, message, outcome, done(routerMessage.updateTunnelTerminatorAnswer))
+        },
+      ],
+      [
+        routerMessage.removeTunnelTerminator,
+        async (connection, message) => {
+          const outcome = await writes.remove(connection, [Buffer.from(message.body).toString()])
+          answer(connection, message, outcome, done(routerMessage.removeTunnelTerminatorAnswer))
+        },
+      ],
+      [
+        routerMessage.tunnelHealthEvent,
+        async (connection, message) => {
+          const id = readText(message.headers, header.terminatorId) ?? ''
+          // A host that is not well is the last to be dialed.
+          const precedence = readFlag(message.headers, header.isPassed) ? 'default' : 'failed'
+          const outcome = await writes.update(connection, { id, precedence })
+          connection.channel.replyResult(message, outcome === '', outcome)
+        },
+      ],
+    ])
+  }
+
+  onSweep(): void {
+    this.#stop ??= this.#parts.tunnels.follow(() => this.#onMoved())
+    const isLeader = this.#parts.isLeader()
+    if (isLeader && !this.#wasLeader) this.#isDue = true
+    this.#wasLeader = isLeader
+    if (this.#isDue) void this.#look()
+  }
+
+  onStop(): void {
+    this.#stop?.()
+    this.#stop = null
+  }
+
+  #onMoved(): void {
+    const isSoon = this.#parts.clock.monotonicMs() - this.#lookedMs < LOOK_MS_MIN
+    if (!this.#isDue && !isSoon) setImmediate(() => void this.#look())
+    this.#isDue = true
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking || this.#stop === null) return
+    const { tunnels, clock, endCircuits, isLeader, log } = this.#parts
+    this.#isLooking = true
+    this.#isDue = false
+    this.#lookedMs = clock.monotonicMs()
+    try {
+      endCircuits((routerId, serviceId, type) => {
+        return tunnels.judge({ routerId, type, service: { id: serviceId } }).ok
+      })
+      if (isLeader()) await this.#removeUngranted()
+    } catch (error) {
+      this.#isDue = true
+      if (error instanceof Problem) return
+      const reason = errorMessage(error)
+      log.warn({ reason }, 'cannot remove terminators of tunnels that may not host any more')
+    } finally {
+      this.#isLooking = false
+    }
+  }
+
+  /** No leader or no answer is part of life: the next sweep tries again. */
+  async #removeUngranted(): Promise<void> {
+    const { tunnels, proposer } = this.#parts
+    let judged = 0
+    for (const { id, routerId, serviceId } of tunnels.terminators()) {
+      judged += 1
+      if (judged % SLICE === 0) await new Promise((go) => setImmediate(go))
+      if (tunnels.judge({ routerId, type: 'Bind', service: { id: serviceId } }).ok) continue
+      const removal = create(EntityDeleteSchema, { entity: 'terminator', id })
+      await proposer.propose({
+        kind: CommandKind.ENTITY_DELETE,
+        payload: toBinary(EntityDeleteSchema, removal),
+        actor: SYSTEM_ACTOR,
+      })
+    }
+  }
+
+  async #create(connection: RouterConnection, message: ChannelMessage): Promise<void> {
+    const asked = fromBinary(CreateTunnelTerminatorSchema, message.body)
+    const { address: terminatorId, startTime } = asked
+    const created = await this.#created(connection, asked)
+    const answered = create(CreateTunnelTerminatorAnswerSchema, {
+      terminatorId,
+      startTime,
+      ...created,
+    })
+    connection.channel.reply(message, {
+      contentType: routerMessage.createTunnelTerminatorAnswer,
+      body: toBinary(CreateTunnelTerminatorAnswerSchema, answered),
+    })
+  }
+
+  async #created(
+    connection: RouterConnection,
+    asked: CreateTunnelTerminator,
+  ): Promise<CreateAnswer> {
+    const { tunnels, writes } = this.#parts
+    const routerId = connection.router.id
+    const judged = tunnels.judge({ routerId, type: 'Bind', service: { id: asked.serviceId } })
+    if (judged.ok) return await writes.create(connection, asked, { serviceId: judged.serviceId })
+    return {
+      result: CreateTerminatorResult.FAILED_OTHER,
+      errorCode: tunnelFaultCodes[judged.fault],
+      retryHint: DO_NOT_RETRY,
+      msg: `bind refused: ${judged.fault}`,
+    }
+  }
+}
+
+/** @param outcome '' when it is done. */
+function answer(
+  { channel }: RouterConnection,
+  message: ChannelMessage,
+  outcome: string,
+  done: Outgoing,
+): void {
+  channel.reply(message, outcome === '' ? done : edgeRefusal(INTERNAL, outcome))
+}

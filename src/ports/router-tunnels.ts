@@ -1,0 +1,36 @@
+/** The tunnel of a router wants to dial or to host, as the identity of the router. */
+export interface TunnelClaim {
+  /** The router whose channel the claim came over: none speaks for another one. */
+  readonly routerId: string
+  readonly service: { readonly id: string } | { readonly name: string }
+  readonly type: 'Dial' | 'Bind'
+}
+
+/**
+ * `tunnel`: the router has none. `service`: there is none of which the router may know. `posture`:
+ * each policy that grants it has posture checks, and a router reports nothing to pass them by.
+ */
+export type TunnelFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
+
+export type JudgedTunnel =
+  | { readonly ok: true; readonly serviceId: string; readonly identityName: string }
+  | { readonly ok: false; readonly fault: TunnelFault }
+
+/** A terminator that the tunnel of a router has made. */
+export interface TunnelTerminator {
+  readonly id: string
+  readonly routerId: string
+  readonly serviceId: string
+}
+
+/** The right of the tunnels in routers to dial and to host. */
+export interface RouterTunnels {
+  judge(claim: TunnelClaim): JudgedTunnel
+  /** Terminators of all tunnels, in no order. */
+  terminators(): Iterable<TunnelTerminator>
+  /**
+   * Told of each entry by which some claim may be judged otherwise than before.
+   * @returns the way to end it.
+   */
+  follow(onMoved: () => void): () => void
+}

@@ -1,0 +1,28 @@
+import type {
+  JudgedTunnel,
+  RouterTunnels,
+  TunnelClaim,
+  TunnelTerminator,
+} from '../../src/ports/router-tunnels.ts'
+
+/** Tunnels of routers, each of which may do what a test says. */
+export class Tunnels implements RouterTunnels {
+  readonly claims: TunnelClaim[] = []
+  judged: JudgedTunnel = { ok: true, serviceId: 's1', identityName: 'er1' }
+  hosted: TunnelTerminator[] = []
+  onMoved: () => void = () => undefined
+
+  judge(claim: TunnelClaim): JudgedTunnel {
+    this.claims.push(claim)
+    return this.judged
+  }
+
+  terminators(): readonly TunnelTerminator[] {
+    return this.hosted
+  }
+
+  follow(onMoved: () => void): () => void {
+    this.onMoved = onMoved
+    return () => undefined
+  }
+}
