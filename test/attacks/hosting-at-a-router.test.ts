@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { Hosting } from '../fsm/support/hosting.ts'
 
@@ -65,4 +65,46 @@ test('a host does not join the instance of another one without its secret', () =
   hosting.host({ instanceId: 'front', instanceSecret: 'c2VjcmV0' })
   const other = { id: 't2', instanceId: 'front', instanceSecret: 'Z3Vlc3M=' }
   expect(hosting.host(other)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
+})
+
+describe('a router hosts nothing by a tunnel of its own', () => {
+  const itself = { sessionId: '', serviceId: 's1' }
+  const tunneling = (): Hosting => {
+    const hosting = new Hosting()
+    hosting.state.featureLevel = 2
+    hosting.log.patch('edgeRouter', 'r1', { isTunnelerEnabled: true })
+    return hosting
+  }
+
+  test('when that is off', () => {
+    const hosting = tunneling()
+    expect(hosting.host(itself).ok).toBe(true)
+    expect(hosting.terminator()).toMatchObject({ hostId: 'r1', binding: 'tunnel', isSystem: true })
+    hosting.log.patch('edgeRouter', 'r1', { isTunnelerEnabled: false })
+    hosting.state.put('identity', { ...hosting.state.get('identity', 'i1'), id: 'r1' })
+    expect(hosting.host({ ...itself, id: 't2' })).toMatchObject({ code: 'INVALID_AUTH' })
+  })
+
+  test('while its identity is disabled', () => {
+    const hosting = tunneling()
+    const identity = hosting.state.get('identity', 'r1')
+    hosting.state.put('identity', { ...identity, id: 'r1', disabledAt: 1, disabledUntil: null })
+    expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
+  })
+
+  test('where the policy asks for posture, of which a router reports none', () => {
+    const hosting = tunneling()
+    const check = { name: 'c', typeId: 'DOMAIN', domains: ['corp.test'] }
+    hosting.log.create('postureCheck', 'c1', check)
+    hosting.log.patch('servicePolicy', 'p1', { postureCheckRoles: ['@c1'] })
+    expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
+    hosting.log.delete('servicePolicy', 'p1')
+    expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
+  })
+
+  test('before the level at which all controllers know of it', () => {
+    const hosting = tunneling()
+    hosting.state.featureLevel = 1
+    expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
+  })
 })

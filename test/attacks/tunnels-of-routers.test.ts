@@ -1,0 +1,309 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect, test } from 'vitest'
+
+import {
+  CreateTerminatorResult,
+  CreateTunnelCircuitSchema,
+  CreateTunnelTerminatorAnswerSchema,
+  CreateTunnelTerminatorSchema,
+  RouteSchema,
+  UnrouteSchema,
+} from '../../proto/gen/router_pb.ts'
+import { int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
+import { management } from '../api/support/caller.ts'
+import { type Detail, listed, made, newService } from '../api/support/network.ts'
+import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
+import { attackedByCertificates } from './support/certificates.ts'
+import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/stolen-router.ts'
+import { settle } from '../channel/pipe.ts'
+import { eventually } from '../support/eventually.ts'
+
+// The attack: a stolen router uses its tunnel to reach, or to be, a service that its own identity may not dial or host.
+
+const { controller, root, ...attacked } = await attackedByCertificates()
+raiseToSecondLevel(controller)
+const routers = new StolenRouters(controller)
+let serial = 0
+
+/** A router whose tunnel may dial and host one service, and what its right to that rests on. */
+class Tunnel {
+  readonly routerId: string
+  readonly serviceId: string
+  readonly serviceName: string
+  readonly dialId: string
+  readonly bindId: string
+  readonly reachId: string
+  readonly router: StolenRouter
+  #sequence = 50
+
+  private constructor(
+    rest: Pick<
+      Tunnel,
+      'routerId' | 'serviceId' | 'serviceName' | 'dialId' | 'bindId' | 'reachId' | 'router'
+    >,
+  ) {
+    this.routerId = rest.routerId
+    this.serviceId = rest.serviceId
+    this.serviceName = rest.serviceName
+    this.dialId = rest.dialId
+    this.bindId = rest.bindId
+    this.reachId = rest.reachId
+    this.router = rest.router
+  }
+
+  static async open(policies: Detail = {}): Promise<Tunnel> {
+    serial += 1
+    const { id: routerId } = await attacked.newRouter(generatePrivateKeyPem())
+    await manage('PATCH', `/edge-routers/${routerId}`, { isTunnelerEnabled: true })
+    const serviceName = `service ${serial}`
+    const serviceId = await newService(root, serviceName, { encryptionRequired: false })
+    const make = (kind: string, rest: Detail): Promise<string> =>
+      made(root, `${management}/${kind}`, { semantic: 'AnyOf', ...rest })
+    const allow = (type: string): Promise<string> =>
+      make('service-policies', {
+        type,
+        name: `${type} ${serial}`,
+        serviceRoles: [`@${serviceId}`],
+        identityRoles: [`@${routerId}`],
+        ...policies,
+      })
+    const dialId = await allow('Dial')
+    const bindId = await allow('Bind')
+    const reachId = await make('service-edge-router-policies', {
+      name: `reach ${serial}`,
+      serviceRoles: [`@${serviceId}`],
+      edgeRouterRoles: [`@${routerId}`],
+    })
+    const router = await routers.connect(routerId)
+    return new Tunnel({ routerId, serviceId, serviceName, dialId, bindId, reachId, router })
+  }
+
+  /** Asks for a circuit; the number of the refusal, or null where the router is told a way. */
+  async dial(serviceName = this.serviceName): Promise<number | null> {
+    const { pipe } = this.router
+    const sequence = this.#next()
+    const asked = create(CreateTunnelCircuitSchema, { serviceName })
+    const body = toBinary(CreateTunnelCircuitSchema, asked)
+    const before = pipe.ofType(1005).length
+    pipe.say({ contentType: 20_220, sequence, body })
+    return await eventually(() => {
+      const refusal = pipe.ofType(20_002).find(({ headers }) => readInt32(headers, 1) === sequence)
+      expect(refusal !== undefined || pipe.ofType(1005).length > before).toBe(true)
+      return refusal === undefined ? null : readInt32(refusal.headers, 1014)
+    })
+  }
+
+  /** The router has laid the way that it was told last. */
+  async lay(): Promise<string> {
+    const { pipe } = this.router
+    const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
+    pipe.say({
+      contentType: 1022,
+      body: textValue(route.circuitId),
+      headers: new Map([
+        [1101, int32Value(route.attempt)],
+        [1102, Uint8Array.of(1)],
+      ]),
+    })
+    await settle()
+    return route.circuitId
+  }
+
+  /** @returns the number of the refusal; 0: it is hosted. */
+  async host(id: string, serviceId = this.serviceId): Promise<number> {
+    const { pipe } = this.router
+    const sequence = this.#next()
+    const asked = create(CreateTunnelTerminatorSchema, { address: id, serviceId })
+    const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_413, sequence, body })
+    return await eventually(() => {
+      const answer = pipe.ofType(20_414).find(({ headers }) => readInt32(headers, 1) === sequence)
+      expect(answer).toBeDefined()
+      const said = fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)
+      expect(said.terminatorId).toBe(id)
+      expect(said.result === CreateTerminatorResult.SUCCESS).toBe(said.errorCode === 0)
+      return said.errorCode
+    })
+  }
+
+  terminators(): Promise<readonly Detail[]> {
+    const filter = new URLSearchParams({ filter: `service="${this.serviceId}"` })
+    return listed(root, `${management}/terminators?${filter}`)
+  }
+
+  unrouted(): { circuitId: string; now: boolean }[] {
+    return this.router.pipe
+      .ofType(1006)
+      .map(({ body }) => fromBinary(UnrouteSchema, body))
+      .map(({ circuitId, now }) => ({ circuitId, now }))
+  }
+
+  #next(): number {
+    this.#sequence += 1
+    return this.#sequence
+  }
+}
+
+async function manage(method: string, path: string, body?: unknown): Promise<void> {
+  const reply = await root.call(method, `${management}${path}`, body)
+  expect([200, 201], reply.text).toContain(reply.status)
+}
+
+/** What a controller looks for twice a second. */
+const sweep = async (): Promise<void> => {
+  controller.clock.advance(1000)
+  routers.stage.channels.sweep()
+  await settle()
+}
+
+const [NO_TUNNELS, NO_SERVICE, NO_ROUTER, NO_ACCESS, NO_POSTURE] = [7, 6, 5, 14, 15]
+
+test('a router dials and hosts what its identity may', async () => {
+  const tunnel = await Tunnel.open()
+  expect(await tunnel.host('t1')).toBe(0)
+  expect(await tunnel.host('t1')).toBe(0)
+  expect(await tunnel.terminators()).toMatchObject([{ id: 't1', binding: 'tunnel' }])
+  expect(await tunnel.dial()).toBeNull()
+  await tunnel.lay()
+  expect(tunnel.router.pipe.ofType(20_221)).toHaveLength(1)
+})
+
+test('a router reaches no service by the right of another router', async () => {
+  const [tunnel, other] = [await Tunnel.open(), await Tunnel.open()]
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  expect(await other.dial(tunnel.serviceName)).toBe(NO_SERVICE)
+  expect(await other.dial('no service of that name')).toBe(NO_SERVICE)
+  expect(await other.host('foreign', tunnel.serviceId)).toBe(NO_SERVICE)
+  expect(await tunnel.terminators()).toHaveLength(1)
+})
+
+test('a router that may only host does not dial', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await manage('DELETE', `/service-policies/${tunnel.dialId}`)
+  expect(await tunnel.dial()).toBe(NO_ACCESS)
+})
+
+test('a router that may only dial does not host', async () => {
+  const tunnel = await Tunnel.open()
+  await manage('DELETE', `/service-policies/${tunnel.bindId}`)
+  expect(await tunnel.host('t of a dialer')).toBe(NO_ACCESS)
+})
+
+test('a router that may not be used for a service does not dial it either', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await manage('DELETE', `/service-edge-router-policies/${tunnel.reachId}`)
+  expect(await tunnel.dial()).toBe(NO_ROUTER)
+  expect(await tunnel.host('t elsewhere')).toBe(NO_ROUTER)
+})
+
+test('a router passes no posture check', async () => {
+  const name = 'asks for a domain'
+  const checkId = await made(root, `${management}/posture-checks`, {
+    name,
+    typeId: 'DOMAIN',
+    domains: ['corp.test'],
+    roleAttributes: [],
+  })
+  const tunnel = await Tunnel.open({ postureCheckRoles: [`@${checkId}`] })
+  expect(await tunnel.host('t with posture')).toBe(NO_POSTURE)
+  expect(await tunnel.dial()).toBe(NO_POSTURE)
+})
+
+test('a router whose tunnel is taken away neither dials nor hosts', async () => {
+  const tunnel = await Tunnel.open()
+  await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { isTunnelerEnabled: false })
+  expect(await tunnel.dial()).toBe(NO_TUNNELS)
+  expect(await tunnel.host('t without a tunnel')).toBe(NO_TUNNELS)
+})
+
+test('a router that is disabled neither dials nor hosts over the channel that it still has', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { disabled: true })
+  expect(await tunnel.dial()).toBe(NO_TUNNELS)
+})
+
+test('a router whose identity is disabled neither dials nor hosts', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await manage('POST', `/identities/${tunnel.routerId}/disable`, { durationMinutes: 5 })
+  expect(await tunnel.dial()).toBe(NO_TUNNELS)
+})
+
+const reasons: Readonly<Record<string, (tunnel: Tunnel) => Promise<unknown>>> = {
+  'its policies are deleted': async ({ dialId, bindId }) => {
+    await manage('DELETE', `/service-policies/${dialId}`)
+    await manage('DELETE', `/service-policies/${bindId}`)
+  },
+  'its policies mean other identities': async ({ dialId, bindId }) => {
+    for (const id of [dialId, bindId]) {
+      await manage('PATCH', `/service-policies/${id}`, { identityRoles: ['#nobody'] })
+    }
+  },
+  'its policies get a posture check': async ({ dialId, bindId }) => {
+    serial += 1
+    const checkId = await made(root, `${management}/posture-checks`, {
+      name: `check ${serial}`,
+      typeId: 'DOMAIN',
+      domains: ['corp.test'],
+      roleAttributes: [],
+    })
+    for (const id of [dialId, bindId]) {
+      await manage('PATCH', `/service-policies/${id}`, { postureCheckRoles: [`@${checkId}`] })
+    }
+  },
+  'the service may not be used through it': ({ reachId }) =>
+    manage('DELETE', `/service-edge-router-policies/${reachId}`),
+  'its tunnel is taken away': ({ routerId }) =>
+    manage('PATCH', `/edge-routers/${routerId}`, { isTunnelerEnabled: false }),
+  'its identity is disabled': ({ routerId }) =>
+    manage('POST', `/identities/${routerId}/disable`, { durationMinutes: 5 }),
+  'it is disabled': ({ routerId }) =>
+    manage('PATCH', `/edge-routers/${routerId}`, { disabled: true }),
+}
+
+test.each(Object.keys(reasons))('what a tunnel dials and hosts ends as %s', async (reason) => {
+  const tunnel = await Tunnel.open()
+  expect(await tunnel.host(`t of ${tunnel.routerId}`)).toBe(0)
+  expect(await tunnel.dial()).toBeNull()
+  const circuitId = await tunnel.lay()
+  await sweep()
+  expect(tunnel.unrouted()).toEqual([])
+  await reasons[reason]?.(tunnel)
+  for (let round = 0; round < 10; round += 1) await sweep()
+  expect(await tunnel.terminators()).toEqual([])
+  expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
+})
+
+test('a circuit to what a tunnel hosts ends with the right to host alone', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await tunnel.dial()
+  const circuitId = await tunnel.lay()
+  await manage('DELETE', `/service-policies/${tunnel.bindId}`)
+  await sweep()
+  expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
+})
+
+test('a circuit of a tunnel ends with the right to dial alone', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await tunnel.dial()
+  const circuitId = await tunnel.lay()
+  await manage('DELETE', `/service-policies/${tunnel.dialId}`)
+  await sweep()
+  expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
+  expect(await tunnel.terminators()).toHaveLength(1)
+})
+
+test('a circuit that is being laid as the right to dial ends is not opened', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  expect(await tunnel.dial()).toBeNull()
+  await manage('DELETE', `/service-policies/${tunnel.dialId}`)
+  const circuitId = await tunnel.lay()
+  expect(tunnel.router.pipe.ofType(20_221)).toEqual([])
+  expect(tunnel.unrouted()).toEqual([{ circuitId, now: true }])
+})
