@@ -80,6 +80,8 @@ export const routerLimits = {
   routeTimeoutMs: 10_000,
   /** Ways that are tried for one circuit. */
   routeAttemptsMax: 2,
+  /** Terminators at which dials failed, that this controller remembers; the oldest goes. */
+  failingHostsMax: 65_536,
   /** Identities with a connection to one router that are shown as connected. */
   routerClientsMax: 100_000,
   /** Figures of one report of a router that events tell of. */

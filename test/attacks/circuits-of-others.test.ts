@@ -38,7 +38,7 @@ const host = {
   terminatorId: 't1',
   routerId: 'host',
   hostId: 'i2',
-  isOfTunnel: false,
+  isMadeByRouter: false,
   binding: 'edge',
   address: 'at t1',
   ...({ cost: 0, precedence: 'default', instanceId: '', peerData: new Map() } as const),
@@ -47,9 +47,12 @@ const host = {
 let stage: RouterStage
 let links: LinkTable
 let circuits: CircuitTable
+/** Terminators that their own router does not know. */
+let invalid: string[]
 
 beforeEach(() => {
   stage = new RouterStage()
+  invalid = []
   const { channels } = stage
   const connection = channels.connection.bind(channels)
   circuits = circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message))
@@ -68,6 +71,7 @@ beforeEach(() => {
     clock: systemClock,
     draw: () => 0,
     tunnels: new Tunnels(),
+    onInvalidHost: ({ terminatorId }) => invalid.push(terminatorId),
     clients: { judge: () => Promise.resolve({ ok: true, client } satisfies JudgedClaim) },
     hosts: {
       service: () => ({ encryptionRequired: false, strategy: 'smartrouting', hosts: [host] }),
@@ -199,6 +203,23 @@ test('a router on the way puts no key in the place of the one of the host', asyn
   expect(readText(reply?.headers ?? new Map(), 11)).toBe(id)
   const told = readBytesMap(reply?.headers ?? new Map(), 10)
   expect(Buffer.from(told?.get(PUBLIC_KEY) ?? []).toString()).toBe('key of the host')
+})
+
+test('a router on the way takes no terminator of another router away by calling it invalid', async () => {
+  const { near, middle, far } = await dialed()
+  const refuse = async (pipe: Pipe, attempt: number): Promise<void> => {
+    const headers = new Map([
+      [1101, int32Value(attempt)],
+      [1104, Uint8Array.of(1)],
+    ])
+    const id = routeOf(near)?.circuitId ?? ''
+    pipe.say({ contentType: 1022, headers, body: textValue(id) })
+    await settle()
+  }
+  await refuse(middle, 0)
+  expect(invalid).toEqual([])
+  await refuse(far, 1)
+  expect(invalid).toEqual(['t1'])
 })
 
 test('a router draws no circuit to itself by links that only it has measured', async () => {

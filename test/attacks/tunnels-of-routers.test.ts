@@ -109,6 +109,18 @@ class Tunnel {
     return route.circuitId
   }
 
+  /** The router says of the way that it was told last that it knows no such terminator. */
+  async denies(): Promise<void> {
+    const { pipe } = this.router
+    const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
+    const headers = new Map([
+      [1101, int32Value(route.attempt)],
+      [1104, Uint8Array.of(1)],
+    ])
+    pipe.say({ contentType: 1022, body: textValue(route.circuitId), headers })
+    await settle()
+  }
+
   /** @returns the number of the refusal; 0: it is hosted. */
   async host(id: string, serviceId = this.serviceId): Promise<number> {
     const { pipe } = this.router
@@ -166,6 +178,26 @@ test('a router dials and hosts what its identity may', async () => {
   expect(await tunnel.dial()).toBeNull()
   await tunnel.lay()
   expect(tunnel.router.pipe.ofType(20_221)).toHaveLength(1)
+})
+
+test('a terminator that the tunnel does not know any more is removed, one of an operator is not', async () => {
+  const tunnel = await Tunnel.open()
+  await tunnel.host(`t of ${tunnel.routerId}`)
+  await made(root, `${management}/terminators`, {
+    service: tunnel.serviceId,
+    router: tunnel.routerId,
+    binding: 'transport',
+    address: 'tcp:host:1',
+    cost: 10,
+  })
+  await tunnel.dial()
+  await tunnel.denies()
+  await tunnel.denies()
+  await eventually(async () => {
+    expect(await tunnel.terminators()).toMatchObject([
+      { binding: 'transport', precedence: 'failed' },
+    ])
+  })
 })
 
 test('a router reaches no service by the right of another router', async () => {

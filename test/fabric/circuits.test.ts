@@ -21,7 +21,7 @@ import { eventLimits } from '../../src/events/limits.ts'
 import { LiveFollower } from '../../src/events/sources/live-follower.ts'
 import { Sampler } from '../../src/events/sources/sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { Host } from '../../src/fabric/circuits/hosts.ts'
+import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
 import { NO_VITALS } from '../../src/ports/stats.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../src/ports/router-clients.ts'
 import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
@@ -57,6 +57,7 @@ let judged: JudgedClaim
 let hosts: Host[]
 let claims: ClientClaim[]
 let encryptionRequired: boolean
+let strategy: HostedService['strategy']
 
 beforeEach(() => {
   stage = new RouterStage()
@@ -64,6 +65,7 @@ beforeEach(() => {
   claims = []
   tunnels = new Tunnels()
   encryptionRequired = false
+  strategy = 'smartrouting'
   hosts = [host('t1', 'er2')]
   const { channels } = stage
   told = new EventLog()
@@ -95,7 +97,7 @@ beforeEach(() => {
     clock: systemClock,
     draw: () => 0,
     hosts: {
-      service: () => ({ encryptionRequired, strategy: 'smartrouting', hosts }),
+      service: () => ({ encryptionRequired, strategy, hosts }),
       routerCost: () => 10,
       isEndOnly: () => false,
     },
@@ -119,7 +121,7 @@ function host(terminatorId: string, routerId: string): Host {
     terminatorId,
     routerId,
     hostId: 'i2',
-    isOfTunnel: false,
+    isMadeByRouter: false,
     binding: 'edge',
     address: `at ${terminatorId}`,
     cost: 0,
@@ -309,6 +311,44 @@ describe('a circuit', () => {
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
     await settle()
     expect(unroutes(er1)).toEqual([['of another start', true]])
+  })
+
+  test('goes to another host after dials that failed at the cheaper one', async () => {
+    hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 15 }]
+    const er1 = await stage.dial('er1')
+    await dial(er1)
+    await answer(er1, routes(er1)[0], 'no such port', 4)
+    await answer(er1, routes(er1)[1])
+    for (const { id } of circuits.list()) circuits.remove(id)
+    await dial(er1)
+    const dialed = routes(er1).map(({ egress }) => egress?.destination)
+    expect(dialed).toEqual(['at t1', 'at t2', 'at t2'])
+  })
+
+  test('goes to the host with fewer circuits of this controller', async () => {
+    hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 1 }]
+    const er1 = await stage.dial('er1')
+    for (const at of [0, 1]) {
+      await dial(er1)
+      await answer(er1, routes(er1)[at])
+    }
+    expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1', 'at t2'])
+    for (const { id } of circuits.list()) circuits.remove(id)
+    await dial(er1)
+    expect(routes(er1).at(-1)?.egress?.destination).toBe('at t1')
+  })
+
+  test('comes back to the host that its client had, where the service is sticky', async () => {
+    strategy = 'sticky'
+    hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 100 }]
+    const er1 = await stage.dial('er1')
+    await dial(er1, new Map([[1114, textValue('t2')]]))
+    const [route] = routes(er1)
+    expect(route?.egress?.destination).toBe('at t2')
+    await answer(er1, route)
+    const [reply] = er1.ofType(20_219)
+    const told = readBytesMap(reply?.headers ?? new Map(), 10)
+    expect(Buffer.from(told?.get(1114) ?? []).toString()).toBe('t2')
   })
 
   test('goes on while its router is out of reach of this controller', async () => {

@@ -93,8 +93,18 @@ describe('of several hosts', () => {
       host: { terminatorId: id, cost, precedence } as Host,
       path: { routerIds: ['a'], links: [], cost: 0 },
     }) satisfies HostCandidate
-  const chosen = (candidates: readonly HostCandidate[], strategy = 'smartrouting', drawn = 0) =>
-    chooseHost(candidates, strategy as 'smartrouting', drawn)?.host.terminatorId
+  const chosen = (
+    candidates: readonly HostCandidate[],
+    strategy = 'smartrouting',
+    drawn = 0,
+    { sticksTo = '', costs = {} }: { sticksTo?: string; costs?: Record<string, number> } = {},
+  ) =>
+    chooseHost(candidates, {
+      strategy: strategy as 'smartrouting',
+      drawn,
+      sticksTo,
+      costAt: (id) => costs[id] ?? 0,
+    })?.host.terminatorId
 
   test('the cheapest is dialed, and of equal ones the same each time', () => {
     expect(chosen([candidate('t2', 5), candidate('t1', 5), candidate('t0', 9)])).toBe('t1')
@@ -109,10 +119,34 @@ describe('of several hosts', () => {
   test('a draw decides where the strategy says so, and the cheaper are the likelier by weight', () => {
     const both = [candidate('t1', 0), candidate('t2', 8)]
     expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
-    expect([chosen(both, 'weighted', 0.85), chosen(both, 'weighted', 0.95)]).toEqual(['t1', 't2'])
+    const weighed = [candidate('t1', 2), candidate('t2', 8)]
+    expect([chosen(weighed, 'weighted', 0.75), chosen(weighed, 'weighted', 0.85)]).toEqual([
+      't1',
+      't2',
+    ])
+    const free = [candidate('t1', 0), candidate('t2', 0)]
+    expect([chosen(free, 'weighted', 0.4), chosen(free, 'weighted', 0.6)]).toEqual(['t1', 't2'])
+  })
+
+  test('what dials and circuits cost there counts, but where each is as likely as another', () => {
+    const both = [candidate('t1', 0), candidate('t2', 5)]
+    const costs = { t1: 20 }
+    expect(chosen(both, 'smartrouting', 0, { costs })).toBe('t2')
+    expect(chosen(both, 'weighted', 0.75, { costs })).toBe('t2')
+    const drawn = [0.4, 0.6].map((at) => chosen(both, 'random', at, { costs }))
+    expect(drawn.sort()).toEqual(['t1', 't2'])
+  })
+
+  test('a client keeps to the one that it had, as long as none of a better precedence is there', () => {
+    const both = [candidate('t1', 0), candidate('t2', 60)]
+    expect(chosen(both, 'sticky', 0, { sticksTo: 't2' })).toBe('t2')
+    expect(chosen(both, 'sticky', 0, { sticksTo: 'gone' })).toBe('t1')
+    expect(chosen(both, 'smartrouting', 0, { sticksTo: 't2' })).toBe('t1')
+    const failed = [candidate('t1', 0), candidate('t2', 0, 'failed')]
+    expect(chosen(failed, 'sticky', 0, { sticksTo: 't2' })).toBe('t1')
   })
 
   test('there may be none', () => {
-    expect(chooseHost([], 'smartrouting', 0)).toBeNull()
+    expect(chosen([])).toBeUndefined()
   })
 })

@@ -27,7 +27,6 @@ export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
 
 function hostOf(terminator: Terminator): Host {
   const { id, routerId, hostId, binding, address, cost, precedence, instanceId } = terminator
-  const isOfTunnel = terminator.isSystem && binding === 'tunnel'
   const peerData = new Map<number, Uint8Array>()
   for (const [key, value] of Object.entries(terminator.peerData)) {
     peerData.set(Number(key), new Uint8Array(Buffer.from(value, 'base64')))
@@ -36,7 +35,7 @@ function hostOf(terminator: Terminator): Host {
     terminatorId: id,
     routerId,
     hostId,
-    isOfTunnel,
+    isMadeByRouter: terminator.isSystem,
     binding,
     address,
     cost,

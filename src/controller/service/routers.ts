@@ -30,6 +30,7 @@ import {
   circuitTable,
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
+import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
 import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
@@ -201,6 +202,7 @@ export class RouterService {
     )
     const anchorsPem = (): string => authorities.anchorsPem()
     channels.add(certificateDuty({ certifier, log, proposer, anchorsPem }))
+    const invalidHosts = new InvalidHosts({ proposer, log })
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
       log,
@@ -210,6 +212,7 @@ export class RouterService {
       clients: shown,
       tunnels,
       tell: this.#parts.tell,
+      onInvalidHost: (host) => invalidHosts.note(host),
       connection: (id) => channels.connection(id),
       draw: () => randomInt(DRAWS) / DRAWS,
     })

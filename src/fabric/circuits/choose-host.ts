@@ -6,24 +6,42 @@ export interface HostCandidate {
   readonly path: CircuitPath
 }
 
+export interface HostChoice {
+  readonly strategy: HostedService['strategy']
+  /** 0 to 1, for the strategies that draw. */
+  readonly drawn: number
+  /** The terminator that the client had last, for the strategy that keeps to it; '' for none. */
+  readonly sticksTo: string
+  /** The cost of a terminator beside that of its record and of the way there. */
+  readonly costAt: (terminatorId: string) => number
+}
+
 /** What stands before every difference of costs. */
 const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
 
-/**
- * @param drawn 0 to 1, for the strategies that draw.
- * @returns null when there is none.
- */
+/** @returns null when there is none. */
 export function chooseHost(
   candidates: readonly HostCandidate[],
-  strategy: HostedService['strategy'],
-  drawn: number,
+  { strategy, drawn, sticksTo, costAt }: HostChoice,
 ): HostCandidate | null {
   const best = preferred(candidates)
   if (best.length === 0) return null
-  const ordered = [...best].sort((a, b) => costOf(a) - costOf(b) || compareIds(a, b))
-  if (strategy === 'random') return ordered[Math.floor(drawn * ordered.length)] ?? null
+  const ordered = best
+    .map((candidate): Costed => {
+      const { host, path } = candidate
+      return { candidate, cost: host.cost + path.cost + costAt(host.terminatorId) }
+    })
+    .sort((a, b) => a.cost - b.cost || compareIds(a.candidate, b.candidate))
+  if (strategy === 'random') return ordered[Math.floor(drawn * ordered.length)]?.candidate ?? null
   if (strategy === 'weighted') return byWeight(ordered, drawn)
-  return ordered[0] ?? null
+  const kept = best.find(({ host }) => host.terminatorId === sticksTo)
+  if (strategy === 'sticky' && kept !== undefined) return kept
+  return ordered[0]?.candidate ?? null
+}
+
+interface Costed {
+  readonly candidate: HostCandidate
+  readonly cost: number
 }
 
 /**
@@ -34,22 +52,19 @@ function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate
   return candidates.filter(({ host }) => PRECEDENCE_COST[host.precedence] === least)
 }
 
-function costOf({ host, path }: HostCandidate): number {
-  return host.cost + path.cost
-}
-
 function compareIds(a: HostCandidate, b: HostCandidate): number {
   return a.host.terminatorId < b.host.terminatorId ? -1 : 1
 }
 
-/** The cheaper, the likelier: by what is left to the dearest. */
-function byWeight(ordered: readonly HostCandidate[], drawn: number): HostCandidate | null {
-  const dearest = Math.max(...ordered.map(costOf))
-  const weights = ordered.map((each) => dearest - costOf(each) + 1)
-  let left = drawn * weights.reduce((sum, weight) => sum + weight, 0)
-  for (const [at, each] of ordered.entries()) {
-    left -= weights[at] ?? 0
-    if (left <= 0) return each
+/** The cheaper, the likelier: by what the others take of the cost of all. */
+function byWeight(ordered: readonly Costed[], drawn: number): HostCandidate | null {
+  const total = ordered.reduce((sum, { cost }) => sum + cost, 0)
+  const weightOf = ({ cost }: Costed): number =>
+    total === 0 || ordered.length === 1 ? 1 : 1 - cost / total
+  let left = drawn * ordered.reduce((sum, each) => sum + weightOf(each), 0)
+  for (const each of ordered) {
+    left -= weightOf(each)
+    if (left <= 0) return each.candidate
   }
-  return ordered.at(-1) ?? null
+  return ordered.at(-1)?.candidate ?? null
 }

@@ -10,7 +10,7 @@ import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { Hosts } from './hosts.ts'
+import type { Host, Hosts } from './hosts.ts'
 import type { DialResult, TellFact } from '../../ports/live-facts.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
@@ -24,9 +24,11 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
+import { DialCosts } from './dial-costs.ts'
 import { circuitAnswer, edgeRefusal, type PeerData, readCircuitRequest } from './circuit-request.ts'
 import {
   dialResultOf,
+  isInvalidHost,
   NO_ANSWER,
   NO_HOST,
   routeFault,
@@ -42,6 +44,10 @@ const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
+/** The terminator that a client keeps to, among what ends tell each other. */
+const STICKY = 1114
+/** Bound to by the tunnel of a router. */
+const TUNNEL = 'tunnel'
 /** Of an answer to a route, what is not from the host. */
 const CHANNEL_HEADERS_MAX = 13
 
@@ -62,6 +68,8 @@ export interface CircuitDutyParts extends DialJudges {
   readonly draw: () => number
   readonly log: RouterLogger
   readonly tell?: TellFact
+  /** Told of a host that its own router does not know. */
+  readonly onInvalidHost?: (host: Host) => void
 }
 
 /**
@@ -73,7 +81,27 @@ interface Attempt {
   readonly routerIds: readonly string[]
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
-  readonly settle: (fault: RouteFault | null) => void
+  /** @param isOfHost the router of the terminator has it, so it counts against the terminator. */
+  readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
+}
+
+interface Attempted {
+  readonly fault: RouteFault | null
+  /** The fault counts against the terminator. */
+  readonly isOfHost: boolean
+  readonly peerData: PeerData
+}
+
+interface WantedHost {
+  readonly serviceId: string
+  readonly instanceId: string
+  /** The terminator that the client had last; '' for none. */
+  readonly sticksTo: string
+}
+
+interface ChosenHost extends HostCandidate {
+  /** The client is to keep to it. */
+  readonly isSticky: boolean
 }
 
 interface Laid {
@@ -90,6 +118,7 @@ export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
   readonly #parts: CircuitDutyParts
   readonly #circuits: CircuitTable
+  readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
   /** Being laid: the session of the client, and whether it has ended meanwhile. */
   readonly #lays = new Set<{ readonly sessionId: string; isOver: boolean }>()
@@ -99,6 +128,7 @@ export class CircuitDuty implements RouterDuty {
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
     this.#circuits = parts.table
+    this.#costs = new DialCosts(parts.clock, (id) => parts.table.openAt(id))
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
     this.handlers = new Map<number, MessageHandler>([
       [routerMessage.createCircuit, onRequest],
@@ -254,9 +284,11 @@ export class CircuitDuty implements RouterDuty {
     const beganMs = this.#parts.clock.monotonicMs()
     const layMs = (): number => this.#parts.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
-      const chosen = this.#choose(start, client.serviceId, instanceId, failed)
+      const sticksTo = Buffer.from(peerData.get(STICKY) ?? []).toString('utf8')
+      const wanted = { serviceId: client.serviceId, instanceId, sticksTo }
+      const chosen = this.#choose(start, wanted, failed)
       if (chosen === null) break
-      const { host, path } = chosen
+      const { host, path, isSticky } = chosen
       const ends = { id, ingress: newAddress(), egress: newAddress() }
       const laid = await this.#attempt(ends, chosen, attempt, client, peerData)
       if (laid.fault === null) {
@@ -267,7 +299,7 @@ export class CircuitDuty implements RouterDuty {
           hostId: host.hostId,
           instanceId,
           isOfTunnel: client.sessionId === NO_SESSION,
-          isHostedByTunnel: host.isOfTunnel,
+          isHostedByTunnel: host.isMadeByRouter && host.binding === TUNNEL,
           live: {
             ...named,
             sessionId: client.sessionId,
@@ -279,11 +311,15 @@ export class CircuitDuty implements RouterDuty {
           this.#tell(path.routerIds, unrouteMessage(id, true))
           throw new CircuitRefused(INTERNAL, 'too many circuits')
         }
+        this.#costs.succeeded(host.terminatorId)
         this.#tellDial(client, host.terminatorId, 'success')
         this.#parts.tell?.(circuitFact(circuit, 'created', layMs()))
-        return { circuit, peerData: new Map([...host.peerData, ...laid.peerData]) }
+        const told = new Map([...host.peerData, ...laid.peerData])
+        if (isSticky) told.set(STICKY, Buffer.from(host.terminatorId))
+        return { circuit, peerData: told }
       }
       this.#tellDial(client, host.terminatorId, dialResultOf(laid.fault))
+      if (laid.isOfHost) this.#onHostFailed(host, laid.fault)
       lastFault = laid.fault
       lastTried = host.terminatorId
       failed.add(host.terminatorId)
@@ -305,12 +341,16 @@ export class CircuitDuty implements RouterDuty {
     this.#parts.tell?.({ kind: 'dial', serviceId, terminatorId, result })
   }
 
+  #onHostFailed(host: Host, fault: RouteFault): void {
+    this.#costs.failed(host.terminatorId)
+    if (isInvalidHost(fault)) this.#parts.onInvalidHost?.(host)
+  }
+
   #choose(
     start: string,
-    serviceId: string,
-    instanceId: string,
+    { serviceId, instanceId, sticksTo }: WantedHost,
     failed: ReadonlySet<string>,
-  ): HostCandidate | null {
+  ): ChosenHost | null {
     const { hosts, links, connection, draw } = this.#parts
     const service = hosts.service(serviceId)
     if (service === undefined) return null
@@ -326,7 +366,10 @@ export class CircuitDuty implements RouterDuty {
       const path = paths.get(host.routerId)
       return path === undefined ? [] : [{ host, path }]
     })
-    return chooseHost(candidates, service.strategy, draw())
+    const { strategy } = service
+    const costAt = (id: string): number => this.#costs.of(id)
+    const chosen = chooseHost(candidates, { strategy, drawn: draw(), sticksTo, costAt })
+    return chosen === null ? null : { ...chosen, isSticky: strategy === 'sticky' }
   }
 
   async #attempt(
@@ -335,31 +378,34 @@ export class CircuitDuty implements RouterDuty {
     attempt: number,
     client: AdmittedClient,
     peerData: PeerData,
-  ): Promise<{ readonly fault: RouteFault | null; readonly peerData: PeerData }> {
+  ): Promise<Attempted> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
     const dial = { binding: host.binding, address: host.address, peerData }
     const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
-    const { promise, resolve } = Promise.withResolvers<RouteFault | null>()
+    const { promise, resolve } = Promise.withResolvers<Omit<Attempted, 'peerData'>>()
+    const settle: Attempt['settle'] = (fault, isOfHost) => resolve({ fault, isOfHost })
     const made: Attempt = {
       number: attempt,
       routerIds: path.routerIds,
       missing: new Set(path.routerIds),
       peerData: new Map(),
-      settle: resolve,
+      settle,
     }
     this.#attempts.set(ends.id, made)
-    const timer = setTimeout(() => resolve(NO_ANSWER), routeTimeoutMs)
+    // A router on the way that keeps silent costs no host anything but its own.
+    const onTimeout = (): void => settle(NO_ANSWER, made.missing.has(host.routerId))
+    const timer = setTimeout(onTimeout, routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
       const connection = this.#parts.connection(routerId)
-      if (route === undefined || connection === undefined) resolve(ROUTER_GONE)
+      if (route === undefined || connection === undefined) settle(ROUTER_GONE, false)
       else connection.channel.send(route)
     }
-    const fault = await promise
+    const { fault, isOfHost } = await promise
     clearTimeout(timer)
     this.#attempts.delete(ends.id)
     if (fault !== null) this.#tell(made.routerIds, unrouteMessage(ends.id, true))
-    return { fault, peerData: made.peerData }
+    return { fault, isOfHost, peerData: made.peerData }
   }
 
   #onRouteResult({ router, channel }: RouterConnection, { headers, body }: ChannelMessage): void {
@@ -372,19 +418,20 @@ export class CircuitDuty implements RouterDuty {
       if (this.#carriedBy(router.id, id) === undefined) channel.send(unrouteMessage(id, true))
       return
     }
+    const isOfHost = attempt.routerIds.at(-1) === router.id
     if (!headers.has(result.isSuccess)) {
-      attempt.settle(routeFault(readText(headers, result.error), headers.get(result.errorCode)))
+      const fault = routeFault(readText(headers, result.error), headers.get(result.errorCode))
+      attempt.settle(fault, isOfHost)
       return
     }
     // The key of the host is among it: one on the way would put its own there.
-    const isOfHost = attempt.routerIds.at(-1) === router.id
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
       const isResult = key >= result.attempt && key <= result.errorCode
       if (!isOfChannel && !isResult) attempt.peerData.set(key, keptBytes(value))
     }
     attempt.missing.delete(router.id)
-    if (attempt.missing.size === 0) attempt.settle(null)
+    if (attempt.missing.size === 0) attempt.settle(null, false)
   }
 
   /** Another way between the same ends; where there is none, the circuit ends. */

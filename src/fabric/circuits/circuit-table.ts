@@ -18,7 +18,34 @@ export interface Circuit {
   path: CircuitPath
 }
 
-export type CircuitTable = LiveRows<Circuit, LiveCircuit>
+/** The circuits that a controller has made, and how many of them lead to each terminator. */
+export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
+  readonly #openAt = new Map<string, number>()
+
+  openAt(terminatorId: string): number {
+    return this.#openAt.get(terminatorId) ?? 0
+  }
+
+  override set(id: string, circuit: Circuit): boolean {
+    const before = this.kept(id)
+    if (!super.set(id, circuit)) return false
+    if (before !== undefined) this.#count(before, -1)
+    this.#count(circuit, 1)
+    return true
+  }
+
+  override drop(id: string): Circuit | undefined {
+    const circuit = super.drop(id)
+    if (circuit !== undefined) this.#count(circuit, -1)
+    return circuit
+  }
+
+  #count({ live: { terminatorId } }: Circuit, by: number): void {
+    const count = this.openAt(terminatorId) + by
+    if (count > 0) this.#openAt.set(terminatorId, count)
+    else this.#openAt.delete(terminatorId)
+  }
+}
 
 /**
  * @param tell sends a message to a router, where it is connected.
@@ -29,7 +56,7 @@ export function circuitTable(
   tell: (routerId: string, message: ReturnType<typeof unrouteMessage>) => void,
   onEnded: (circuit: Circuit) => void = () => undefined,
 ): CircuitTable {
-  return new LiveRows({
+  return new CircuitTable({
     owner,
     rowsMax: routerLimits.circuitsMax,
     viewOf: circuitView,

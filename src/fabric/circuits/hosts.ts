@@ -3,8 +3,8 @@ export interface Host {
   readonly terminatorId: string
   readonly routerId: string
   readonly hostId: string
-  /** The tunnel of its router has made it, as the identity `hostId`. */
-  readonly isOfTunnel: boolean
+  /** Its router has made it, for a client of it or for its own tunnel, as the identity `hostId`. */
+  readonly isMadeByRouter: boolean
   readonly binding: string
   readonly address: string
   readonly cost: number

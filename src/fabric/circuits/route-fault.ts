@@ -41,6 +41,11 @@ export function routeFault(text: string | null, code: Uint8Array | undefined): R
   return { text: told ?? 'a router could not lay the way', cause }
 }
 
+/** The router of the terminator knows of no such host. */
+export function isInvalidHost({ cause }: RouteFault): boolean {
+  return cause === causes[1]
+}
+
 const results: ReadonlyMap<string, DialResult> = new Map([
   [NO_ANSWER.cause, 'timeout'],
   [causes[1], 'terminatorInvalid'],

@@ -14,6 +14,7 @@ import { hostsOf } from '../../../src/controller/service/hosts.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
+import { InvalidHosts } from '../../../src/fabric/circuits/invalid-hosts.ts'
 import { SessionDuty } from '../../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../../src/fabric/clients/shown-sessions.ts'
 import { TunnelDuty } from '../../../src/fabric/clients/tunnel-duty.ts'
@@ -56,7 +57,11 @@ export class StolenRouters {
       }),
     )
     const connection = channels.connection.bind(channels)
+    const log = { info: () => undefined, warn: () => undefined }
+    const { proposer } = parts
+    const invalid = new InvalidHosts({ proposer, log })
     this.circuits = new CircuitDuty({
+      onInvalidHost: (host) => invalid.note(host),
       table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
       clients: this.shown,
       tunnels: this.tunnels,
@@ -64,12 +69,10 @@ export class StolenRouters {
       draw: () => 0,
       hosts: hostsOf(machine),
       connection,
-      log: { info: () => undefined, warn: () => undefined },
+      log,
       links: parts.links,
     })
     channels.add(this.circuits)
-    const log = { info: () => undefined, warn: () => undefined }
-    const { proposer } = parts
     channels.add(
       new TunnelDuty({
         proposer,

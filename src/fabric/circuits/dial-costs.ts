@@ -1,0 +1,81 @@
+import type { Clock } from '../../lib/clock.ts'
+import { routerLimits } from '../limits.ts'
+
+const { failingHostsMax } = routerLimits
+
+const OPEN_CIRCUIT = 2
+const FAILED_DIAL = 20
+const SUCCESSFUL_DIAL = 2
+/** Forgiveness of each minute, at least; it doubles with five more minutes without a failure. */
+const FORGIVEN_MIN = 10
+const DOUBLES_EVERY_MINUTES = 5
+const MINUTE_MS = 60_000
+/** No cost of failures is as much as that of the dearest host by its record. */
+const FAILURES_MAX = 65_535
+
+interface Failures {
+  cost: number
+  failedMs: number
+  /** The whole minutes since then that are forgiven already. */
+  forgivenMinutes: number
+}
+
+/**
+ * The costs of terminators beside those in their records: by the circuits that this controller has
+ * made to them, and by dials that failed there.
+ */
+export class DialCosts {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #openAt: (terminatorId: string) => number
+  /** Failures by terminator, the one that failed last at the end. */
+  readonly #failures = new Map<string, Failures>()
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>, openAt: (terminatorId: string) => number) {
+    this.#clock = clock
+    this.#openAt = openAt
+  }
+
+  of(terminatorId: string): number {
+    return OPEN_CIRCUIT * this.#openAt(terminatorId) + (this.#settled(terminatorId)?.cost ?? 0)
+  }
+
+  failed(terminatorId: string): void {
+    const before = this.#settled(terminatorId)?.cost ?? 0
+    this.#failures.delete(terminatorId)
+    if (this.#failures.size >= failingHostsMax) {
+      const [oldest] = this.#failures.keys()
+      this.#failures.delete(oldest ?? '')
+    }
+    const cost = Math.min(before + FAILED_DIAL, FAILURES_MAX)
+    this.#failures.set(terminatorId, {
+      cost,
+      failedMs: this.#clock.monotonicMs(),
+      forgivenMinutes: 0,
+    })
+  }
+
+  succeeded(terminatorId: string): void {
+    this.#lower(terminatorId, this.#settled(terminatorId), SUCCESSFUL_DIAL)
+  }
+
+  #settled(terminatorId: string): Failures | undefined {
+    const known = this.#failures.get(terminatorId)
+    if (known === undefined) return undefined
+    const minutes = Math.floor((this.#clock.monotonicMs() - known.failedMs) / MINUTE_MS)
+    let forgiven = 0
+    while (known.forgivenMinutes < minutes && forgiven < known.cost) {
+      known.forgivenMinutes += 1
+      const doubled = 2 ** Math.floor(known.forgivenMinutes / DOUBLES_EVERY_MINUTES)
+      forgiven += Math.max(FORGIVEN_MIN, doubled)
+    }
+    return this.#lower(terminatorId, known, forgiven)
+  }
+
+  #lower(terminatorId: string, known: Failures | undefined, by: number): Failures | undefined {
+    if (known === undefined) return undefined
+    known.cost -= by
+    if (known.cost > 0) return known
+    this.#failures.delete(terminatorId)
+    return undefined
+  }
+}

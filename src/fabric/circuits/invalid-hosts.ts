@@ -1,0 +1,59 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CommandKind,
+  EntityDeleteSchema,
+  EntityWriteSchema,
+} from '../../../proto/gen/command_pb.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { canonicalJson } from '../../lib/text/canonical-json.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
+import { routerLimits } from '../limits.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import type { Host } from './hosts.ts'
+
+const { routerWritesWaitingMax } = routerLimits
+
+/**
+ * Terminators that their own router does not know. One that a router has made is removed: where it
+ * hosts the service still, it makes it again. One of an operator is marked as failed, so that it is
+ * the last to be dialed.
+ */
+export class InvalidHosts {
+  readonly #proposer: Proposer
+  readonly #log: RouterLogger
+  /** Terminators whose write is under way. */
+  readonly #writing = new Set<string>()
+
+  constructor({ proposer, log }: { readonly proposer: Proposer; readonly log: RouterLogger }) {
+    this.#proposer = proposer
+    this.#log = log
+  }
+
+  /** Begins the write; where it fails, the next dial that fails there begins it again. */
+  note(host: Host): void {
+    const { terminatorId: id, routerId } = host
+    if (host.precedence === 'failed' && !host.isMadeByRouter) return
+    if (this.#writing.has(id) || this.#writing.size >= routerWritesWaitingMax) return
+    this.#writing.add(id)
+    this.#proposer
+      .propose(writeFor(host))
+      .catch((error: unknown) => {
+        const reason = errorMessage(error)
+        this.#log.warn({ routerId, terminatorId: id, reason }, 'an invalid terminator stays')
+      })
+      .finally(() => this.#writing.delete(id))
+  }
+}
+
+function writeFor({ terminatorId: id, isMadeByRouter }: Host): ProposalInput {
+  const entity = 'terminator'
+  if (isMadeByRouter) {
+    const payload = toBinary(EntityDeleteSchema, create(EntityDeleteSchema, { entity, id }))
+    return { kind: CommandKind.ENTITY_DELETE, payload, actor: SYSTEM_ACTOR }
+  }
+  const json = Buffer.from(canonicalJson({ precedence: 'failed' }))
+  const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+  return { kind: CommandKind.ENTITY_PATCH, payload, actor: SYSTEM_ACTOR }
+}

@@ -1,0 +1,56 @@
+import { beforeEach, expect, test } from 'vitest'
+
+import { DialCosts } from '../../src/fabric/circuits/dial-costs.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
+
+const MINUTE_MS = 60_000
+
+let clock: ManualClock
+let open: number
+let costs: DialCosts
+
+beforeEach(() => {
+  clock = new ManualClock()
+  open = 0
+  costs = new DialCosts(clock, () => open)
+})
+
+test('each open circuit costs two', () => {
+  open = 3
+  expect(costs.of('t1')).toBe(6)
+})
+
+test('each failed dial costs twenty, and each successful one takes two of that back', () => {
+  costs.failed('t1')
+  costs.failed('t1')
+  costs.succeeded('t1')
+  expect([costs.of('t1'), costs.of('t2')]).toEqual([38, 0])
+  for (let times = 0; times < 50; times += 1) costs.succeeded('t1')
+  expect(costs.of('t1')).toBe(0)
+})
+
+test('failures are forgiven by ten a minute, and by more the longer there was none', () => {
+  for (let times = 0; times < 20; times += 1) costs.failed('t1')
+  clock.advance(MINUTE_MS - 1)
+  expect(costs.of('t1')).toBe(400)
+  clock.advance(1)
+  expect(costs.of('t1')).toBe(390)
+  clock.advance(18 * MINUTE_MS)
+  expect(costs.of('t1')).toBe(210)
+  // Twenty minutes after the last one it is sixteen a minute, and the next five thirty-two.
+  clock.advance(MINUTE_MS)
+  expect(costs.of('t1')).toBe(194)
+  costs.failed('t1')
+  expect(costs.of('t1')).toBe(214)
+  clock.advance(MINUTE_MS)
+  expect(costs.of('t1')).toBe(204)
+  clock.advance(1e6 * MINUTE_MS)
+  expect(costs.of('t1')).toBe(0)
+})
+
+test('a terminator is forgotten for those that failed after it, where there are too many', () => {
+  costs.failed('t1')
+  for (let at = 0; at < routerLimits.failingHostsMax; at += 1) costs.failed(`other ${at}`)
+  expect([costs.of('t1'), costs.of('other 0')]).toEqual([0, 20])
+})
