@@ -71,7 +71,7 @@ export const messageBounds = {
   inspected: bound(1014, InspectAnswerSchema, 4 * MIB, 16_384),
   updateTerminator: bound(1018, UpdateTerminatorSchema, 4 * KIB, 16),
   routeResult: bound(1022, null, 4 * KIB),
-  circuitConfirmation: bound(1034, CircuitConfirmationSchema, 2 * MIB, 65_536),
+  circuitConfirmation: bound(1034, CircuitConfirmationSchema, 2 * MIB, 262_144),
   routerLinks: bound(1035, RouterLinksSchema, 4 * MIB, 262_144),
   verifyRouter: bound(1036, VerifyRouterSchema, 16 * KIB, 64),
   updateCtrlAddresses: bound(1037, UpdateCtrlAddressesSchema, 256 * KIB, 8192),

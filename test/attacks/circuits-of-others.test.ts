@@ -74,7 +74,12 @@ beforeEach(() => {
     onInvalidHost: ({ terminatorId }) => invalid.push(terminatorId),
     clients: { judge: () => Promise.resolve({ ok: true, client } satisfies JudgedClaim) },
     hosts: {
-      service: () => ({ encryptionRequired: false, strategy: 'smartrouting', hosts: [host] }),
+      service: () => ({
+        encryptionRequired: false,
+        maxIdleTimeMs: 0,
+        strategy: 'smartrouting',
+        hosts: [host],
+      }),
       routerCost: () => 10,
       isEndOnly: () => false,
     },

@@ -97,7 +97,7 @@ beforeEach(() => {
     clock: systemClock,
     draw: () => 0,
     hosts: {
-      service: () => ({ encryptionRequired, strategy, hosts }),
+      service: () => ({ encryptionRequired, maxIdleTimeMs: 60_000, strategy, hosts }),
       routerCost: () => 10,
       isEndOnly: () => false,
     },
@@ -311,6 +311,34 @@ describe('a circuit', () => {
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
     await settle()
     expect(unroutes(er1)).toEqual([['of another start', true]])
+  })
+
+  test.each([
+    ['of an end', 'er2', 60_000, []],
+    ['of an end, but not so long', 'er2', 59_999, ['c']],
+    ['of a router on the way alone', 'er3', 60_000, ['c']],
+  ])('ends as nothing passes for as long as its service allows, by the word %s', async (...of) => {
+    const [, routerId, idleMs, left] = of
+    const { er2, id } = await laid()
+    const er3 = await stage.dial('er3')
+    linked('l2', 'er1', 'er3')
+    linked('l3', 'er3', 'er2')
+    links.lost('er1', 'l1', 1)
+    const idle = { circuitIds: [id], idleTimes: { [id]: BigInt(idleMs) * 1_000_000n } }
+    const body = toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, idle))
+    const pipe = routerId === 'er2' ? er2 : er3
+    pipe.say({ contentType: 1034, body })
+    await settle()
+    expect(circuits.list().map(() => 'c')).toEqual(left)
+  })
+
+  test('of which a router does not know the controller is unrouted by none that did not make it', async () => {
+    const { er1, id } = await laid()
+    const fault = { subject: FaultSubject.UNKNOWN_OWNER_FORWARD, id: `of-another ${id}` }
+    er1.say({ contentType: 1004, body: toBinary(FaultSchema, create(FaultSchema, fault)) })
+    await settle()
+    expect(unroutes(er1)).toEqual([])
+    expect(routes(er1)).toHaveLength(2)
   })
 
   test('goes to another host after dials that failed at the cheaper one', async () => {

@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import {
+  CircuitConfirmationSchema,
   ConnectEventsSchema,
   FaultSchema,
   FaultSubject,
@@ -8,7 +9,6 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
-import { textValue } from '../../src/channel/headers.ts'
 
 // Bodies that cost the most for their bytes, and the largest that routers of the family may send.
 
@@ -96,6 +96,9 @@ export function heaviestBodies(): readonly (readonly [string, number, Uint8Array
     subject: FaultSubject.FORWARD,
     id: ids.map((id) => id.replaceAll(' ', '-')).join(' '),
   }
+  const aMinuteOfNs = 60_000_000_000n
+  const idleTimes = Object.fromEntries(ids.map((id) => [id, aMinuteOfNs]))
+  const confirmed = { circuitIds: ids, idleTimes }
   return [
     within('routerLinks', 1, 5),
     within('connectEvents', 1, 5),
@@ -123,6 +126,10 @@ export function heaviestBodies(): readonly (readonly [string, number, Uint8Array
       1004,
       toBinary(FaultSchema, create(FaultSchema, forward)),
     ],
-    ['20,000 circuits to confirm', 1034, Buffer.concat(ids.map((id) => wrapped(1, textValue(id))))],
+    [
+      '20,000 circuits to confirm, with how long nothing passed',
+      1034,
+      toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, confirmed)),
+    ],
   ]
 }

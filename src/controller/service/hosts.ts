@@ -17,8 +17,10 @@ export function hostsOf(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
       const service = machine.get<Service>('service', serviceId)
       if (service === undefined) return undefined
       const { encryptionRequired, terminatorStrategy: strategy } = service
+      const { maxIdleTimeMillis: maxIdleTimeMs } = service
       const all = machine.findAll<Terminator>('terminator', 'serviceId', serviceId)
-      return { encryptionRequired, strategy, hosts: all.map(hostOf) } satisfies HostedService
+      const hosts = all.map(hostOf)
+      return { encryptionRequired, maxIdleTimeMs, strategy, hosts } satisfies HostedService
     },
     routerCost: (id) => Math.max(machine.get<Router>('router', id)?.cost ?? 0, ROUTER_COST_MIN),
     isEndOnly: (id) => machine.get<Router>('router', id)?.noTraversal === true,

@@ -46,6 +46,7 @@ const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
 /** The terminator that a client keeps to, among what ends tell each other. */
 const STICKY = 1114
+const NS_PER_MS = 1_000_000n
 /** Bound to by the tunnel of a router. */
 const TUNNEL = 'tunnel'
 /** Of an answer to a route, what is not from the host. */
@@ -149,14 +150,26 @@ export class CircuitDuty implements RouterDuty {
     { router, channel }: RouterConnection,
     { body }: ChannelMessage,
   ): Generator<void, void> {
-    const { circuitIds } = yield* decodeInSteps(CircuitConfirmationSchema, body)
+    const { circuitIds, idleTimes } = yield* decodeInSteps(CircuitConfirmationSchema, body)
     // Of a controller before its restart, or of one that ended it while the router was away.
     for (const id of circuitIds) {
+      const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
+      this.#endIdle(router.id, id, Number(idleNs / NS_PER_MS))
       const isLaid = this.#attempts.get(id)?.routerIds.includes(router.id) === true
       const isUnknown = this.#carriedBy(router.id, id) === undefined && !isLaid
       if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
       yield
     }
+  }
+
+  /** An end alone knows how long nothing passed: a router on the way may be off it since. */
+  #endIdle(routerId: string, id: string, idleMs: number): void {
+    const circuit = this.#circuits.kept(id)
+    if (circuit === undefined) return
+    const { routerIds } = circuit.path
+    if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
+    const maxMs = this.#parts.hosts.service(circuit.live.serviceId)?.maxIdleTimeMs ?? 0
+    if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(id)
   }
 
   /** Undefined for one that the router is no part of, whether there is one or not. */
@@ -170,11 +183,13 @@ export class CircuitDuty implements RouterDuty {
     const { subject, id } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
       if (this.#carriedBy(router.id, id) !== undefined) this.#circuits.remove(id)
-    } else if (subject === FaultSubject.FORWARD) {
+    } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
+      // Another controller may know the circuit where the router does not know whose it is.
+      const isOwned = subject === FaultSubject.FORWARD
       for (const each of wordsIn(id)) {
         const circuit = this.#carriedBy(router.id, each)
         if (circuit !== undefined) this.#reroute(circuit)
-        else if (isCircuitId(each)) channel.send(unrouteMessage(each, true))
+        else if (isOwned && isCircuitId(each)) channel.send(unrouteMessage(each, true))
         yield
       }
     }

@@ -16,6 +16,8 @@ export interface Host {
 
 export interface HostedService {
   readonly encryptionRequired: boolean
+  /** Circuits through which nothing passes for so long are ended; 0: none is. */
+  readonly maxIdleTimeMs: number
   readonly strategy: 'smartrouting' | 'weighted' | 'random' | 'sticky'
   readonly hosts: readonly Host[]
 }
