@@ -20,8 +20,10 @@ import { type ApiServices, createServices } from './services.ts'
 import type { Operation } from './operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations.ts'
+import type { HostedTerminators } from '../ports/hosted-terminators.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import type { RouterTunnels } from '../ports/router-tunnels.ts'
+import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
 import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
 import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
 import type { ApiParts } from './parts.ts'
@@ -72,6 +74,8 @@ export interface ListenerOptions {
 export interface Api {
   /** What routers are told of their clients. */
   routerClients(records: ClientRecords): RouterClients
+  /** Terminators of clients of routers. */
+  hostedTerminators(records: ClientRecords): HostedTerminators
   /** Judges what the tunnels in routers may do. */
   routerTunnels(records: ClientRecords): RouterTunnels
   /** An app that does not listen yet. */
@@ -89,6 +93,7 @@ export function createApi(parts: ApiParts): Api {
   const operations = allOperations(all)
   return {
     routerClients: (records) => new ApiRouterClients(all, records),
+    hostedTerminators: (records) => new ApiHostedTerminators(all, records),
     routerTunnels: (records) => new ApiRouterTunnels(all, records),
     listener: (options) => buildListener(all, operations, options),
     start: () => {

@@ -289,6 +289,7 @@ export class Controller {
     const served = {
       clients: api.routerClients(machine),
       tunnels: api.routerTunnels(machine),
+      terminators: api.hostedTerminators(machine),
     }
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials)

@@ -19,6 +19,7 @@ import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
+import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { RouterAdmitter } from '../../fabric/admission.ts'
@@ -32,6 +33,7 @@ import {
 } from '../../fabric/circuits/circuit-table.ts'
 import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
 import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
+import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
@@ -71,6 +73,7 @@ export interface RouterParts {
 export interface ServedByRouters {
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
+  readonly terminators: HostedTerminators
 }
 
 const DRAWS = 2 ** 32
@@ -167,7 +170,7 @@ export class RouterService {
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
   serve(
-    { clients, tunnels }: ServedByRouters,
+    { clients, tunnels, terminators }: ServedByRouters,
     certifier: RouterCertifier,
     proposer: JudgedProposer,
   ): void {
@@ -189,6 +192,7 @@ export class RouterService {
     )
     const writes = new RouterWrites({ proposer, log })
     channels.add(new TerminatorDuty({ clients: shown, writes }))
+    channels.add(new EndedHosts({ terminators, proposer, isLeader, log }))
     channels.add(
       new TunnelDuty({
         tunnels,

@@ -1,14 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
-import {
-  CommandKind,
-  EntityDeleteSchema,
-  EntityWriteSchema,
-} from '../../../proto/gen/command_pb.ts'
+import { CommandKind, EntityWriteSchema } from '../../../proto/gen/command_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
+import { terminatorRemoval } from '../clients/terminator-removal.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { Host } from './hosts.ts'
@@ -48,12 +45,11 @@ export class InvalidHosts {
 }
 
 function writeFor({ terminatorId: id, isMadeByRouter }: Host): ProposalInput {
-  const entity = 'terminator'
-  if (isMadeByRouter) {
-    const payload = toBinary(EntityDeleteSchema, create(EntityDeleteSchema, { entity, id }))
-    return { kind: CommandKind.ENTITY_DELETE, payload, actor: SYSTEM_ACTOR }
-  }
+  if (isMadeByRouter) return terminatorRemoval(id)
   const json = Buffer.from(canonicalJson({ precedence: 'failed' }))
-  const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
+  const payload = toBinary(
+    EntityWriteSchema,
+    create(EntityWriteSchema, { entity: 'terminator', id, json }),
+  )
   return { kind: CommandKind.ENTITY_PATCH, payload, actor: SYSTEM_ACTOR }
 }

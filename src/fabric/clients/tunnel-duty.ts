@@ -1,6 +1,5 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
-import { CommandKind, EntityDeleteSchema } from '../../../proto/gen/command_pb.ts'
 import {
   CreateTerminatorResult,
   type CreateTunnelTerminator,
@@ -14,7 +13,6 @@ import { readFlag, readText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
-import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { IsTunnelGranted } from '../circuits/circuit-duty.ts'
@@ -25,6 +23,7 @@ import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { DO_NOT_RETRY, INTERNAL, tunnelFaultCodes } from './client-errors.ts'
 import { type CreateAnswer, precedenceName, type RouterWrites } from './router-writes.ts'
+import { terminatorRemoval } from './terminator-removal.ts'
 
 /** Headers of what a router says of the health of what its tunnel hosts. */
 const header = { terminatorId: 1022, isPassed: 1023 } as const
@@ -149,12 +148,7 @@ export class TunnelDuty implements RouterDuty {
       judged += 1
       if (judged % SLICE === 0) await new Promise((go) => setImmediate(go))
       if (tunnels.judge({ routerId, type: 'Bind', service: { id: serviceId } }).ok) continue
-      const removal = create(EntityDeleteSchema, { entity: 'terminator', id })
-      await proposer.propose({
-        kind: CommandKind.ENTITY_DELETE,
-        payload: toBinary(EntityDeleteSchema, removal),
-        actor: SYSTEM_ACTOR,
-      })
+      await proposer.propose(terminatorRemoval(id))
     }
   }
 

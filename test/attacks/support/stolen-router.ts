@@ -7,12 +7,15 @@ import {
   ApiSessionRemovedSchema,
   SessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
+import { ApiHostedTerminators } from '../../../src/api/fabric/hosted-terminators.ts'
 import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
 import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
 import { createServices } from '../../../src/api/services.ts'
 import { hostsOf } from '../../../src/controller/service/hosts.ts'
 import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
 import { circuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
+import { EndedHosts } from '../../../src/fabric/clients/ended-hosts.ts'
+import { TerminatorDuty } from '../../../src/fabric/clients/terminator-duty.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
 import { InvalidHosts } from '../../../src/fabric/circuits/invalid-hosts.ts'
 import { SessionDuty } from '../../../src/fabric/clients/session-duty.ts'
@@ -73,6 +76,11 @@ export class StolenRouters {
       links: parts.links,
     })
     channels.add(this.circuits)
+    channels.add(
+      new TerminatorDuty({ clients: this.shown, writes: new RouterWrites({ proposer, log }) }),
+    )
+    const terminators = new ApiHostedTerminators(parts, machine)
+    channels.add(new EndedHosts({ terminators, proposer, log, isLeader: () => true }))
     channels.add(
       new TunnelDuty({
         proposer,

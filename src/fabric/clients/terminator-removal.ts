@@ -1,0 +1,12 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, EntityDeleteSchema } from '../../../proto/gen/command_pb.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { ProposalInput } from '../../ports/proposer.ts'
+
+/** The cluster removes a terminator that its router keeps without a right to it. */
+export function terminatorRemoval(id: string): ProposalInput {
+  const removal = create(EntityDeleteSchema, { entity: 'terminator', id })
+  const payload = toBinary(EntityDeleteSchema, removal)
+  return { kind: CommandKind.ENTITY_DELETE, payload, actor: SYSTEM_ACTOR }
+}
