@@ -1,0 +1,230 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  CommandKind,
+  EntityDeleteSchema,
+  HostedTerminatorCreateSchema,
+  HostedTerminatorsRemoveSchema,
+  HostedTerminatorUpdateSchema,
+} from '../../proto/gen/command_pb.ts'
+import {
+  CreateTerminatorResult,
+  CreateTunnelTerminatorAnswerSchema,
+  CreateTunnelTerminatorSchema,
+  ModelPrecedence,
+  UpdateTunnelTerminatorSchema,
+} from '../../proto/gen/router_pb.ts'
+import { flagValue, readInt32, textValue } from '../../src/channel/headers.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { ProposalInput, Proposer } from '../../src/ports/proposer.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { RouterStage } from './stage.ts'
+import { Tunnels } from './tunnels.ts'
+
+let stage: RouterStage
+let tunnels: Tunnels
+let proposals: ProposalInput[]
+let propose: () => ReturnType<Proposer['propose']>
+let isLeader: boolean
+/** How often circuits were looked at. */
+let looks: number
+let clock: ManualClock
+let pipe: Pipe
+
+beforeEach(async () => {
+  stage = new RouterStage()
+  tunnels = new Tunnels()
+  proposals = []
+  propose = () => Promise.resolve({ index: 1, outcome: { ok: true, id: '' } })
+  isLeader = true
+  looks = 0
+  clock = new ManualClock()
+  const log = { info: () => undefined, warn: () => undefined }
+  const proposer: Proposer = {
+    propose: (input) => {
+      proposals.push(input)
+      return propose()
+    },
+  }
+  stage.channels.add(
+    new TunnelDuty({
+      tunnels,
+      proposer,
+      clock,
+      log,
+      writes: new RouterWrites({ proposer, log }),
+      isLeader: () => isLeader,
+      endCircuits: () => {
+        looks += 1
+      },
+    }),
+  )
+  pipe = await stage.dial('er1')
+})
+afterEach(() => stage.channels.stop())
+
+const payload = (at = 0): Uint8Array => proposals[at]?.payload ?? new Uint8Array()
+const kinds = () => proposals.map(({ kind }) => kind)
+
+describe('The tunnel of a router', () => {
+  test('hosts by the id that its router gives', async () => {
+    const asked = create(CreateTunnelTerminatorSchema, {
+      serviceId: 's1',
+      address: 't1',
+      cost: 7,
+      precedence: ModelPrecedence.REQUIRED,
+      instanceId: 'front',
+      peerData: { 1003: Uint8Array.of(1) },
+      startTime: 5n,
+    })
+    const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_413, sequence: 42, body })
+    await settle()
+    expect(tunnels.claims).toEqual([{ routerId: 'er1', type: 'Bind', service: { id: 's1' } }])
+    expect(kinds()).toEqual([CommandKind.HOSTED_TERMINATOR_CREATE])
+    expect(proposals[0]?.actor).toMatchObject({ case: 'enrollment', value: { routerId: 'er1' } })
+    expect(fromBinary(HostedTerminatorCreateSchema, payload())).toMatchObject({
+      id: 't1',
+      sessionId: '',
+      serviceId: 's1',
+      cost: 7,
+      precedence: 'required',
+      instanceId: 'front',
+      peerData: { 1003: 'AQ==' },
+    })
+    const [answer] = pipe.ofType(20_414)
+    expect(readInt32(answer?.headers ?? new Map(), 1)).toBe(42)
+    expect(fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)).toMatchObject({
+      terminatorId: 't1',
+      startTime: 5n,
+      result: CreateTerminatorResult.SUCCESS,
+    })
+  })
+
+  test('is told by the id of the terminator that it may not host, and not to ask again', async () => {
+    tunnels.judged = { ok: false, fault: 'access' }
+    const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
+    const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_413, sequence: 42, body })
+    await settle()
+    const [answer] = pipe.ofType(20_414)
+    expect(fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)).toMatchObject({
+      terminatorId: 't1',
+      startTime: 5n,
+      errorCode: 14,
+      retryHint: 3,
+      result: CreateTerminatorResult.FAILED_OTHER,
+    })
+    expect(proposals).toEqual([])
+  })
+
+  test('is told to come back while there is no leader', async () => {
+    propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+    const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
+    const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_413, sequence: 42, body })
+    await settle()
+    const [answer] = pipe.ofType(20_414)
+    expect(fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body).result).toBe(
+      CreateTerminatorResult.FAILED_BUSY,
+    )
+  })
+
+  test('changes what it says to change', async () => {
+    const asked = create(UpdateTunnelTerminatorSchema, {
+      terminatorId: 't1',
+      cost: 9,
+      updateCost: true,
+      precedence: ModelPrecedence.FAILED,
+    })
+    const body = toBinary(UpdateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_408, sequence: 42, body })
+    await settle()
+    const update = fromBinary(HostedTerminatorUpdateSchema, payload())
+    expect([update.id, update.cost, update.precedence]).toEqual(['t1', 9, undefined])
+    expect(pipe.ofType(20_409)).toHaveLength(1)
+  })
+
+  test('removes what it hosts', async () => {
+    pipe.say({ contentType: 20_410, sequence: 42, body: textValue('t1') })
+    await settle()
+    expect(fromBinary(HostedTerminatorsRemoveSchema, payload()).ids).toEqual(['t1'])
+    expect(pipe.ofType(20_411)).toHaveLength(1)
+  })
+
+  test.each([
+    [20_408, toBinary(UpdateTunnelTerminatorSchema, create(UpdateTunnelTerminatorSchema))],
+    [20_410, textValue('t1')],
+  ])('is refused %i in words', async (contentType, body) => {
+    propose = () => Promise.resolve({ index: 1, outcome: { ok: false, code: 'NOT_FOUND' } })
+    pipe.say({ contentType, sequence: 42, body })
+    await settle()
+    const [refusal] = pipe.ofType(20_002)
+    expect(readInt32(refusal?.headers ?? new Map(), 1)).toBe(42)
+    expect(Buffer.from(refusal?.body ?? []).toString()).toBe('NOT_FOUND')
+  })
+
+  test.each([
+    [true, 'default'],
+    [false, 'failed'],
+  ])('says of its host that it is well: %s', async (isWell, precedence) => {
+    const headers = new Map([
+      [1022, textValue('t1')],
+      [1023, flagValue(isWell)],
+    ])
+    pipe.say({ contentType: 20_412, sequence: 42, headers })
+    await settle()
+    const update = fromBinary(HostedTerminatorUpdateSchema, payload())
+    expect([update.id, update.precedence]).toEqual(['t1', precedence])
+  })
+})
+
+describe('A tunnel that may host no longer', () => {
+  const sweep = async (): Promise<void> => {
+    clock.advance(1000)
+    stage.channels.sweep()
+    await settle()
+  }
+
+  beforeEach(async () => {
+    tunnels.hosted = [{ id: 't1', routerId: 'er1', serviceId: 's1' }]
+    await sweep()
+    expect([looks, proposals.length]).toEqual([1, 0])
+    tunnels.judged = { ok: false, fault: 'access' }
+  })
+
+  test('loses its terminators right after the entry that says so', async () => {
+    clock.advance(1000)
+    tunnels.onMoved()
+    await new Promise((go) => setImmediate(go))
+    await settle()
+    expect(kinds()).toEqual([CommandKind.ENTITY_DELETE])
+    const { entity, id } = fromBinary(EntityDeleteSchema, payload())
+    expect([entity, id]).toEqual(['terminator', 't1'])
+  })
+
+  test('loses them by the leader alone, its circuits by every controller', async () => {
+    isLeader = false
+    tunnels.onMoved()
+    await sweep()
+    expect([looks, proposals.length]).toEqual([2, 0])
+    isLeader = true
+    await sweep()
+    expect(kinds()).toEqual([CommandKind.ENTITY_DELETE])
+  })
+
+  test('loses them once there is a leader again', async () => {
+    propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+    tunnels.onMoved()
+    await sweep()
+    propose = () => Promise.resolve({ index: 1, outcome: { ok: true, id: '' } })
+    await sweep()
+    expect(kinds()).toEqual([CommandKind.ENTITY_DELETE, CommandKind.ENTITY_DELETE])
+    await sweep()
+    expect(proposals).toHaveLength(2)
+  })
+})
