@@ -2,10 +2,13 @@
 export interface HostedTerminators {
   /** Identities that host something. */
   hosts(): Iterable<string>
-  /** Ids of those terminators of an identity that no service session lets it host any more. */
+  /**
+   * Ids of those terminators of an identity that no service session lets it host any more, or at a
+   * router that it may not use any more.
+   */
   ungranted(identityId: string): readonly string[]
   /**
-   * Told of identities that have lost a service session for hosting.
+   * Told of identities that may have lost a right to host; null: any may have.
    * @returns the way to end it.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void

@@ -26,6 +26,7 @@ interface Hosted {
   readonly serviceId: string
   readonly policyId: string
   readonly sessionId: string
+  readonly routerPolicyId: string
 }
 
 async function hosted(): Promise<Hosted> {
@@ -41,7 +42,10 @@ async function hosted(): Promise<Hosted> {
     identityRoles: [`@${identityId}`],
   })
   const edgeRouterRoles = [`@${routerId}`]
-  await make('edge-router-policies', { edgeRouterRoles, identityRoles: [`@${identityId}`] })
+  const routerPolicyId = await make('edge-router-policies', {
+    edgeRouterRoles,
+    identityRoles: [`@${identityId}`],
+  })
   const serviceRoles = [`@${serviceId}`]
   await make('service-edge-router-policies', { edgeRouterRoles, serviceRoles })
   const token = String(dataOf(await attacked.logIn(by))['token'])
@@ -65,7 +69,7 @@ async function hosted(): Promise<Hosted> {
     const said = fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? Uint8Array.of(1))
     expect(said.result, said.msg).toBe(CreateTerminatorResult.SUCCESS)
   })
-  return { identityId, serviceId, policyId, sessionId: String(session['id']) }
+  return { identityId, serviceId, policyId, sessionId: String(session['id']), routerPolicyId }
 }
 
 async function terminators({ serviceId }: Hosted): Promise<number> {
@@ -88,6 +92,10 @@ async function manage(method: string, path: string, body?: unknown): Promise<voi
 const reasons: Readonly<Record<string, (of: Hosted) => Promise<void>>> = {
   'its policy is deleted': ({ policyId }) => manage('DELETE', `/service-policies/${policyId}`),
   'its service session is deleted': ({ sessionId }) => manage('DELETE', `/sessions/${sessionId}`),
+  'its edge-router policy is deleted': ({ routerPolicyId }) =>
+    manage('DELETE', `/edge-router-policies/${routerPolicyId}`),
+  'its edge-router policy means other identities': ({ routerPolicyId }) =>
+    manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
   'its identity is disabled': ({ identityId }) =>
     manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 5 }),
   'its identity is deleted': ({ identityId }) => manage('DELETE', `/identities/${identityId}`),

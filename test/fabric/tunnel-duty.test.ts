@@ -18,6 +18,7 @@ import {
 import { flagValue, readInt32, textValue } from '../../src/channel/headers.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
+import { refused } from '../../src/fsm/apply/outcome.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput, Proposer } from '../../src/ports/proposer.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
@@ -160,7 +161,7 @@ describe('The tunnel of a router', () => {
     [20_408, toBinary(UpdateTunnelTerminatorSchema, create(UpdateTunnelTerminatorSchema))],
     [20_410, textValue('t1')],
   ])('is refused %i in words', async (contentType, body) => {
-    propose = () => Promise.resolve({ index: 1, outcome: { ok: false, code: 'NOT_FOUND' } })
+    propose = () => Promise.resolve({ index: 1, outcome: refused('NOT_FOUND') })
     pipe.say({ contentType, sequence: 42, body })
     await settle()
     const [refusal] = pipe.ofType(20_002)

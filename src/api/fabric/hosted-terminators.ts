@@ -1,11 +1,13 @@
 import type { Session } from '../../entities/kinds/session.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
+import { isSameJson } from '../../lib/text/canonical-json.ts'
+import type { RecordChange } from '../../ports/change-feed.ts'
 import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
 
 interface Needs {
-  readonly state: Pick<StateView, 'get' | 'findAll'>
+  readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
 /** The hosts that are clients of routers, by the records. */
@@ -34,24 +36,38 @@ export class ApiHostedTerminators implements HostedTerminators {
     const sessions = state.findAll<Session>('session', 'identityId', identityId)
     const binds = sessions.filter(({ type }) => type === 'Bind')
     const granted = new Set(binds.map(({ serviceId }) => serviceId))
+    const routers = state.routersOfIdentity(identityId)
     return state
       .findAll<Terminator>('terminator', 'hostId', identityId)
-      .filter((terminator) => isOfClient(terminator) && !granted.has(terminator.serviceId))
+      .filter(isOfClient)
+      .filter(({ serviceId, routerId }) => !granted.has(serviceId) || !routers.has(routerId))
       .map(({ id }) => id)
   }
 
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void {
-    return this.#records.follow(['session'], {
+    return this.#records.follow(['session', 'identity', 'router', 'edgeRouterPolicy'], {
       onEntry: (_index, changes) => {
-        const ended = changes.flatMap(({ before, after }) => {
-          const session = before as Session | undefined
-          return after === undefined && session?.type === 'Bind' ? [session.identityId] : []
-        })
-        if (ended.length > 0) onEnded([...new Set(ended)])
+        const ended = changes.map(hostsThatMayLose)
+        const ids = ended.flatMap((each) => each ?? [])
+        if (ended.includes(null)) onEnded(null)
+        else if (ids.length > 0) onEnded([...new Set(ids)])
       },
       onReplaced: () => onEnded(null),
     })
   }
+}
+
+/** Identities that an entry may keep from hosting what they host; null: any of them. */
+function hostsThatMayLose({ kind, id, before, after }: RecordChange): readonly string[] | null {
+  if (kind === 'session') {
+    const session = before as Session | undefined
+    return after === undefined && session?.type === 'Bind' ? [session.identityId] : []
+  }
+  if (before === undefined) return []
+  if (kind === 'edgeRouterPolicy') return null
+  const roles = [before, after].map((record) => record?.['roleAttributes'] ?? null)
+  if (after === undefined || isSameJson(roles[0], roles[1])) return []
+  return kind === 'identity' ? [id] : null
 }
 
 function isOfClient({ isSystem, binding }: Terminator): boolean {
