@@ -21,7 +21,9 @@ import {
   RemoveTerminatorSchema,
   RemoveTerminatorsSchema,
   RouterLinksSchema,
+  RouteSchema,
   SubscribeToDataModelSchema,
+  UnrouteSchema,
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
   UpdateEdgeTerminatorSchema,
@@ -65,6 +67,8 @@ function bound(
 export const messageBounds = {
   result: bound(2, null, 64 * KIB),
   fault: bound(1004, FaultSchema, MIB, 64),
+  route: bound(1005, RouteSchema, 64 * KIB, 1024),
+  unroute: bound(1006, UnrouteSchema, 4 * KIB, 16),
   metrics: bound(1007, MetricsSchema, 4 * MIB, 262_144),
   removeTerminator: bound(1012, RemoveTerminatorSchema, 4 * KIB, 16),
   inspect: bound(1013, InspectRequestSchema, 64 * KIB, 1024),

@@ -41,6 +41,36 @@ export const routerProgramLimits = {
   linkConnectionsMax: 2048,
   /** From the TLS handshake of a router that dials to the word of a controller about it. */
   linkAdmissionMsMax: 10_000,
+  /** Circuits that this router carries; its controllers share the room. */
+  circuitsMax: 131_072,
+  /** Ways that one circuit has taken, and its ends in this router, one an attempt. */
+  hopsPerCircuitMax: 64,
+  endsPerCircuitMax: 8,
+  circuitNameCharactersMax: 128,
+  /** Between the route of a controller and the answer of the terminator. */
+  dialMsMax: 120_000,
+  reasonCharactersMax: 1024,
+  /** A removed circuit goes on for as long as frames arrive, up to this. */
+  leavingMsMax: 60_000,
+  /** Circuits that controllers are told of in one message. */
+  circuitsPerMessageMax: 1000,
+  /** Circuits whose frames lead nowhere, until controllers are told; links share the room. */
+  missesMax: 8192,
+  /** The log tells of such frames of one router so often. */
+  circuitWarningEveryMs: 60_000,
+  /** An idle circuit of a controller that is away is kept so long; one that has closed, shorter. */
+  abandonedMsMax: 24 * 60 * 60_000,
+  closedAbandonedMsMax: 10 * 60_000,
+  /** Circuits that one inspection shows. */
+  circuitsShownMax: 2000,
+  /** Ends look for what is due so often. */
+  ticksEveryMs: 100,
+  /**
+   * Bytes that wait at a link with a payload, and with anything else: acknowledgements get through
+   * where payloads wait or are dropped.
+   */
+  payloadsQueuedBytesMax: 1024 * 1024,
+  acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
   /**

@@ -24,6 +24,7 @@ import {
   metricsMessage,
   readInspection,
 } from './controllers/messages.ts'
+import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
@@ -51,15 +52,13 @@ export interface RouterParts {
 
 const NANOSECONDS_A_MS = 1_000_000
 
-/**
- * A router that is known to its controllers, with links to others. It carries no data yet: circuits
- * and clients are not served.
- */
+/** A router that is known to its controllers, with links to others, and carries circuits. */
 export class RouterProgram {
   readonly #parts: RouterParts
   readonly #holder: IdentityHolder
   readonly #controllers: Controllers
   readonly #links: Links
+  readonly #forwarder: Forwarder
   readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
   readonly #interfaces: InterfaceReporter
@@ -85,7 +84,9 @@ export class RouterProgram {
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
+    this.#forwarder = new Forwarder({ config: config.forwarder, clock, log, connections })
     this.#links = new Links({
+      user: this.#forwarder,
       identity,
       clock,
       random,
@@ -116,7 +117,11 @@ export class RouterProgram {
         onClosed: () => undefined,
       },
     })
-    this.#messages = new Map([...this.#messagesOfTheRouter(), ...this.#links.messages()])
+    this.#messages = new Map([
+      ...this.#messagesOfTheRouter(),
+      ...this.#links.messages(),
+      ...this.#forwarder.messages(),
+    ])
     this.#metrics = new MetricsReporter({
       clock,
       config: config.metrics,
@@ -150,6 +155,11 @@ export class RouterProgram {
     return this.#holder.current().id
   }
 
+  /** Ends of circuits are opened here. */
+  get forwarder(): Forwarder {
+    return this.#forwarder
+  }
+
   /** Rejects when this router cannot go on: no controller was reached in time. */
   get failed(): Promise<never> {
     return this.#failed.promise
@@ -165,6 +175,7 @@ export class RouterProgram {
     this.#failed.promise.catch(() => undefined)
     await this.#profiler?.start()
     await this.#health.start()
+    this.#forwarder.start()
     await this.#links.start()
     for (const check of this.#checks) check.start()
     this.#startStartupTimer()
@@ -186,6 +197,7 @@ export class RouterProgram {
     this.#metrics.stop()
     this.#interfaces.stop()
     for (const check of this.#checks) check.stop()
+    this.#forwarder.stop()
     await this.#links.stop()
     this.#controllers.stop()
     await this.#health.stop()
@@ -210,6 +222,7 @@ export class RouterProgram {
     this.#startupTimer = null
     // The channel opens in a later turn, and whatever is sent goes out after the hello in any case.
     this.#links.tellAll(connection)
+    this.#forwarder.onConnected(connection)
     this.#interfaces.tellAll()
     this.#metrics.flush()
   }
@@ -265,6 +278,7 @@ export class RouterProgram {
         'ctrl.connected': this.#controllers.connections.length,
         'ctrl.known': this.#controllers.membership.controllers.length,
         'link.count': this.#links.links.length,
+        ...this.#forwarder.figures(),
       },
       numbers: { 'process.cpu_seconds': (user + system) / 1_000_000 },
       latenciesNs: Object.fromEntries(
@@ -285,7 +299,7 @@ export class RouterProgram {
       config: () =>
         Object.fromEntries(effective.map(({ key, value, source }) => [key, { value, source }])),
       'router-data-model-index': () => ({ index: 0, timeline: '' }),
-      'router-circuits': () => ({ circuits: {} }),
+      'router-circuits': () => ({ circuits: this.#forwarder.shown() }),
       'sdk-terminators': () => ({ entries: [] }),
       'ert-terminators': () => ({ entries: [] }),
       metrics: () => this.#figures(),

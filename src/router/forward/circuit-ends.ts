@@ -1,5 +1,6 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
+import type { XgressOptions } from './xgress-options.ts'
 
 /** Content of one payload, without its place in the stream. It is neither cut nor joined. */
 export interface Piece {
@@ -45,6 +46,8 @@ export interface CircuitEnd {
 export interface Destination {
   /** Never waits. @returns false when it is dropped: the ends send it again. */
   forward(message: ChannelMessage): boolean
+  /** After `forward` has returned false: calls it once, in a later turn, when there is room. */
+  onceWritable?(callback: () => void): void
   /** The circuit is no longer routed here; nothing is forwarded after it. */
   onUnrouted(): void
 }
@@ -69,6 +72,8 @@ export interface LocalCircuit {
   readonly owner: ControlConnection
   /** False at the end that asked for the circuit. */
   readonly isTerminator: boolean
+  /** Options of its dialer or listener; absent: the defaults. */
+  readonly options?: XgressOptions
 }
 
 /** Request of a controller to the last router of a circuit: reach the terminator. */

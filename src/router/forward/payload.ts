@@ -1,6 +1,6 @@
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { readText, textValue } from '../../channel/headers.ts'
+import { textValue } from '../../channel/headers.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { Piece } from './circuit-ends.ts'
 
@@ -38,7 +38,14 @@ const header = {
   stamp: 2260,
 } as const
 
-const controlHeader = { hops: 20, type: 21, id: 22, timestamp: 23, userValue: 24 } as const
+const controlHeader = {
+  hops: 20,
+  type: 21,
+  id: 22,
+  timestamp: 23,
+  userValue: 24,
+  error: 25,
+} as const
 const TRACE_REQUEST = 1
 const TRACE_ANSWER = 2
 
@@ -72,13 +79,33 @@ export interface Acknowledgement {
   readonly body: Uint8Array
 }
 
+const utf8 = new TextDecoder()
+
 /** Id of the circuit that a payload, acknowledgement or control belongs to; null: none. */
-export function circuitIdOf(message: ChannelMessage): string | null {
-  if (message.contentType !== circuitMessage.control) {
-    return readText(message.headers, header.circuitId)
+export function circuitIdOf({ contentType, headers, body }: ChannelMessage): string | null {
+  // A control has a byte for its kind, and the circuit as the rest of its body.
+  const isControl = contentType === circuitMessage.control
+  const value = isControl ? body.subarray(1) : headers.get(header.circuitId)
+  if (value === undefined || value.length === 0) return null
+  return value.length > routerProgramLimits.circuitNameCharactersMax ? null : utf8.decode(value)
+}
+
+/** Headers of users of a circuit, and of its frames. */
+const onwardKeys = { from: 2000, to: header.stamp } as const
+
+/**
+ * The frame as it goes on: without what belongs to the channel that it came by, such as the number
+ * of a request that it would be taken as the reply to.
+ */
+export function frameOnward({ contentType, headers, body }: ChannelMessage): Outgoing {
+  const kept = new Map<number, Uint8Array>()
+  const isControl = contentType === circuitMessage.control
+  for (const [key, value] of headers) {
+    const isOfCircuit = key >= onwardKeys.from && key <= onwardKeys.to
+    const isOfTrace = isControl && key >= controlHeader.hops && key <= controlHeader.error
+    if (isOfCircuit || isOfTrace) kept.set(key, value)
   }
-  const { body } = message
-  return body.length < 2 ? null : new TextDecoder().decode(body.subarray(1))
+  return { contentType, headers: kept, body }
 }
 
 /** Null when it is malformed. */

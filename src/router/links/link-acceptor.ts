@@ -13,11 +13,12 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { LINK_PROTOCOL, readLinkHello } from './link-messages.ts'
-import type { Link, LinkRegistry } from './link-registry.ts'
+import { Link, type LinkRegistry, type LinkUser } from './link-registry.ts'
 
 export interface LinkAcceptorParts {
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
+  readonly user: LinkUser
   readonly clock: Clock
   readonly limits: ChannelLimits
   readonly handshakeTimeoutMs: number
@@ -113,7 +114,10 @@ export class LinkAcceptor {
           if (admitted !== null && channel.isClosed) this.#parts.registry.remove(admitted)
         })
       },
-      onMessage: () => null,
+      onMessage: (message) => {
+        if (link !== null) this.#parts.user.onLinkMessage(link, message)
+        return null
+      },
       onClose: () => {
         clearTimeout(deadline)
         this.#open.delete(channel)
@@ -137,7 +141,7 @@ export class LinkAcceptor {
     if (channel.isClosed) return null
     const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
     const local = formatHostPort({ host: localAddress, port: localPort })
-    const link: Link = {
+    const link = new Link({
       id: hello.linkId,
       peerId: hello.routerId,
       iteration: hello.iteration,
@@ -146,12 +150,14 @@ export class LinkAcceptor {
       localAddress: local,
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       channel,
-    }
+    })
     // Without the mark of a group the dialer stays with one socket.
     const type = { token: hello.linkId, version: null, type: '', group: null }
     channel.open(helloAccepted({ ...type, headers: message.headers }, identity().id, new Map()))
-    if (registry.add(link)) return link
-    channel.close('a link with a smaller id exists already')
+    const refusal = registry.add(link)
+    if (refusal === null) return link
+    log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
+    channel.close(refusal)
     return null
   }
 

@@ -158,9 +158,9 @@ export function linkFaultMessage({ id, iteration }: Link, isDuplicate: boolean):
  * The link that an operator has a controller close; null: the fault is of something else.
  * @throws for bytes that are none.
  */
-export function readLinkFault(body: Uint8Array): string | null {
-  const { subject, id } = fromBinary(FaultSchema, body)
-  return subject === faultSubject.link ? id : null
+export function readLinkFault(body: Uint8Array): { id: string; iteration: number } | null {
+  const { subject, id, iteration } = fromBinary(FaultSchema, body)
+  return subject === faultSubject.link ? { id, iteration } : null
 }
 
 /** @param sha1 of the leaf, lower-case hex. */

@@ -1,7 +1,7 @@
-import type { Channel } from '../../channel/channel.ts'
+import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 
-/** A channel to another router. */
-export interface Link {
+export interface LinkFields {
   /** Drawn by the router that dialed. */
   readonly id: string
   readonly peerId: string
@@ -13,6 +13,46 @@ export interface Link {
   readonly localAddress: string
   readonly remoteAddress: string
   readonly channel: Channel
+}
+
+/** A channel to another router. */
+export class Link implements LinkFields {
+  readonly id: string
+  readonly peerId: string
+  readonly iteration: number
+  readonly isDialed: boolean
+  readonly dialAddress: string
+  readonly localAddress: string
+  readonly remoteAddress: string
+  readonly channel: Channel
+
+  constructor(fields: LinkFields) {
+    this.id = fields.id
+    this.peerId = fields.peerId
+    this.iteration = fields.iteration
+    this.isDialed = fields.isDialed
+    this.dialAddress = fields.dialAddress
+    this.localAddress = fields.localAddress
+    this.remoteAddress = fields.remoteAddress
+    this.channel = fields.channel
+  }
+
+  /** The same as that of its channel. */
+  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
+    return this.channel.trySend(outgoing, queuedBytesMax)
+  }
+
+  /** The same as that of its channel. */
+  onceWritable(callback: () => void): void {
+    this.channel.onceWritable(callback)
+  }
+}
+
+/** Carrier of circuits over the links. */
+export interface LinkUser {
+  addLink(link: Link): void
+  removeLink(link: Link): void
+  onLinkMessage(link: Link, message: ChannelMessage): void
 }
 
 export interface LinkHooks {
@@ -40,17 +80,22 @@ export class LinkRegistry {
     return this.#byPeer.has(peerId)
   }
 
-  /** @returns false when there is one that stays; the caller closes the new one. */
-  add(link: Link): boolean {
+  /** @returns why the caller closes the new one; null: it is there. */
+  add(link: Link): string | null {
+    // Controllers route circuits by the id, which is chosen by the router that dials.
+    const isTaken = this.links.some(({ id, peerId }) => id === link.id && peerId !== link.peerId)
+    if (isTaken) return 'another router has a link with this id'
     const other = this.#byPeer.get(link.peerId)
-    if (other !== undefined && !other.channel.isClosed && other.id < link.id) return false
+    if (other !== undefined && !other.channel.isClosed && other.id < link.id) {
+      return 'a link with a smaller id exists already'
+    }
     this.#byPeer.set(link.peerId, link)
     if (other !== undefined) {
       this.#hooks.onLost(other, true)
       other.channel.close('both routers dialed; the link of the other one is kept')
     }
     this.#hooks.onEstablished(link)
-    return true
+    return null
   }
 
   /** Its channel is closed. */
@@ -60,8 +105,11 @@ export class LinkRegistry {
     this.#hooks.onLost(link, false)
   }
 
-  closeById(linkId: string, reason: string): void {
-    this.links.find(({ id }) => id === linkId)?.channel.close(reason)
+  /** @param iteration of the one that is meant; 0: of any. */
+  closeById(linkId: string, iteration: number, reason: string): void {
+    const link = this.links.find(({ id }) => id === linkId)
+    if (link === undefined || (iteration > 0 && iteration < link.iteration)) return
+    link.channel.close(reason)
   }
 
   closeOf(peerId: string, reason: string): void {

@@ -34,7 +34,7 @@ import {
   routerLinksMessage,
   verifyRouterMessage,
 } from './link-messages.ts'
-import { type Link, LinkRegistry } from './link-registry.ts'
+import { Link, LinkRegistry, type LinkUser } from './link-registry.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
@@ -48,6 +48,7 @@ export interface LinksParts {
   readonly random: Random
   readonly log: RouterProgramLogger
   readonly connections: () => readonly ControlConnection[]
+  readonly user: LinkUser
 }
 
 /** Versions of which the routers of the family dial none are not dialed either. */
@@ -134,8 +135,9 @@ export class Links {
   }
 
   /** An operator has it closed; it may be dialed again. */
-  #onFault(linkId: string | null): void {
-    if (linkId !== null) this.#registry.closeById(linkId, 'closed by an operator')
+  #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
+    if (fault === null) return
+    this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
   }
 
   #onPeer({ id, state, version, listeners }: PeerChange): void {
@@ -223,7 +225,10 @@ export class Links {
       clock: this.#parts.clock,
       timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
       signal,
-      onMessage: () => null,
+      onMessage: (message) => {
+        if (link !== null) this.#parts.user.onLinkMessage(link, message)
+        return null
+      },
       onClose: () => {
         if (link !== null) this.#registry.remove(link)
       },
@@ -231,7 +236,7 @@ export class Links {
     if (readFlag(answer.headers, headerKey.isGrouped)) {
       this.#parts.log.info({ routerId: peer.id }, 'the router offers several sockets; using one')
     }
-    const made: Link = {
+    const made = new Link({
       id: target.linkId,
       peerId: peer.id,
       iteration: target.iteration,
@@ -240,9 +245,10 @@ export class Links {
       localAddress: ends.local,
       remoteAddress: ends.remote,
       channel,
-    }
+    })
     link = made
-    if (!this.#registry.add(made)) channel.close('a link with a smaller id exists already')
+    const refusal = this.#registry.add(made)
+    if (refusal !== null) channel.close(refusal)
     else if (channel.isClosed) this.#registry.remove(made)
     return made
   }
@@ -266,6 +272,7 @@ export class Links {
 
   #onEstablished(link: Link): void {
     const { id, peerId, isDialed, iteration, remoteAddress } = link
+    this.#parts.user.addLink(link)
     this.#parts.log.info(
       { linkId: id, routerId: peerId, isDialed, iteration, remoteAddress },
       'link established',
@@ -275,6 +282,7 @@ export class Links {
 
   #onLost(link: Link, isDuplicate: boolean): void {
     const { id, peerId } = link
+    this.#parts.user.removeLink(link)
     this.#parts.log.info({ linkId: id, routerId: peerId, isDuplicate }, 'link lost')
     this.#tellControllers(linkFaultMessage(link, isDuplicate))
     if (!isDuplicate && !this.#isStopped) this.#dialers.get(peerId)?.redial()

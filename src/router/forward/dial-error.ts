@@ -1,0 +1,31 @@
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
+import { dialError, type DialError, DialFailure } from './circuit-ends.ts'
+
+const byCode: ReadonlyMap<string, DialError> = new Map([
+  ['ECONNREFUSED', dialError.refused],
+  ['EMFILE', dialError.outOfResources],
+  ['ENFILE', dialError.outOfResources],
+  ['ENOBUFS', dialError.outOfResources],
+  ['ENOTFOUND', dialError.unknownName],
+  ['EAI_AGAIN', dialError.unknownName],
+  ['EAI_NODATA', dialError.unknownName],
+  ['EAI_NONAME', dialError.unknownName],
+  ['ETIMEDOUT', dialError.timedOut],
+])
+
+/** Hosts tell of their own dials by text alone, in the words of the family's programs. */
+const byText: readonly (readonly [string, DialError])[] = [
+  ['no such host', dialError.unknownName],
+  ['server misbehaving', dialError.unknownName],
+  ['not in allowed port ranges', dialError.portNotAllowed],
+  ['rejected by application', dialError.rejected],
+]
+
+/** The code that the failure of a dial is answered with. */
+export function dialErrorOf(error: unknown): DialError {
+  if (error instanceof DialFailure && error.code !== dialError.other) return error.code
+  const known = byCode.get(errorCode(error))
+  if (known !== undefined) return known
+  const text = errorMessage(error)
+  return byText.find(([part]) => text.includes(part))?.[1] ?? dialError.other
+}

@@ -1,0 +1,208 @@
+import type { Clock } from '../../lib/clock.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type { CarriedCircuit, CarriedCircuits, Place } from './carried-circuits.ts'
+import { confirmationMessage, faultMessage } from './forward-messages.ts'
+
+export interface FaultsParts {
+  readonly circuits: CarriedCircuits
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+  readonly connections: () => readonly ControlConnection[]
+  readonly config: {
+    /** 0: misses are not told. */
+    readonly faultTxInterval: number
+    /** 0: idle circuits are not asked about. */
+    readonly idleTxInterval: number
+    readonly idleCircuitTimeout: number
+  }
+  /** Whether a frame from there would go on now. */
+  readonly isPassable: (circuitId: string, from: Place) => boolean
+  /** The circuit is of a controller that is away for too long. */
+  readonly onAbandoned: (circuit: CarriedCircuit) => void
+}
+
+/** A frame that led nowhere. */
+interface Miss {
+  readonly circuitId: string
+  readonly from: Place
+}
+
+/**
+ * Tells controllers of their circuits: of frames that lead nowhere, of ends that have closed, and
+ * of circuits that are idle. While a controller is away, its circuits themselves keep what it has
+ * to hear of them, so that nothing waits beside them.
+ */
+export class Faults {
+  readonly #parts: FaultsParts
+  /** Since the last time that they were told, by circuit. */
+  readonly #misses = new Map<string, Miss>()
+  /** Links share the room for circuits that nobody knows. */
+  readonly #room = new FairShare(routerProgramLimits.missesMax)
+  readonly #warnings: KeyedRate
+  readonly #linkFaults: KeyedRate
+  readonly #timers: NodeJS.Timeout[] = []
+  #missed = 0
+
+  constructor(parts: FaultsParts) {
+    this.#parts = parts
+    const { peersMax, circuitWarningEveryMs } = routerProgramLimits
+    const rate = { burst: 1, perSecond: 1000 / circuitWarningEveryMs, keysMax: peersMax }
+    this.#warnings = new KeyedRate(rate, parts.clock)
+    this.#linkFaults = new KeyedRate(rate, parts.clock)
+  }
+
+  /** Frames that led nowhere, since the start. */
+  get missed(): number {
+    return this.#missed
+  }
+
+  start(): void {
+    const { faultTxInterval, idleTxInterval } = this.#parts.config
+    if (faultTxInterval > 0) {
+      this.#timers.push(setInterval(() => this.#tellMisses(), faultTxInterval))
+    }
+    if (idleTxInterval > 0) {
+      this.#timers.push(setInterval(() => this.#askAboutIdle(), idleTxInterval))
+    }
+  }
+
+  stop(): void {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer)
+  }
+
+  /** A frame from there leads nowhere; its sender is told by the way of the controllers. */
+  miss(circuitId: string, from: Place): void {
+    this.#missed += 1
+    const { log, config } = this.#parts
+    if (from.peerId !== null && this.#warnings.take(from.peerId)) {
+      const fields = { routerId: from.peerId, linkId: from.address, circuitId }
+      log.warn(fields, 'frames of a circuit that was not routed here are dropped')
+    }
+    if (config.faultTxInterval === 0 || this.#misses.has(circuitId)) return
+    if (!this.#room.hasRoomFor(from.address)) return
+    this.#room.take(from.address)
+    this.#misses.set(circuitId, { circuitId, from })
+  }
+
+  /** A frame that names no circuit: nobody can be told of which. */
+  unreadable({ address, peerId }: Place): void {
+    this.#missed += 1
+    if (peerId !== null && this.#warnings.take(peerId)) {
+      const fields = { routerId: peerId, linkId: address }
+      this.#parts.log.warn(fields, 'frames that name no circuit are dropped')
+    }
+  }
+
+  /** An end in this router has closed its circuit. */
+  ended(circuit: CarriedCircuit): void {
+    const owner = this.#parts.connections().find(({ id }) => id === circuit.ownerId)
+    if (owner !== undefined) tellEnded(owner, circuit)
+  }
+
+  /** A controller counts on a link that is not there. */
+  invalidLink(linkId: string): void {
+    if (!this.#linkFaults.take(linkId)) return
+    for (const { channel } of this.#parts.connections()) {
+      channel.send(faultMessage('link', [linkId]))
+    }
+  }
+
+  /** A controller that is back hears what it has missed. */
+  onConnected(connection: ControlConnection): void {
+    for (const circuit of this.#parts.circuits.all()) {
+      if (circuit.ownerId === connection.id) tellEnded(connection, circuit)
+    }
+    if (this.#parts.config.idleTxInterval > 0) this.#askAboutIdle(connection)
+  }
+
+  #tellMisses(): void {
+    const { circuits, isPassable, connections } = this.#parts
+    const present = connections()
+    const presentIds = new Set(present.map(({ id }) => id))
+    const told = new IdsByOwner()
+    for (const { circuitId, from } of Array.from(this.#misses.values())) {
+      const circuit = circuits.get(circuitId)
+      const isKept = circuit === undefined ? present.length === 0 : !presentIds.has(circuit.ownerId)
+      // It may have been routed meanwhile, or be over.
+      const isSettled = isPassable(circuitId, from) || (circuit?.closedBy ?? null) !== null
+      if (isKept && !isSettled) continue
+      this.#room.giveBack(from.address)
+      this.#misses.delete(circuitId)
+      if (!isSettled) told.add(circuit?.ownerId ?? NOBODY, circuitId)
+    }
+    for (const connection of present) {
+      const own = told.of(connection.id)
+      sendInParts(connection, own, (ids) => faultMessage('forward', ids))
+      sendInParts(connection, told.of(NOBODY), (ids) => faultMessage('unknownOwner', ids))
+    }
+  }
+
+  /** @param only this one; absent: all that are connected. */
+  #askAboutIdle(only?: ControlConnection): void {
+    const { circuits, clock, config, connections, onAbandoned } = this.#parts
+    const nowMs = clock.monotonicMs()
+    const asked = new Map((only === undefined ? connections() : [only]).map((one) => [one.id, one]))
+    const idle = new IdsByOwner()
+    const abandoned: CarriedCircuit[] = []
+    for (const circuit of circuits.all()) {
+      const idleMs = nowMs - circuit.activeMs
+      if (idleMs <= config.idleCircuitTimeout) continue
+      const owner = asked.get(circuit.ownerId)
+      if (owner === undefined) {
+        if (only === undefined && this.#isAbandoned(circuit, nowMs)) abandoned.push(circuit)
+        continue
+      }
+      circuit.ownerSeenMs = nowMs
+      if (circuit.closedBy === null) idle.add(owner.id, circuit.id)
+      else tellEnded(owner, circuit)
+    }
+    for (const owner of asked.values()) {
+      sendInParts(owner, idle.of(owner.id), confirmationMessage)
+    }
+    for (const circuit of abandoned) onAbandoned(circuit)
+  }
+
+  /** Its owner may be removed from the cluster, and nobody else unroutes the circuit. */
+  #isAbandoned({ ownerSeenMs, activeMs, closedBy }: CarriedCircuit, nowMs: number): boolean {
+    const awayMs = nowMs - Math.max(activeMs, ownerSeenMs)
+    const { abandonedMsMax, closedAbandonedMsMax } = routerProgramLimits
+    return awayMs > (closedBy === null ? abandonedMsMax : closedAbandonedMsMax)
+  }
+}
+
+/** Owner of a circuit that this router does not know; no controller has this id. */
+const NOBODY = ''
+
+/** Ids of circuits, for one message to each controller. */
+class IdsByOwner {
+  readonly #ids = new Map<string, string[]>()
+
+  of(ownerId: string): readonly string[] {
+    return this.#ids.get(ownerId) ?? []
+  }
+
+  add(ownerId: string, circuitId: string): void {
+    const ids = this.#ids.get(ownerId)
+    if (ids === undefined) this.#ids.set(ownerId, [circuitId])
+    else ids.push(circuitId)
+  }
+}
+
+function tellEnded({ channel }: ControlConnection, { id, closedBy }: CarriedCircuit): void {
+  if (closedBy !== null) channel.send(faultMessage(closedBy, [id]))
+}
+
+function sendInParts(
+  { channel }: ControlConnection,
+  ids: readonly string[],
+  messageOf: (part: readonly string[]) => ReturnType<typeof faultMessage>,
+): void {
+  const { circuitsPerMessageMax } = routerProgramLimits
+  for (let at = 0; at < ids.length; at += circuitsPerMessageMax) {
+    channel.send(messageOf(ids.slice(at, at + circuitsPerMessageMax)))
+  }
+}

@@ -1,0 +1,157 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CircuitConfirmationSchema,
+  DestinationType,
+  FaultSchema,
+  FaultSubject,
+  RouteSchema,
+  UnrouteSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import { flagValue, int32Value, textValue } from '../../channel/headers.ts'
+import { reflectedKeys } from '../../channel/numbers.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { DialError } from './circuit-ends.ts'
+
+/** Content types between routers and controllers that are about circuits. */
+export const routeMessage = {
+  fault: 1004,
+  route: 1005,
+  unroute: 1006,
+  routeResult: 1022,
+  circuitConfirmation: 1034,
+} as const
+
+const resultHeader = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
+/** Headers up to here are of the channel, whatever the message. */
+const CHANNEL_KEYS_MAX = 13
+const NANOSECONDS_A_MS = 1_000_000n
+
+export interface Forward {
+  readonly from: string
+  readonly to: string
+  /** The kind of place that `to` names. */
+  readonly kind: 'start' | 'end' | 'link'
+}
+
+/** How a controller has this router carry a circuit. */
+export interface Route {
+  readonly circuitId: string
+  readonly attempt: number
+  readonly forwards: readonly Forward[]
+  readonly timeoutMs: number
+  /** Null: this is not the last router, or the circuit takes another way. */
+  readonly egress: RouteEgress | null
+}
+
+export interface RouteEgress {
+  readonly binding: string
+  readonly address: string
+  readonly destination: string
+  readonly peerData: ReadonlyMap<number, Uint8Array>
+}
+
+const kinds: ReadonlyMap<DestinationType, Forward['kind']> = new Map([
+  [DestinationType.START, 'start'],
+  [DestinationType.END, 'end'],
+  [DestinationType.TO_LINK, 'link'],
+])
+
+/** Ids and addresses are chosen by controllers; none is longer. */
+export function isCircuitName(text: string): boolean {
+  return text !== '' && text.length <= routerProgramLimits.circuitNameCharactersMax
+}
+
+/**
+ * Null when a name in it is none.
+ * @throws when the bytes are no such message.
+ */
+export function readRoute(body: Uint8Array): Route | null {
+  const { circuitId, attempt, forwards, timeout, egress } = fromBinary(RouteSchema, body)
+  const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): Forward[] => {
+    const kind = kinds.get(dstType)
+    if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
+    return [{ from: srcAddress, to: dstAddress, kind }]
+  })
+  if (!isCircuitName(circuitId) || read.length < forwards.length) return null
+  if (egress !== undefined && !isCircuitName(egress.address)) return null
+  const timeoutMs = timeout / NANOSECONDS_A_MS
+  const { dialMsMax } = routerProgramLimits
+  return {
+    circuitId,
+    attempt,
+    forwards: read,
+    timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
+    egress:
+      egress === undefined
+        ? null
+        : {
+            binding: egress.binding,
+            address: egress.address,
+            destination: egress.destination,
+            peerData: new Map(
+              Object.entries(egress.peerData).map(([key, value]) => [Number(key), value]),
+            ),
+          },
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boolean } {
+  const { circuitId, now } = fromBinary(UnrouteSchema, body)
+  return { circuitId, isNow: now }
+}
+
+/** @param peerData of the terminator; what is no header of its own is left out. */
+export function routeDone(
+  { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
+  peerData: ReadonlyMap<number, Uint8Array>,
+): Outgoing {
+  const headers = new Map<number, Uint8Array>()
+  for (const [key, value] of peerData) {
+    const isOfChannel = key <= CHANNEL_KEYS_MAX
+    const isReflected = key >= reflectedKeys.from && key <= reflectedKeys.to
+    const isOfResult = key >= resultHeader.attempt && key <= resultHeader.errorCode
+    if (!isOfChannel && !isReflected && !isOfResult) headers.set(key, value)
+  }
+  headers.set(resultHeader.attempt, int32Value(attempt))
+  headers.set(resultHeader.isSuccess, flagValue(true))
+  return { contentType: routeMessage.routeResult, headers, body: textValue(circuitId) }
+}
+
+export function routeFailed(
+  { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
+  code: DialError,
+  reason: string,
+): Outgoing {
+  const headers = new Map([
+    [resultHeader.attempt, int32Value(attempt)],
+    [resultHeader.error, textValue(reason.slice(0, routerProgramLimits.reasonCharactersMax))],
+    [resultHeader.errorCode, Uint8Array.of(code)],
+  ])
+  return { contentType: routeMessage.routeResult, headers, body: textValue(circuitId) }
+}
+
+/** Subjects of faults, as the protocol numbers them. */
+const subjects = {
+  ingress: FaultSubject.INGRESS,
+  egress: FaultSubject.EGRESS,
+  link: FaultSubject.LINK,
+  forward: FaultSubject.FORWARD,
+  unknownOwner: FaultSubject.UNKNOWN_OWNER_FORWARD,
+} as const
+
+/** @param ids of circuits, or of one link. */
+export function faultMessage(subject: keyof typeof subjects, ids: readonly string[]): Outgoing {
+  const fault = create(FaultSchema, { subject: subjects[subject], id: ids.join(' ') })
+  return { contentType: routeMessage.fault, body: toBinary(FaultSchema, fault) }
+}
+
+export function confirmationMessage(circuitIds: readonly string[]): Outgoing {
+  const message = create(CircuitConfirmationSchema, { circuitIds: [...circuitIds] })
+  return {
+    contentType: routeMessage.circuitConfirmation,
+    body: toBinary(CircuitConfirmationSchema, message),
+  }
+}

@@ -1,0 +1,464 @@
+import type { Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type {
+  Application,
+  CircuitEnd,
+  Destination,
+  LocalCircuit,
+  LocalCircuits,
+  TerminatorDialer,
+} from './circuit-ends.ts'
+import { type CarriedCircuit, CarriedCircuits, type Place } from './carried-circuits.ts'
+import { Faults } from './faults.ts'
+import type { Route } from './forward-messages.ts'
+import { LocalDeliveries } from './local-deliveries.ts'
+import type { TransmitKind } from './outbox.ts'
+import { circuitIdOf, circuitMessage, frameOnward } from './payload.ts'
+import { refusedEnd } from './refused-end.ts'
+import { Routes } from './routes.ts'
+import { Xgress } from './xgress.ts'
+import { xgressOptions } from './xgress-options.ts'
+
+/** A link to another router, as frames are sent over it. */
+export interface ForwardLink {
+  readonly id: string
+  readonly peerId: string
+  /** The same as that of its channel. */
+  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean
+  /** The same as that of its channel. */
+  onceWritable(callback: () => void): void
+}
+
+export interface ForwarderParts {
+  readonly config: RouterConfig['forwarder']
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+  readonly connections: () => readonly ControlConnection[]
+}
+
+/** Outcome for one frame. */
+type Fate = 'sent' | 'full' | 'astray'
+
+const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = routerProgramLimits
+
+/**
+ * Carries circuits: looks up where each frame goes on, by its circuit and by the place that it came
+ * from. It trusts no other router with more than the circuits that a controller has routed over the
+ * link to it.
+ */
+export class Forwarder implements LocalCircuits {
+  readonly #parts: ForwarderParts
+  readonly #circuits: CarriedCircuits
+  readonly #faults: Faults
+  readonly #routes: Routes
+  readonly #deliveries = new LocalDeliveries()
+  /** Links by id, and how many frames each had no room for. */
+  readonly #links = new Map<string, { readonly link: ForwardLink; dropped: number }>()
+  /** Streams that are not closed, those of circuits that are over among them. */
+  readonly #streams = new Set<Xgress>()
+  readonly #wakers = new WeakMap<Xgress, () => void>()
+  /** Circuits that are removed once nothing arrives any more: when that is looked at next. */
+  readonly #leaving = new Map<CarriedCircuit, { readonly sinceMs: number; dueMs: number }>()
+  #ticker: NodeJS.Timeout | null = null
+  #leaveTimer: NodeJS.Timeout | null = null
+  #messages = 0
+  #bytes = 0
+  #retransmissions = 0
+
+  constructor(parts: ForwarderParts) {
+    this.#parts = parts
+    this.#circuits = new CarriedCircuits(parts.clock)
+    this.#faults = new Faults({
+      ...parts,
+      circuits: this.#circuits,
+      isPassable: (circuitId, from) => this.#isPassable(circuitId, from),
+      onAbandoned: (circuit) => this.#remove(circuit),
+    })
+    this.#routes = new Routes({ ...parts, forwarder: this })
+  }
+
+  /** Routes to terminators of this binding are dialed by it. */
+  registerDialer(binding: string, dialer: TerminatorDialer): void {
+    this.#routes.registerDialer(binding, dialer)
+  }
+
+  messages(): ControlMessageTable {
+    return this.#routes.messages()
+  }
+
+  start(): void {
+    this.#faults.start()
+  }
+
+  stop(): void {
+    this.#faults.stop()
+    this.#routes.stop()
+    for (const circuit of Array.from(this.#circuits.all())) {
+      this.#remove(circuit)
+    }
+    for (const stream of Array.from(this.#streams)) stream.close('the router stops')
+    if (this.#ticker !== null) clearInterval(this.#ticker)
+    if (this.#leaveTimer !== null) clearTimeout(this.#leaveTimer)
+    this.#ticker = null
+    this.#leaveTimer = null
+  }
+
+  onConnected(connection: ControlConnection): void {
+    this.#faults.onConnected(connection)
+  }
+
+  addLink(link: ForwardLink): void {
+    this.#links.set(link.id, { link, dropped: 0 })
+  }
+
+  removeLink(link: ForwardLink): void {
+    if (this.#links.get(link.id)?.link === link) this.#links.delete(link.id)
+  }
+
+  /** A frame that the peer of the link has sent. Other messages mean nothing on a link. */
+  onLinkMessage(link: ForwardLink, message: ChannelMessage): void {
+    const { payload, acknowledgement, control } = circuitMessage
+    const { contentType } = message
+    if (contentType !== payload && contentType !== acknowledgement && contentType !== control) {
+      return
+    }
+    const from = { address: link.id, peerId: link.peerId }
+    if (this.#links.get(link.id)?.link !== link) return
+    const circuitId = circuitIdOf(message)
+    if (circuitId === null) {
+      this.#faults.unreadable(from)
+      return
+    }
+    const circuit = this.#circuits.get(circuitId)
+    if (circuit !== undefined) circuit.receivedMs = this.#parts.clock.monotonicMs()
+    const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
+    if (fate === 'astray') this.#faults.miss(circuitId, from)
+  }
+
+  /** The circuit, with room made for it; null: there is none. */
+  admit(circuitId: string, ownerId: string): CarriedCircuit | null {
+    return this.#circuits.take(circuitId, ownerId)
+  }
+
+  circuit(circuitId: string): CarriedCircuit | undefined {
+    return this.#circuits.get(circuitId)
+  }
+
+  /** @returns the link or end that the route names and that is not there; null: it is in force. */
+  route(
+    circuit: CarriedCircuit,
+    { forwards }: Route,
+  ): { kind: 'link' | 'end'; address: string } | null {
+    const kinds = new Map(forwards.map(({ to, kind }) => [to, kind]))
+    const hops = forwards.map(({ from, to }) => ({
+      from: this.#placeOf(from, kinds.get(from)),
+      to: this.#placeOf(to, kinds.get(to)),
+    }))
+    for (const { to, kind } of forwards) {
+      if (kind === 'link' && !this.#links.has(to)) {
+        this.#faults.invalidLink(to)
+        return { kind, address: to }
+      }
+      if (kind === 'end' && !circuit.ends.has(to)) return { kind, address: to }
+    }
+    for (const { from, to } of hops) circuit.route(from, to)
+    this.#leaving.delete(circuit)
+    return null
+  }
+
+  /** A link that the route does not name as such is an end. */
+  #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): Place {
+    const isLink = kind === 'link' || kind === undefined
+    return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
+  }
+
+  /** @param isNow false: what is on its way still arrives. */
+  unroute(circuitId: string, isNow: boolean): void {
+    const circuit = this.#circuits.get(circuitId)
+    if (circuit === undefined) return
+    if (isNow) {
+      this.#remove(circuit)
+      return
+    }
+    if (this.#leaving.has(circuit)) return
+    const sinceMs = this.#parts.clock.monotonicMs()
+    this.#leaving.set(circuit, {
+      sinceMs,
+      dueMs: sinceMs + this.#parts.config.xgressCloseCheckInterval,
+    })
+    this.#scheduleLeaving()
+  }
+
+  /** A circuit that was admitted for a route that came to nothing. */
+  forget(circuit: CarriedCircuit): void {
+    if (!circuit.isRouted && circuit.ends.size === 0 && circuit.dials === 0)
+      this.#circuits.remove(circuit)
+  }
+
+  open(place: LocalCircuit, application: Application): CircuitEnd {
+    const circuit = this.#circuitFor(place)
+    if (typeof circuit === 'string') return refusedEnd(place.id, application, circuit)
+    const stream: Xgress = new Xgress({
+      circuitId: place.id,
+      isTerminator: place.isTerminator,
+      options: place.options ?? xgressOptions(),
+      application,
+      clock: this.#parts.clock,
+      transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
+      onClosed: (_reason, endsCircuit) => {
+        this.#streams.delete(stream)
+        this.#stopTicker()
+        this.#left(circuit, place, endsCircuit)
+      },
+    })
+    const destination: Destination = {
+      forward: (message) => {
+        stream.receive(message)
+        return true
+      },
+      onUnrouted: () => stream.unrouted(),
+    }
+    circuit.ends.set(place.address, { destination, isStream: true })
+    this.#streams.add(stream)
+    this.#startTicker()
+    stream.start()
+    return stream
+  }
+
+  attach(place: LocalCircuit, destination: Destination): void {
+    const circuit = this.#circuitFor(place)
+    if (typeof circuit === 'string') queueMicrotask(() => destination.onUnrouted())
+    else circuit.ends.set(place.address, { destination, isStream: false })
+  }
+
+  enter({ id, address }: LocalCircuit, message: ChannelMessage): void {
+    const circuit = this.#circuits.get(id)
+    if (circuit === undefined || circuitIdOf(message) !== id) return
+    circuit.receivedMs = this.#parts.clock.monotonicMs()
+    const from = { address, peerId: null }
+    const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
+    if (fate === 'astray') this.#faults.miss(id, from)
+  }
+
+  leave(place: LocalCircuit, _reason: string): void {
+    const circuit = this.#circuits.get(place.id)
+    if (circuit !== undefined) this.#left(circuit, place, true)
+  }
+
+  figures(): Readonly<Record<string, number>> {
+    let bufferedBytes = 0
+    for (const stream of this.#streams) bufferedBytes += stream.bufferedBytes
+    return {
+      'forwarder.circuits': this.#circuits.size,
+      'forwarder.ends': this.#streams.size,
+      'forwarder.buffered_bytes': bufferedBytes,
+      'forwarder.messages': this.#messages,
+      'forwarder.bytes': this.#bytes,
+      'forwarder.retransmissions': this.#retransmissions,
+      'forwarder.faults': this.#faults.missed,
+      ...Object.fromEntries(
+        Array.from(this.#links, ([id, { dropped }]) => [`link.dropped_msgs:${id}`, dropped]),
+      ),
+    }
+  }
+
+  /** Circuits by id, as an inspection shows them. */
+  shown(): Readonly<Record<string, object>> {
+    const nowMs = this.#parts.clock.monotonicMs()
+    const shown = Array.from(this.#circuits.all()).slice(0, routerProgramLimits.circuitsShownMax)
+    return Object.fromEntries(
+      shown.map((circuit) => [
+        circuit.id,
+        {
+          circuitId: circuit.id,
+          ctrlId: circuit.ownerId,
+          idleMs: Math.round(nowMs - circuit.activeMs),
+          routes: Object.fromEntries(
+            Array.from(circuit.hops, ([from, { address }]) => [from, address]),
+          ),
+          destinations: Object.fromEntries(
+            Array.from(circuit.hops.values(), (place) => [
+              place.address,
+              this.#shownPlace(circuit, place),
+            ]),
+          ),
+        },
+      ]),
+    )
+  }
+
+  #shownPlace(circuit: CarriedCircuit, { address, peerId }: Place): 'link' | 'end' | 'missing' {
+    if (peerId === null) return circuit.ends.has(address) ? 'end' : 'missing'
+    return this.#links.get(address)?.link.peerId === peerId ? 'link' : 'missing'
+  }
+
+  /** @returns why the end is refused, or its circuit. */
+  #circuitFor({ id, address, isTerminator }: LocalCircuit): CarriedCircuit | string {
+    const circuit = this.#circuits.get(id)
+    if (circuit === undefined) return 'the circuit is not routed here'
+    if (circuit.ends.has(address)) return 'the circuit has this end already'
+    if (circuit.ends.size >= routerProgramLimits.endsPerCircuitMax) return 'too many ends'
+    // That of a terminator opens before its circuit is routed over it.
+    if (!isTerminator && circuit.next(address, null) === undefined) {
+      return 'the circuit is not routed from this end'
+    }
+    if (!isTerminator && circuit.closedBy !== null) return 'the circuit is closed'
+    // The host of an earlier attempt may be gone already.
+    circuit.closedBy = null
+    return circuit
+  }
+
+  #transmit(
+    circuit: CarriedCircuit,
+    { address, id }: LocalCircuit,
+    stream: Xgress,
+    message: Outgoing,
+    kind: TransmitKind,
+  ): 'sent' | 'full' {
+    if (this.#circuits.get(id) !== circuit) return 'sent'
+    const from = { address, peerId: null }
+    const { contentType, headers = new Map(), body = new Uint8Array() } = message
+    const frame = { contentType, sequence: 0, headers, body }
+    const isRepeated = kind === 'retransmission'
+    if (isRepeated) this.#retransmissions += 1
+    const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
+    if (fate === 'astray') this.#faults.miss(id, from)
+    if (fate !== 'full') return 'sent'
+    const next = circuit.next(address, null)
+    if (next !== undefined) this.#goesTo(circuit, next)?.onceWritable?.(this.#wakerOf(stream))
+    return 'full'
+  }
+
+  /** The same function each time, so that a stream waits once. */
+  #wakerOf(stream: Xgress): () => void {
+    const known = this.#wakers.get(stream)
+    if (known !== undefined) return known
+    const waker = (): void => {
+      if (this.#streams.has(stream)) stream.onLinkWritable()
+    }
+    this.#wakers.set(stream, waker)
+    return waker
+  }
+
+  #goesTo(
+    circuit: CarriedCircuit,
+    { address, peerId }: Place,
+  ): ForwardLink | Destination | undefined {
+    return peerId === null ? circuit.ends.get(address)?.destination : this.#links.get(address)?.link
+  }
+
+  #forward(
+    circuit: CarriedCircuit | undefined,
+    from: Place,
+    message: ChannelMessage,
+    queuedBytesMax: number,
+    isRepeated = false,
+  ): Fate {
+    const next = circuit?.next(from.address, from.peerId)
+    if (circuit === undefined || next === undefined) return 'astray'
+    if (!isRepeated) circuit.activeMs = this.#parts.clock.monotonicMs()
+    if (next.peerId === null) return this.#toEnd(circuit, from, next, message)
+    const found = this.#links.get(next.address)
+    if (found?.link.peerId !== next.peerId) return 'astray'
+    if (!found.link.trySend(frameOnward(message), queuedBytesMax)) {
+      // A stream of this router sends it again when there is room; nobody else does.
+      if (from.peerId !== null || isRepeated) found.dropped += 1
+      return 'full'
+    }
+    this.#count(message)
+    return 'sent'
+  }
+
+  #toEnd(circuit: CarriedCircuit, from: Place, { address }: Place, message: ChannelMessage): Fate {
+    const end = circuit.ends.get(address)
+    // Its last frames cross those of the other end.
+    if (end === undefined) return circuit.closedBy === null ? 'astray' : 'sent'
+    if (from.peerId === null && end.isStream) this.#deliveries.deliver(end.destination, message)
+    else if (!end.destination.forward(message)) return 'full'
+    this.#count(message)
+    return 'sent'
+  }
+
+  #count({ body }: ChannelMessage): void {
+    this.#messages += 1
+    this.#bytes += body.length
+  }
+
+  #isPassable(circuitId: string, { address, peerId }: Place): boolean {
+    const circuit = this.#circuits.get(circuitId)
+    const next = circuit?.next(address, peerId)
+    if (circuit === undefined || next === undefined) return false
+    return this.#shownPlace(circuit, next) !== 'missing'
+  }
+
+  /** An end is gone. @param endsCircuit its owner has yet to hear of it. */
+  #left(
+    circuit: CarriedCircuit,
+    { address, isTerminator }: LocalCircuit,
+    endsCircuit: boolean,
+  ): void {
+    circuit.ends.delete(address)
+    if (!endsCircuit || this.#circuits.get(circuit.id) !== circuit) return
+    if (circuit.closedBy !== null) return
+    circuit.closedBy = isTerminator ? 'egress' : 'ingress'
+    this.#faults.ended(circuit)
+  }
+
+  #remove(circuit: CarriedCircuit): void {
+    this.#leaving.delete(circuit)
+    if (!this.#circuits.remove(circuit)) return
+    const ends = Array.from(circuit.ends.values())
+    circuit.ends.clear()
+    for (const { destination } of ends) destination.onUnrouted()
+  }
+
+  #scheduleLeaving(): void {
+    const [first] = this.#leaving.values()
+    if (this.#leaveTimer !== null || first === undefined) return
+    const waitMs = first.dueMs - this.#parts.clock.monotonicMs()
+    this.#leaveTimer = setTimeout(() => this.#lookAtLeaving(), Math.max(0, waitMs))
+  }
+
+  /** All wait for the same time, so the first in the map is due first. */
+  #lookAtLeaving(): void {
+    this.#leaveTimer = null
+    const nowMs = this.#parts.clock.monotonicMs()
+    const quietMs = this.#parts.config.xgressCloseCheckInterval
+    for (const [circuit, leaving] of Array.from(this.#leaving)) {
+      if (leaving.dueMs > nowMs) break
+      this.#leaving.delete(circuit)
+      const isQuiet = nowMs - circuit.receivedMs >= quietMs
+      if (isQuiet || nowMs - leaving.sinceMs >= routerProgramLimits.leavingMsMax) {
+        this.#remove(circuit)
+      } else {
+        this.#leaving.set(circuit, { ...leaving, dueMs: nowMs + Math.max(1, quietMs) })
+      }
+    }
+    this.#scheduleLeaving()
+  }
+
+  #startTicker(): void {
+    this.#ticker ??= setInterval(() => {
+      const nowMs = this.#parts.clock.monotonicMs()
+      for (const stream of Array.from(this.#streams)) stream.tick(nowMs)
+    }, ticksEveryMs)
+  }
+
+  #stopTicker(): void {
+    if (this.#streams.size > 0 || this.#ticker === null) return
+    clearInterval(this.#ticker)
+    this.#ticker = null
+  }
+}
+
+/** Acknowledgements have room behind the payloads that wait, so that they always get through. */
+function bytesMaxOf(contentType: number): number {
+  return contentType === circuitMessage.payload
+    ? payloadsQueuedBytesMax
+    : acknowledgementsQueuedBytesMax
+}

@@ -1,0 +1,19 @@
+import type { Application, CircuitEnd } from './circuit-ends.ts'
+
+/** An end that is closed from the start; its application hears of it in a later turn. */
+export function refusedEnd(
+  circuitId: string,
+  application: Application,
+  reason: string,
+): CircuitEnd {
+  queueMicrotask(() => application.onClosed(reason))
+  return {
+    circuitId,
+    isClosed: true,
+    send: () => true,
+    finish: () => undefined,
+    failWrite: () => undefined,
+    resume: () => undefined,
+    close: () => undefined,
+  }
+}

@@ -1,0 +1,226 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { ChannelMessage } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import type {
+  ControlConnection,
+  ControlMessageHandler,
+  ControlMessageTable,
+} from '../controllers/control-connection.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { dialError, DialFailure, type TerminatorDialer } from './circuit-ends.ts'
+import type { CarriedCircuit } from './carried-circuits.ts'
+import { dialErrorOf } from './dial-error.ts'
+import { DialPool } from './dial-pool.ts'
+import {
+  routeMessage,
+  readRoute,
+  readUnroute,
+  type Route,
+  routeDone,
+  type RouteEgress,
+  routeFailed,
+} from './forward-messages.ts'
+import type { Forwarder } from './forwarder.ts'
+
+export interface RoutesParts {
+  readonly forwarder: Forwarder
+  readonly config: RouterConfig['forwarder']
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+}
+
+type PeerData = ReadonlyMap<number, Uint8Array>
+
+interface Dial {
+  readonly circuit: CarriedCircuit
+  readonly abort: AbortController
+  readonly peerData: Promise<PeerData>
+}
+
+const NO_PEER_DATA: PeerData = new Map()
+
+/**
+ * The routes that controllers have this router take. The terminator is dialed first, so that its
+ * end is there when the circuit leads to it.
+ */
+export class Routes {
+  readonly #parts: RoutesParts
+  readonly #pool: DialPool
+  readonly #dialers = new Map<string, TerminatorDialer>()
+  /** Under way, by the address of the end. */
+  readonly #dials = new Map<string, Dial>()
+
+  constructor(parts: RoutesParts) {
+    this.#parts = parts
+    this.#pool = new DialPool({
+      workersMax: parts.config.xgressDialWorkerCount,
+      waitingMax: parts.config.xgressDialQueueLength,
+    })
+  }
+
+  /** Routes to terminators of this binding are dialed by it. */
+  registerDialer(binding: string, dialer: TerminatorDialer): void {
+    this.#dialers.set(binding, dialer)
+  }
+
+  messages(): ControlMessageTable {
+    return new Map<number, ControlMessageHandler>([
+      [routeMessage.route, (connection, message) => this.#onRoute(connection, message)],
+      [routeMessage.unroute, (_, { body }) => this.#onUnroute(readUnroute(body))],
+    ])
+  }
+
+  stop(): void {
+    for (const { abort } of this.#dials.values()) abort.abort(new Error('the router stops'))
+  }
+
+  #onRoute(connection: ControlConnection, message: ChannelMessage): void {
+    const { forwarder, clock } = this.#parts
+    const route = readRoute(message.body)
+    if (route === null) {
+      connection.channel.replyResult(message, false, 'the route is malformed')
+      return
+    }
+    const circuit = forwarder.admit(route.circuitId, connection.id)
+    const fail = (error: unknown): void => this.#fail(connection, message, route, error)
+    if (circuit === null) {
+      fail(new DialFailure(dialError.outOfResources, 'too many circuits'))
+      return
+    }
+    const { egress } = route
+    if (egress === null) {
+      this.#complete(connection, message, route, circuit, NO_PEER_DATA)
+      return
+    }
+    const deadlineMs = clock.monotonicMs() + route.timeoutMs
+    circuit.dials += 1
+    const isTaken = this.#pool.run(connection.id, async () => {
+      try {
+        const peerData = await this.#peerData(connection, circuit, egress, deadlineMs)
+        this.#complete(connection, message, route, circuit, peerData)
+      } catch (error) {
+        fail(error)
+      } finally {
+        circuit.dials -= 1
+        forwarder.forget(circuit)
+      }
+    })
+    if (isTaken) return
+    circuit.dials -= 1
+    forwarder.forget(circuit)
+    fail(new DialFailure(dialError.outOfResources, 'too many dials wait (xgressDialQueueLength)'))
+  }
+
+  #onUnroute({ circuitId, isNow }: { circuitId: string; isNow: boolean }): void {
+    const { forwarder } = this.#parts
+    const circuit = forwarder.circuit(circuitId)
+    for (const dial of isNow && circuit !== undefined ? this.#dials.values() : []) {
+      if (dial.circuit === circuit) dial.abort.abort(new Error('the circuit was removed'))
+    }
+    forwarder.unroute(circuitId, isNow)
+  }
+
+  /** An end that is there, or is being dialed for an earlier attempt, is not dialed again. */
+  async #peerData(
+    connection: ControlConnection,
+    circuit: CarriedCircuit,
+    egress: RouteEgress,
+    deadlineMs: number,
+  ): Promise<PeerData> {
+    if (circuit.ends.has(egress.address)) return NO_PEER_DATA
+    const known = this.#dials.get(egress.address)
+    if (known?.circuit === circuit) return await known.peerData
+    const abort = new AbortController()
+    const peerData = this.#dial(connection, circuit, egress, deadlineMs, abort)
+    this.#dials.set(egress.address, { circuit, abort, peerData })
+    try {
+      return await peerData
+    } finally {
+      this.#dials.delete(egress.address)
+    }
+  }
+
+  /** @throws {DialFailure} or what the dialer throws, at the deadline at the latest. */
+  async #dial(
+    owner: ControlConnection,
+    circuit: CarriedCircuit,
+    { binding, address, destination, peerData }: RouteEgress,
+    deadlineMs: number,
+    abort: AbortController,
+  ): Promise<PeerData> {
+    const { config, clock } = this.#parts
+    const dialer = this.#dialers.get(binding)
+    if (dialer === undefined) {
+      const reason = `this router has no dialer for the binding ${binding}`
+      throw new DialFailure(dialError.misconfiguredTerminator, reason)
+    }
+    const { signal } = abort
+    const late = new DialFailure(dialError.timedOut, 'the terminator was not reached in time')
+    const leftMs = deadlineMs - clock.monotonicMs()
+    if (leftMs <= 0) throw late
+    const timer = setTimeout(() => abort.abort(late), leftMs)
+    try {
+      if (config.xgressDialDwellTime > 0) {
+        await sleep(config.xgressDialDwellTime, undefined, { signal })
+      }
+      const dialed = dialer.dial(
+        {
+          circuit: { id: circuit.id, address, owner, isTerminator: true },
+          destination,
+          peerData,
+          timeoutMs: Math.max(0, deadlineMs - clock.monotonicMs()),
+        },
+        signal,
+      )
+      return await Promise.race([dialed, aborted(signal)])
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #complete(
+    connection: ControlConnection,
+    message: ChannelMessage,
+    route: Route,
+    circuit: CarriedCircuit,
+    peerData: PeerData,
+  ): void {
+    const { forwarder } = this.#parts
+    // It may have been unrouted while its terminator was dialed.
+    const isGone = forwarder.circuit(circuit.id) !== circuit
+    const missing = isGone ? null : forwarder.route(circuit, route)
+    if (!isGone && missing === null) {
+      connection.channel.reply(message, routeDone(route, peerData))
+      return
+    }
+    forwarder.forget(circuit)
+    const code = missing?.kind === 'link' ? dialError.invalidLink : dialError.other
+    const reason =
+      missing === null ? 'the circuit was removed' : `no ${missing.kind} ${missing.address}`
+    this.#fail(connection, message, route, new DialFailure(code, reason))
+  }
+
+  #fail(
+    { channel }: ControlConnection,
+    message: ChannelMessage,
+    route: Route,
+    error: unknown,
+  ): void {
+    const reason = errorMessage(error)
+    this.#parts.log.info({ circuitId: route.circuitId, reason }, 'a circuit could not be routed')
+    channel.reply(message, routeFailed(route, dialErrorOf(error), reason))
+  }
+}
+
+/** Rejects when it is aborted, for a dialer that goes on regardless. */
+function aborted(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  if (signal.aborted) reject(signal.reason as Error)
+  signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  return promise
+}

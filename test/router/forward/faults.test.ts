@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { textValue } from '../../../src/channel/headers.ts'
+import { eventually } from '../support.ts'
+import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
+
+// Goal: controllers hear of what goes wrong with their circuits, once, and those that are away hear of it when they are back.
+// Method: real forwarders and channels, over memory.
+
+const circuit = endsOf('circuit1')
+let controller: TestController
+let routers: TestRouter[]
+
+beforeEach(() => {
+  controller = new TestController()
+  routers = []
+})
+afterEach(() => {
+  for (const { forwarder } of routers) forwarder.stop()
+})
+
+let nowMs = 0
+const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
+
+function router(id: string, options = '', isTimed = false): TestRouter {
+  const made = isTimed ? new TestRouter(id, options, clock) : new TestRouter(id, options)
+  routers.push(made)
+  controller.connect(made)
+  return made
+}
+
+const forwardFault = 3
+const unknownOwnerFault = 4
+
+describe('A frame that leads nowhere', () => {
+  test('is told to the owner of its circuit, once an interval however many there are', async () => {
+    const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
+    const link = linked(one, two, 'l1')
+    const other = new TestController('c2')
+    other.connect(two)
+    new TestDialer(two, controller)
+    await controller.lay(circuit, [two], [])
+    for (let at = 0; at < 100; at += 1) link.ofFirst.trySend(frame(circuit.id, `${at}`), 1_000_000)
+    await eventually(() => controller.faults(two)).toEqual([
+      { subject: forwardFault, ids: [circuit.id] },
+    ])
+    expect(other.faults(two)).toEqual([])
+    expect(two.logged('was not routed here'), 'logged once').toHaveLength(1)
+  })
+
+  test('of a circuit that nobody knows is told to all controllers', async () => {
+    const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
+    const link = linked(one, two, 'l1')
+    const other = new TestController('c2')
+    other.connect(two)
+    for (const id of ['a', 'b', 'a']) link.ofFirst.trySend(frame(id, 'x'), 1_000_000)
+    for (const each of [controller, other]) {
+      await eventually(() => each.faults(two)).toEqual([
+        { subject: unknownOwnerFault, ids: ['a', 'b'] },
+      ])
+    }
+  })
+
+  test('is not told when the circuit is routed meanwhile', async () => {
+    const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 60')]
+    const link = linked(one, two, 'l1')
+    const dialer = new TestDialer(two, controller)
+    link.ofFirst.trySend(frame(circuit.id, 'too early'), 1_000_000)
+    await eventually(() => two.forwarder.figures()['forwarder.faults']).toBe(1)
+    await controller.lay(circuit, [one, two], [link])
+    link.ofFirst.trySend(frame('never', 'x'), 1_000_000)
+    await eventually(() => controller.faults(two)).toEqual([
+      { subject: unknownOwnerFault, ids: ['never'] },
+    ])
+    expect(dialer.placeOf(circuit).bodies).toEqual([])
+  })
+
+  test('is told to its owner when that is back', async () => {
+    const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
+    const link = linked(one, two, 'l1')
+    new TestDialer(two, controller)
+    await controller.lay(circuit, [two], [])
+    const other = new TestController('c2')
+    other.connect(two)
+    controller.disconnect(two)
+    for (const id of [circuit.id, 'x']) link.ofFirst.trySend(frame(id, 'x'), 1_000_000)
+    await eventually(() => other.faults(two)).toEqual([{ subject: unknownOwnerFault, ids: ['x'] }])
+    expect(two.forwarder.circuit(circuit.id), 'it is kept').toBeDefined()
+    controller.connect(two)
+    await eventually(() => controller.faults(two)).toEqual([
+      { subject: forwardFault, ids: [circuit.id] },
+    ])
+  })
+
+  test('of a link that is cut in the middle of a circuit is told', async () => {
+    const [one, two] = [router('r1', 'faultTxInterval: 40'), router('r2')]
+    const link = linked(one, two, 'l1')
+    new TestDialer(two, controller)
+    await controller.lay(circuit, [one, two], [link])
+    const client = one.attach(controller, circuit, false)
+    link.cut()
+    client.send('lost')
+    await eventually(() => controller.faults(one)).toEqual([
+      { subject: forwardFault, ids: [circuit.id] },
+    ])
+  })
+})
+
+describe('A circuit whose end is gone', () => {
+  test('is told to its owner by the side of the end, and frames for it are no faults', async () => {
+    const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
+    const link = linked(one, two, 'l1')
+    const dialer = new TestDialer(two, controller)
+    await controller.lay(circuit, [one, two], [link])
+    const client = one.attach(controller, circuit, false)
+    dialer.placeOf(circuit).leave()
+    await eventually(() => controller.faults(two)).toEqual([{ subject: 1, ids: [circuit.id] }])
+    client.send('crossing')
+    link.ofFirst.trySend(frame('x', 'x'), 1_000_000)
+    await eventually(() => controller.faults(two)).toHaveLength(2)
+    expect(controller.faults(two)[1]).toEqual({ subject: unknownOwnerFault, ids: ['x'] })
+    client.leave()
+    await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
+  })
+
+  test('is told to an owner that was away', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    const place = dialer.placeOf(circuit)
+    controller.disconnect(one)
+    place.leave()
+    controller.connect(one)
+    await eventually(() => controller.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
+  })
+
+  test('is told once only when it was removed by its owner', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    controller.unroute(one, circuit.id, true)
+    await eventually(() => dialer.placeOf(circuit).isUnrouted).toBe(true)
+    dialer.placeOf(circuit).leave()
+    await controller.lay(endsOf('next'), [one], [])
+    expect(controller.faults(one)).toEqual([])
+  })
+})
+
+describe('An idle circuit', () => {
+  const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
+
+  test('is asked about, again and again, and one with traffic is not', async () => {
+    nowMs = 0
+    const one = router('r1', often, true)
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    const busy = endsOf('busy')
+    await controller.lay(busy, [one], [])
+    const client = one.attach(controller, busy, false)
+    nowMs = 2000
+    client.send('here')
+    await eventually(() => controller.confirmations(one).length).toBeGreaterThan(1)
+    expect(new Set(controller.confirmations(one).flat())).toEqual(new Set([circuit.id]))
+    expect(dialer.placeOf(busy).bodies).toEqual(['here'])
+  })
+
+  test('of an owner that was away is asked about when it is back', async () => {
+    nowMs = 0
+    const one = router('r1', 'idleTxInterval: 86400000, idleCircuitTimeout: 1000', true)
+    new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    controller.disconnect(one)
+    nowMs = 2000
+    controller.connect(one)
+    await eventually(() => controller.confirmations(one)).toEqual([[circuit.id]])
+  })
+
+  test('of an owner that does not come back ends after a day', async () => {
+    nowMs = 0
+    const one = router('r1', often, true)
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    const place = dialer.placeOf(circuit)
+    const other = new TestController('c2')
+    other.connect(one)
+    await other.lay(endsOf('of another'), [one], [])
+    nowMs = 3_600_000
+    await eventually(() => controller.confirmations(one).length).toBeGreaterThan(0)
+    controller.disconnect(one)
+    nowMs += 23 * 3_600_000
+    const looked = other.confirmations(one).length
+    await eventually(() => other.confirmations(one).length).toBeGreaterThan(looked + 1)
+    expect(place.isUnrouted).toBe(false)
+    nowMs += 2 * 3_600_000
+    await eventually(() => place.isUnrouted).toBe(true)
+  })
+})
+
+test('headers of the channel that a frame came by do not go on with it', async () => {
+  const [one, two, three] = [router('r1'), router('r2'), router('r3')]
+  const links = [linked(one, two, 'l1'), linked(two, three, 'l2')]
+  const dialer = new TestDialer(three, controller)
+  await controller.lay(circuit, [one, two, three], links)
+  const sent = frame(circuit.id, 'x')
+  const headers = new Map([
+    ...sent.headers,
+    [1, new Uint8Array(4)],
+    [130, textValue('x')],
+    [2016, new Uint8Array(4)],
+  ] as const)
+  links[0]?.ofFirst.trySend({ ...sent, headers }, 1_000_000)
+  await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['x'])
+  const [got] = dialer.placeOf(circuit).got
+  expect([...(got?.headers.keys() ?? [])].filter((key) => key > 6)).toEqual([
+    2256, 2257, 2258, 2016,
+  ])
+  expect(got?.headers.has(1)).toBe(false)
+})

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto'
+
+import type {
+  Application,
+  CircuitEnd,
+  Piece,
+  TerminatorDialer,
+} from '../../../src/router/forward/circuit-ends.ts'
+import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
+
+/** Sends what it is given as room comes, and keeps a digest of what it gets. */
+export class Peer implements Application {
+  readonly digest = createHash('sha256')
+  bytes = 0
+  isFinished = false
+  closed: string | null = null
+  end: CircuitEnd | null = null
+  /** Called with all that has come so far. */
+  onBytes: (bytes: number) => void = () => undefined
+  #rest: Buffer = Buffer.alloc(0)
+  #isFinishing = false
+
+  send(data: Buffer): void {
+    this.#rest = data
+    this.#isFinishing = true
+    this.onWritable()
+  }
+
+  onWritable(): void {
+    while (this.#rest.length > 0) {
+      const body = this.#rest.subarray(0, 10_240)
+      this.#rest = this.#rest.subarray(body.length)
+      if (this.end?.send({ body, edgeFlags: 0, traceId: null }) !== true) return
+    }
+    if (this.#isFinishing) this.end?.finish()
+    this.#isFinishing = false
+  }
+
+  deliver({ body }: Piece): boolean {
+    this.digest.update(body)
+    this.bytes += body.length
+    this.onBytes(this.bytes)
+    return true
+  }
+
+  onFinished(): void {
+    this.isFinished = true
+  }
+
+  onClosed(reason: string): void {
+    this.closed = reason
+  }
+}
+
+/** The application at the host, of the one circuit that is dialed there. */
+export function hostAt(forwarder: Forwarder): Peer {
+  const host = new Peer()
+  const dialer: TerminatorDialer = {
+    dial: (request) => {
+      host.end = forwarder.open(request.circuit, host)
+      return Promise.resolve(new Map())
+    },
+  }
+  forwarder.registerDialer('test', dialer)
+  return host
+}
+
+export function digestOf(data: Buffer): string {
+  return createHash('sha256').update(data).digest('hex')
+}

@@ -1,0 +1,294 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { textValue } from '../../../src/channel/headers.ts'
+import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
+import { type Clock, systemClock } from '../../../src/lib/clock.ts'
+import { dialError, DialFailure } from '../../../src/router/forward/circuit-ends.ts'
+import { eventually } from '../support.ts'
+import { endsOf, linked, TestController, TestDialer, TestRouter, unroute } from './support.ts'
+
+// Goal: a router takes the routes of its controllers, and answers each of them. Method: real forwarders and channels, over memory.
+
+const circuit = endsOf('circuit1')
+let controller: TestController
+let routers: TestRouter[]
+
+beforeEach(() => {
+  controller = new TestController()
+  routers = []
+})
+afterEach(() => {
+  for (const { forwarder } of routers) forwarder.stop()
+})
+
+function router(id: string, options = '', clock: Clock = systemClock): TestRouter {
+  const made = new TestRouter(id, options, clock)
+  routers.push(made)
+  controller.connect(made)
+  return made
+}
+
+describe('A route', () => {
+  test('is answered once the terminator is reached, with its peer data', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    const [answer] = await controller.lay(circuit, [one], [])
+    expect(answer).toMatchObject({
+      contentType: 1022,
+      circuitId: 'circuit1',
+      attempt: 0,
+      isSuccess: true,
+    })
+    expect(answer?.headers.get(1110)).toEqual(textValue('local'))
+    const client = one.attach(controller, circuit, false)
+    client.send('there')
+    dialer.placeOf(circuit).send('back')
+    expect(dialer.placeOf(circuit).bodies).toEqual(['there'])
+    expect(client.bodies).toEqual(['back'])
+  })
+
+  test('leads over two routers and a link, and over three', async () => {
+    const [one, two, three] = [router('r1'), router('r2'), router('r3')]
+    const [first, second] = [linked(one, two, 'l1'), linked(two, three, 'l2')]
+    const dialer = new TestDialer(two, controller)
+    await controller.lay(circuit, [one, two], [first])
+    one.attach(controller, circuit, false).send('over two')
+    await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['over two'])
+    const far = endsOf('circuit2')
+    const last = new TestDialer(three, controller)
+    await controller.lay(far, [one, two, three], [first, second])
+    const client = one.attach(controller, far, false)
+    client.send('over three')
+    await eventually(() => last.placeOf(far).bodies).toEqual(['over three'])
+    for (const type of [1101, 1100]) last.placeOf(far).send(`back ${type}`, type)
+    await eventually(() => client.bodies).toEqual(['back 1101', 'back 1100'])
+  })
+
+  test('that comes again does not dial again', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    const place = dialer.placeOf(circuit)
+    const [again] = await controller.lay(circuit, [one], [])
+    expect(again).toMatchObject({ isSuccess: true })
+    expect(dialer.placeOf(circuit)).toBe(place)
+  })
+
+  test('of a second attempt adds an end, and both live until the circuit is removed', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    const second = { ...circuit, egress: 'second' }
+    const [answer] = await controller.lay(second, [one], [], { attempt: 1 })
+    expect(answer).toMatchObject({ isSuccess: true, attempt: 1 })
+    one.attach(controller, circuit, false).send('there')
+    expect(dialer.placeOf(second).bodies).toEqual(['there'])
+    controller.unroute(one, circuit.id, true)
+    await eventually(() => dialer.placeOf(circuit).isUnrouted).toBe(true)
+    expect(dialer.placeOf(second).isUnrouted).toBe(true)
+    expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
+  })
+
+  test('of another way for a circuit keeps what was routed before', async () => {
+    const [one, two, three] = [router('r1'), router('r2'), router('r3')]
+    const direct = linked(one, two, 'l1')
+    const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
+    const dialer = new TestDialer(two, controller)
+    await controller.lay(circuit, [one, two], [direct])
+    const client = one.attach(controller, circuit, false)
+    const terms = { attempt: REROUTE_ATTEMPT, isReroute: true }
+    await controller.lay(circuit, [one, three, two], around, terms)
+    client.send('around')
+    await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around'])
+    expect(three.forwarder.figures()).toMatchObject({ 'forwarder.messages': 1 })
+    // What the first way still carries arrives as well.
+    one.forwarder
+      .circuit(circuit.id)
+      ?.route({ address: circuit.ingress, peerId: null }, { address: 'l1', peerId: 'r2' })
+    client.send('still on the first')
+    await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around', 'still on the first'])
+  })
+
+  test('over a link that is not there fails, and every controller hears of the link', async () => {
+    const one = router('r1')
+    const other = new TestController('c2')
+    other.connect(one)
+    const [answer] = await controller.lay(circuit, [one, router('r2')], [{ id: 'gone' }])
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.invalidLink })
+    for (const each of [controller, other]) {
+      await eventually(() => each.faults(one)).toEqual([{ subject: 2, ids: ['gone'] }])
+    }
+    expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
+  })
+
+  test('that names an end which is not there fails', async () => {
+    const one = router('r1')
+    const [answer] = await controller.lay(circuit, [one], [], { isReroute: true })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
+    expect(answer?.error).toContain('egress of circuit1')
+  })
+
+  test('for a binding that this router does not dial fails as misconfigured', async () => {
+    const [answer] = await controller.lay(circuit, [router('r1')], [], { binding: 'udp' })
+    expect(answer).toMatchObject({
+      isSuccess: false,
+      errorCode: dialError.misconfiguredTerminator,
+      error: 'this router has no dialer for the binding udp',
+    })
+  })
+
+  test.each([
+    ['ECONNREFUSED', Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), dialError.refused],
+    ['EMFILE', Object.assign(new Error('x'), { code: 'EMFILE' }), dialError.outOfResources],
+    ['ENOTFOUND', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), dialError.unknownName],
+    ['no such host', new Error('lookup x: no such host'), dialError.unknownName],
+    ['ETIMEDOUT', Object.assign(new Error('x'), { code: 'ETIMEDOUT' }), dialError.timedOut],
+    ['a port', new Error('port 1 not in allowed port ranges'), dialError.portNotAllowed],
+    ['a rejection', new Error('rejected by application'), dialError.rejected],
+    [
+      'its own code',
+      new DialFailure(dialError.invalidTerminator, 'x'),
+      dialError.invalidTerminator,
+    ],
+    ['anything else', new Error('x'), dialError.other],
+  ])('whose dial fails by %s is answered with its code', async (_, error, errorCode) => {
+    const one = router('r1')
+    one.forwarder.registerDialer('test', { dial: () => Promise.reject(error) })
+    const [answer] = await controller.lay(circuit, [one], [])
+    expect(answer).toMatchObject({ isSuccess: false, errorCode, error: error.message })
+    expect(one.forwarder.figures(), 'nothing is left').toMatchObject({ 'forwarder.circuits': 0 })
+  })
+
+  test('whose dialer hangs fails at its deadline', async () => {
+    const one = router('r1')
+    const aborted: boolean[] = []
+    one.forwarder.registerDialer('test', {
+      dial: (_, signal) => {
+        signal.addEventListener('abort', () => aborted.push(true))
+        return new Promise(() => undefined)
+      },
+    })
+    const [answer] = await controller.lay(circuit, [one], [], { timeoutMs: 30 })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.timedOut })
+    expect(aborted).toEqual([true])
+  })
+
+  test('that finds the dial queue full is refused, and those before it are dialed', async () => {
+    const one = router('r1', 'xgressDialWorkerCount: 1, xgressDialQueueLength: 1')
+    const { promise, resolve } = Promise.withResolvers<ReadonlyMap<number, Uint8Array>>()
+    const dialed: string[] = []
+    one.forwarder.registerDialer('test', {
+      dial: ({ circuit: { id, address } }) => {
+        dialed.push(id)
+        one.attach(controller, { id, ingress: '', egress: address }, true)
+        return promise
+      },
+    })
+    const answers = ['a', 'b', 'c'].map((id) => controller.lay(endsOf(id), [one], []))
+    expect((await answers[2])?.[0]).toMatchObject({
+      isSuccess: false,
+      errorCode: dialError.outOfResources,
+    })
+    resolve(new Map())
+    expect((await answers[0])?.[0]).toMatchObject({ isSuccess: true })
+    expect((await answers[1])?.[0]).toMatchObject({ isSuccess: true })
+    expect(dialed).toEqual(['a', 'b'])
+  })
+
+  test('of a circuit that is removed while its terminator is dialed fails, and leaves nothing', async () => {
+    const one = router('r1')
+    const { promise, resolve } = Promise.withResolvers<AbortSignal>()
+    one.forwarder.registerDialer('test', {
+      dial: (_, signal) => {
+        resolve(signal)
+        return new Promise(() => undefined)
+      },
+    })
+    const answer = controller.lay(circuit, [one], [])
+    const signal = await promise
+    controller.unroute(one, circuit.id, true)
+    expect((await answer)[0]).toMatchObject({ isSuccess: false })
+    expect(signal.aborted).toBe(true)
+    const late = one.attach(controller, circuit, true)
+    await eventually(() => late.isUnrouted).toBe(true)
+    expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
+  })
+
+  test('waits for the dwell time before it dials', async () => {
+    const one = router('r1', 'xgressDialDwellTime: 40')
+    const dialer = new TestDialer(one, controller)
+    const began = performance.now()
+    await controller.lay(circuit, [one], [])
+    expect(performance.now() - began).toBeGreaterThanOrEqual(38)
+    expect(dialer.placeOf(circuit)).toBeDefined()
+  })
+
+  test('with a name that is none is refused', async () => {
+    const one = router('r1')
+    const long = endsOf('x'.repeat(200))
+    const [answer] = await controller.lay(long, [one], [])
+    expect(answer?.contentType, 'a result').toBe(2)
+    expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
+  })
+})
+
+describe('A circuit', () => {
+  test('that is removed at once ends for those at its ends', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    const client = one.attach(controller, circuit, false)
+    controller.unroute(one, circuit.id, true)
+    await eventually(() => client.isUnrouted && dialer.placeOf(circuit).isUnrouted).toBe(true)
+    client.send('too late')
+    expect(dialer.placeOf(circuit).bodies).toEqual([])
+  })
+
+  test('that is removed otherwise goes on while frames arrive, and not for ever', async () => {
+    let nowMs = 0
+    const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
+    const one = router('r1', 'xgressCloseCheckInterval: 20', clock)
+    const dialer = new TestDialer(one, controller)
+    const ends = [circuit, endsOf('never quiet')] as const
+    for (const each of ends) await controller.lay(each, [one], [])
+    const [quiet, busy] = ends.map((each) => one.attach(controller, each, false))
+    for (const { id } of ends) controller.unroute(one, id, false)
+    await controller.lay(endsOf('later'), [one], [])
+    const pass = async (ms: number): Promise<void> => {
+      nowMs += ms
+      busy?.send('still')
+      const looks = 2
+      for (let look = 0; look < looks; look += 1) await new Promise((done) => setTimeout(done, 25))
+    }
+    for (let at = 0; at < 6; at += 1) {
+      quiet?.send('still')
+      await pass(15)
+    }
+    expect(quiet?.isUnrouted).toBe(false)
+    expect(dialer.placeOf(circuit).bodies).toHaveLength(6)
+    await pass(19)
+    await pass(19)
+    await eventually(() => quiet?.isUnrouted).toBe(true)
+    expect(busy?.isUnrouted).toBe(false)
+    await pass(60_000)
+    await eventually(() => busy?.isUnrouted).toBe(true)
+  })
+
+  test('takes no end that was not routed', async () => {
+    const one = router('r1')
+    new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    for (const ends of [endsOf('circuit2'), { ...circuit, ingress: 'another' }]) {
+      const place = one.attach(controller, ends, false)
+      await eventually(() => place.isUnrouted).toBe(true)
+    }
+  })
+
+  test('is unrouted by a message even when there is none', async () => {
+    const one = router('r1')
+    controller.send(one, unroute('nothing', true))
+    controller.send(one, unroute('nothing', false))
+    new TestDialer(one, controller)
+    expect((await controller.lay(circuit, [one], []))[0]).toMatchObject({ isSuccess: true })
+  })
+})

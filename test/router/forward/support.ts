@@ -1,0 +1,345 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { type Duplex, duplexPair } from 'node:stream'
+
+import {
+  CircuitConfirmationSchema,
+  FaultSchema,
+  type FaultSubject,
+  UnrouteSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
+import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import {
+  int32Value,
+  readInt32,
+  readText,
+  textValue,
+  uint64Value,
+} from '../../../src/channel/headers.ts'
+import { channelLimits } from '../../../src/channel/limits.ts'
+import { circuitDataTypes } from '../../../src/channel/numbers.ts'
+import { parseRouterConfig } from '../../../src/config/router/load.ts'
+import { type CircuitEnds, routesOf, unrouteMessage } from '../../../src/fabric/circuits/route.ts'
+import { type Clock, systemClock } from '../../../src/lib/clock.ts'
+import type { LiveLink } from '../../../src/ports/live-links.ts'
+import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
+import type { Destination, TerminatorDialer } from '../../../src/router/forward/circuit-ends.ts'
+import { Forwarder } from '../../../src/router/forward/forwarder.ts'
+import { Link } from '../../../src/router/links/link-registry.ts'
+import type { LoggedLine } from '../support.ts'
+
+const helloMessage = {
+  contentType: 0,
+  sequence: -1,
+  headers: new Map<number, Uint8Array>(),
+  body: textValue('test'),
+}
+
+type OnMessage = (message: ChannelMessage) => void
+
+/** Both sides of one channel, over memory. Each says its hello first, so both may send at once. */
+export function channelPair(first: OnMessage, second: OnMessage): readonly [Channel, Channel] {
+  const [one, other] = duplexPair()
+  return [openChannel(one, first), openChannel(other, second)]
+}
+
+function openChannel(socket: Duplex, onMessage: OnMessage): Channel {
+  const channel: Channel = new Channel({
+    socket,
+    limits: { ...channelLimits, unmeteredTypes: circuitDataTypes },
+    clock: systemClock,
+    hello: helloMessage,
+    onHello: () => channel.open(null),
+    onMessage: (message) => {
+      onMessage(message)
+      return null
+    },
+    onClose: () => undefined,
+  })
+  return channel
+}
+
+/** A router without its sockets: what it forwards is real, and so are its channels. */
+export class TestRouter {
+  readonly id: string
+  readonly lines: LoggedLine[] = []
+  readonly forwarder: Forwarder
+  readonly connections: ControlConnection[] = []
+
+  /** @param options lines of the section `forwarder`. */
+  constructor(id: string, options = '', clock: Clock = systemClock) {
+    this.id = id
+    const text = `v: 3\nidentity: {cert: c, key: k}\nctrl: {endpoint: "tls:127.0.0.1:1"}\nforwarder: {${options}}\n`
+    const loaded = parseRouterConfig('/nowhere/r.yml', text, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    const at =
+      (level: LoggedLine['level']) =>
+      (fields: LoggedLine['fields'], message: string): void => {
+        this.lines.push({ level, fields, message })
+      }
+    this.forwarder = new Forwarder({
+      config: loaded.config.forwarder,
+      clock,
+      log: { info: at('info'), warn: at('warn'), error: at('error') },
+      connections: () => this.connections,
+    })
+    this.forwarder.start()
+  }
+
+  logged(message: string): readonly LoggedLine[] {
+    return this.lines.filter((line) => line.message.includes(message))
+  }
+
+  receive(connection: ControlConnection, message: ChannelMessage): void {
+    this.forwarder.messages().get(message.contentType)?.(connection, message)
+  }
+
+  /** @returns what has arrived at the place; nothing is read from it. */
+  attach(owner: TestController, circuit: CircuitEnds, isTerminator: boolean): TestPlace {
+    const place = new TestPlace(this, owner, circuit, isTerminator)
+    this.forwarder.attach(place.circuit, place)
+    return place
+  }
+}
+
+/** An end of a circuit that is kept elsewhere: all that arrives is seen. */
+export class TestPlace implements Destination {
+  readonly got: ChannelMessage[] = []
+  readonly circuit
+  isUnrouted = false
+  /** Takes so many messages, and no more. */
+  room = Infinity
+  readonly #router: TestRouter
+
+  constructor(router: TestRouter, owner: TestController, ends: CircuitEnds, isTerminator: boolean) {
+    this.#router = router
+    const address = isTerminator ? ends.egress : ends.ingress
+    this.circuit = { id: ends.id, address, owner: owner.connectionOf(router), isTerminator }
+  }
+
+  get bodies(): string[] {
+    return this.got.map(({ body }) => Buffer.from(body).toString())
+  }
+
+  forward(message: ChannelMessage): boolean {
+    if (this.got.length >= this.room) return false
+    this.got.push(message)
+    return true
+  }
+
+  onUnrouted(): void {
+    this.isUnrouted = true
+  }
+
+  send(text: string, contentType = 1100): void {
+    this.#router.forwarder.enter(this.circuit, frame(this.circuit.id, text, contentType))
+  }
+
+  leave(): void {
+    this.#router.forwarder.leave(this.circuit, 'over')
+  }
+}
+
+export function frame(circuitId: string, text: string, contentType = 1100): ChannelMessage {
+  const headers = new Map([
+    [2256, textValue(circuitId)],
+    [2257, uint64Value(1n)],
+    [2258, int32Value(0)],
+  ])
+  return { contentType, sequence: 0, headers, body: textValue(text) }
+}
+
+export interface TestLink extends Pick<LiveLink, 'id'> {
+  readonly ofFirst: Link
+  readonly ofSecond: Link
+  cut(): void
+}
+
+/** A link between two routers, over memory. */
+export function linked(first: TestRouter, second: TestRouter, id: string): TestLink {
+  const [one, other] = channelPair(
+    (message) => first.forwarder.onLinkMessage(ofFirst, message),
+    (message) => second.forwarder.onLinkMessage(ofSecond, message),
+  )
+  const ofFirst = linkOf(id, second.id, one)
+  const ofSecond = linkOf(id, first.id, other)
+  first.forwarder.addLink(ofFirst)
+  second.forwarder.addLink(ofSecond)
+  return {
+    id,
+    ofFirst,
+    ofSecond,
+    cut: () => {
+      one.close('cut')
+      other.close('cut')
+      first.forwarder.removeLink(ofFirst)
+      second.forwarder.removeLink(ofSecond)
+    },
+  }
+}
+
+function linkOf(id: string, peerId: string, channel: Channel): Link {
+  const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
+  return new Link({ id, peerId, iteration: 1, isDialed: true, ...addresses, channel })
+}
+
+/** A controller as its routers see it; its messages are those of our controllers. */
+export class TestController {
+  readonly id: string
+  readonly received: { readonly routerId: string; readonly message: ChannelMessage }[] = []
+  readonly #channels = new Map<string, Channel>()
+
+  constructor(id = 'c1') {
+    this.id = id
+  }
+
+  connect(router: TestRouter): void {
+    const [ofRouter, own] = channelPair(
+      (message) => router.receive(connection, message),
+      (message) => this.received.push({ routerId: router.id, message }),
+    )
+    const connection: ControlConnection = {
+      id: this.id,
+      address: '',
+      version: 'v2.0.0',
+      channel: ofRouter,
+      connectedAtMs: 0,
+    }
+    this.#channels.set(router.id, own)
+    router.connections.push(connection)
+    router.forwarder.onConnected(connection)
+  }
+
+  disconnect(router: TestRouter): void {
+    const at = router.connections.findIndex(({ id }) => id === this.id)
+    router.connections.splice(at, 1)
+    this.#channels.get(router.id)?.close('away')
+    this.#channels.delete(router.id)
+  }
+
+  connectionOf(router: TestRouter): ControlConnection {
+    const connection = router.connections.find(({ id }) => id === this.id)
+    if (connection === undefined) throw new Error(`${router.id} is not connected`)
+    return connection
+  }
+
+  send(router: TestRouter, outgoing: Outgoing): void {
+    this.#channels.get(router.id)?.send(outgoing)
+  }
+
+  async ask(router: TestRouter, outgoing: Outgoing): Promise<RouteAnswer> {
+    const channel = this.#channels.get(router.id)
+    if (channel === undefined) throw new Error(`${router.id} is not connected`)
+    const { headers, body, contentType } = await channel.request(outgoing)
+    return {
+      contentType,
+      circuitId: Buffer.from(body).toString(),
+      attempt: readInt32(headers, 1101),
+      isSuccess: headers.has(1102),
+      error: readText(headers, 1103),
+      errorCode: headers.get(1104)?.[0] ?? null,
+      headers,
+    }
+  }
+
+  /** Has each router of the path take its route; a terminator is dialed at the last of them. */
+  async lay(
+    ends: CircuitEnds,
+    routers: readonly TestRouter[],
+    links: readonly Pick<LiveLink, 'id'>[],
+    terms: LayTerms = {},
+  ): Promise<readonly RouteAnswer[]> {
+    const { attempt = 0, timeoutMs = 10_000, binding = 'test', destination = 'host' } = terms
+    const dial = { binding, address: destination, peerData: terms.peerData ?? new Map() }
+    const path = { routerIds: routers.map(({ id }) => id), links: links as LiveLink[], cost: 0 }
+    const isReroute = terms.isReroute === true
+    const more = { attempt, timeoutMs, tags: {}, dial: isReroute ? null : dial }
+    const routes = routesOf(ends, path, more)
+    return await Promise.all(
+      routers.map((router, at) => this.ask(router, routes[at] ?? { contentType: 0 })),
+    )
+  }
+
+  unroute(router: TestRouter, circuitId: string, isNow: boolean): void {
+    this.send(router, unrouteMessage(circuitId, isNow))
+  }
+
+  /** As `subject ids` of each fault that a router has told. */
+  faults(router: TestRouter): { readonly subject: FaultSubject; readonly ids: string[] }[] {
+    return this.#ofType(router, 1004).map((body) => {
+      const { subject, id } = fromBinary(FaultSchema, body)
+      return { subject, ids: id.split(' ') }
+    })
+  }
+
+  confirmations(router: TestRouter): string[][] {
+    return this.#ofType(router, 1034).map(
+      (body) => fromBinary(CircuitConfirmationSchema, body).circuitIds,
+    )
+  }
+
+  #ofType(router: TestRouter, contentType: number): Uint8Array[] {
+    return this.received
+      .filter(
+        ({ routerId, message }) => routerId === router.id && message.contentType === contentType,
+      )
+      .map(({ message }) => message.body)
+  }
+}
+
+export interface RouteAnswer {
+  readonly contentType: number
+  readonly circuitId: string
+  readonly attempt: number | null
+  readonly isSuccess: boolean
+  readonly error: string | null
+  readonly errorCode: number | null
+  readonly headers: ChannelMessage['headers']
+}
+
+export interface LayTerms {
+  readonly attempt?: number
+  readonly timeoutMs?: number
+  readonly binding?: string
+  readonly destination?: string
+  readonly peerData?: ReadonlyMap<number, Uint8Array>
+  readonly isReroute?: boolean
+}
+
+export function unroute(circuitId: string, now: boolean): Outgoing {
+  return {
+    contentType: 1006,
+    body: toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now })),
+  }
+}
+
+export function endsOf(id: string): CircuitEnds {
+  return { id, ingress: `ingress of ${id}`, egress: `egress of ${id}` }
+}
+
+/** Attaches what it is asked to dial, and keeps it by the name of the end. */
+export class TestDialer implements TerminatorDialer {
+  readonly places = new Map<string, TestPlace>()
+  readonly #router: TestRouter
+  readonly #owner: TestController
+
+  constructor(router: TestRouter, owner: TestController) {
+    this.#router = router
+    this.#owner = owner
+    router.forwarder.registerDialer('test', this)
+  }
+
+  dial({
+    circuit,
+  }: Parameters<TerminatorDialer['dial']>[0]): Promise<ReadonlyMap<number, Uint8Array>> {
+    const ends = { id: circuit.id, ingress: '', egress: circuit.address }
+    this.places.set(circuit.address, this.#router.attach(this.#owner, ends, true))
+    return Promise.resolve(new Map([[1110, textValue('local')]]))
+  }
+
+  placeOf({ egress }: CircuitEnds): TestPlace {
+    const place = this.places.get(egress)
+    if (place === undefined) throw new Error('it was not dialed')
+    return place
+  }
+}
