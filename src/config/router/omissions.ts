@@ -18,17 +18,15 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
 
 /** One sentence for each section that is read, checked and does nothing in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
-  const { dialers, listeners, edge, link, transport, forwarder } = config
+  const { dialers, listeners, edge, transport } = config
   const sections: readonly (readonly [boolean, string, string])[] = [
     [dialers.length > 0, 'dialers', 'no service is reached'],
     [listeners.length > 0, 'listeners', 'nothing is listened on'],
-    [forwarder !== null, 'forwarder', 'nothing is forwarded'],
     [
       edge !== null,
       'edge',
       'no listener is opened or reported to controllers, no client is served',
     ],
-    [link !== null, 'link', 'links are established and reported, but carry no data'],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]
   return sections.flatMap(([isThere, name, effect]) =>

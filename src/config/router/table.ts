@@ -177,60 +177,67 @@ export const routerFields = {
     },
     { isPresentWhenEmpty: true },
   ),
-  forwarder: withoutEffect(
-    section('How payloads are forwarded.', {
-      faultTxInterval: option(milliseconds(0, DAY_MS), {
-        default: 15_000,
-        why: 'Wait between checks for faulted circuits; 0: no checks.',
-      }),
-      idleCircuitTimeout: option(milliseconds(0, DAY_MS), {
-        default: 60_000,
-        why: 'Silence after which a circuit counts as idle and is asked about.',
-      }),
-      idleTxInterval: option(milliseconds(0, DAY_MS), {
-        default: 60_000,
-        why: 'Wait between checks of idle circuits; 0: no checks.',
-      }),
-      linkDialQueueLength: option(queueLength, {
-        default: 1000,
-        why: 'Dials of links that may wait.',
-      }),
-      linkDialWorkerCount: option(workerCount, { default: 32, why: 'Links dialed at a time.' }),
-      rateLimitedQueueLength: option(integer(1, 50_000), {
-        default: 5000,
-        why: 'Rate-limited operations to the controllers that may wait, creations of terminators among them.',
-      }),
-      rateLimitedWorkerCount: option(workerCount, {
-        default: 5,
-        why: 'Such operations at a time.',
-      }),
-      xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
-        default: 5000,
-        why: 'Delay before the route of an idle circuit is removed.',
-      }),
-      xgressDialDwellTime: option(milliseconds(0, DAY_MS), {
-        default: 0,
-        why: 'Wait before a service is dialed.',
-      }),
-      xgressDialQueueLength: option(queueLength, {
-        default: 1000,
-        why: 'Dials of services that may wait.',
-      }),
-      xgressDialWorkerCount: option(workerCount, {
-        default: 128,
-        why: 'Services dialed at a time.',
-      }),
-      latencyProbeInterval: option(optional(integer(0, DAY_MS)), {
-        default: null,
-        why: 'Written by generators.',
-        deprecated: 'latency is measured by heartbeats; it has no effect',
-      }),
-      unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
-        default: MINUTE_MS,
-        why: 'Time without a response after which a link takes no new circuits.',
-      }),
+  forwarder: section('How payloads are forwarded.', {
+    faultTxInterval: option(milliseconds(0, DAY_MS), {
+      default: 15_000,
+      why: 'Wait between checks for faulted circuits; 0: no checks.',
     }),
-  ),
+    idleCircuitTimeout: option(milliseconds(0, DAY_MS), {
+      default: 60_000,
+      why: 'Silence after which a circuit counts as idle and is asked about.',
+    }),
+    idleTxInterval: option(milliseconds(0, DAY_MS), {
+      default: 60_000,
+      why: 'Wait between checks of idle circuits; 0: no checks.',
+    }),
+    linkDialQueueLength: option(queueLength, {
+      default: 1000,
+      why: 'Dials of links that may wait.',
+      hasEffect: false,
+    }),
+    linkDialWorkerCount: option(workerCount, {
+      default: 32,
+      why: 'Links dialed at a time.',
+      hasEffect: false,
+    }),
+    rateLimitedQueueLength: option(integer(1, 50_000), {
+      default: 5000,
+      why: 'Rate-limited operations to the controllers that may wait, creations of terminators among them.',
+      hasEffect: false,
+    }),
+    rateLimitedWorkerCount: option(workerCount, {
+      default: 5,
+      why: 'Such operations at a time.',
+      hasEffect: false,
+    }),
+    xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
+      default: 5000,
+      why: 'Delay before the route of an idle circuit is removed.',
+    }),
+    xgressDialDwellTime: option(milliseconds(0, DAY_MS), {
+      default: 0,
+      why: 'Wait before a service is dialed.',
+    }),
+    xgressDialQueueLength: option(queueLength, {
+      default: 1000,
+      why: 'Dials of services that may wait.',
+    }),
+    xgressDialWorkerCount: option(workerCount, {
+      default: 128,
+      why: 'Services dialed at a time.',
+    }),
+    latencyProbeInterval: option(optional(integer(0, DAY_MS)), {
+      default: null,
+      why: 'Written by generators.',
+      hasEffect: false,
+      deprecated: 'latency is measured by heartbeats; it has no effect',
+    }),
+    unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
+      default: MINUTE_MS,
+      why: 'Time without a response after which a link takes no new circuits.',
+      hasEffect: false,
+    }),
+  }),
   healthChecks: section('Health checks of the `web` listener.', {
     ctrlPingCheck: section('Whether a controller answers.', {
       interval: option(duration(100, DAY_MS), {

@@ -69,12 +69,17 @@ transport: {dtls: {}}
     const inert = loaded.effective.filter(({ hasEffect }) => !hasEffect).map(({ key }) => key)
     for (const key of [
       'listeners[0].options.mode',
-      'forwarder.idleTxInterval',
+      'forwarder.rateLimitedWorkerCount',
       'link.dialers[0].split',
     ]) {
       expect(inert).toContain(key)
     }
-    for (const key of ['edge.csr.country', 'link.dialers[0].bind', 'transport']) {
+    for (const key of [
+      'edge.csr.country',
+      'forwarder.idleTxInterval',
+      'link.dialers[0].bind',
+      'transport',
+    ]) {
       expect(inert).not.toContain(key)
     }
   })
