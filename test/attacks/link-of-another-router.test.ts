@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { connect } from 'node:tls'
+import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { PeerState, PeerStateChangesSchema } from '../../proto/gen/router_pb.ts'
@@ -15,12 +15,14 @@ import { freePort } from '../support/ports.ts'
 let network: TestNetwork
 let controller: ScriptedController
 let port: number
+const sockets: TLSSocket[] = []
 beforeEach(async () => {
   network = await TestNetwork.create()
   controller = await network.controller('a')
   port = await freePort()
 })
 afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy()
   await network.close()
 })
 
@@ -33,7 +35,11 @@ async function start(): Promise<void> {
 }
 
 /** A dial by the certificate of `holder` that says it is of router2; true: it is a link now. */
-async function isLinked(holder: string, uris: readonly string[] = []): Promise<boolean> {
+async function isLinked(
+  holder: string,
+  uris: readonly string[] = [],
+  claimed: { readonly routerId?: string; readonly linkId?: string } = {},
+): Promise<boolean> {
   const before = { refused: network.logged('link refused').length }
   const made = network.logged('link established').length
   const { certificatePem: cert, privateKeyPem: key } = await network.leaf(holder, uris, [])
@@ -46,7 +52,7 @@ async function isLinked(holder: string, uris: readonly string[] = []): Promise<b
     ALPNProtocols: ['ziti-link'],
   })
   socket.on('error', () => undefined)
-  const ids = { linkId: `link of ${holder}`, routerId: 'router2', dialedId: 'router1' }
+  const ids = { linkId: `link of ${holder}`, routerId: 'router2', dialedId: 'router1', ...claimed }
   socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
   await eventually(
     () =>
@@ -55,7 +61,8 @@ async function isLinked(holder: string, uris: readonly string[] = []): Promise<b
       network.logged('link established').length -
       made,
   ).toBe(1)
-  socket.destroy()
+  if (claimed.linkId === undefined) socket.destroy()
+  sockets.push(socket)
   return network.logged('link established').length > made
 }
 
@@ -77,6 +84,14 @@ test('a certificate that controllers do not know any more opens no link', async 
   expect(await isLinked('router2')).toBe(false)
   controller.verifies = true
   expect(await isLinked('router2')).toBe(true)
+})
+
+test('nor does a router with the id of the link of another', async () => {
+  await start()
+  const linkId = 'the link of router2'
+  expect(await isLinked('router2', [], { linkId })).toBe(true)
+  expect(await isLinked('router3', [], { routerId: 'router3', linkId })).toBe(false)
+  expect(await isLinked('router3', [], { routerId: 'router3', linkId: 'its own' })).toBe(true)
 })
 
 test('a router that stands where another is dialed has no link', async () => {
