@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Client } from '../process/support/client.ts'
 import { TestCluster } from '../process/support/cluster.ts'
 import { freePort } from '../support/ports.ts'
+import { OurRouter } from './our-router.ts'
 import { StockRouter, type TunnelOptions } from './stock-router.ts'
 
 export interface StockClient {
@@ -18,6 +19,7 @@ export class StockNetwork implements AsyncDisposable {
   readonly cluster: TestCluster
   readonly clients: readonly Client[]
   readonly routers: StockRouter[] = []
+  readonly ourRouters: OurRouter[] = []
   readonly routerIds: string[] = []
 
   private constructor(binary: string, cluster: TestCluster, clients: readonly Client[]) {
@@ -44,22 +46,41 @@ export class StockNetwork implements AsyncDisposable {
     return client
   }
 
-  /** @param tunnel of a router with a tunnel. @returns its id. */
-  async addRouter(name: string, tunnel?: TunnelOptions): Promise<string> {
-    const isTunnelerEnabled = tunnel !== undefined
-    const id = await this.post('edge-routers', { name, roleAttributes: [name], isTunnelerEnabled })
-    const jwt = String((await this.detail(1, `edge-routers/${id}`))['enrollmentJwt'])
-    const [endpoint = ''] = endpointsIn(jwt)
-    const folder = join(this.cluster.folder, name)
-    const ports = { linkPort: await freePort(), edgePort: await freePort() }
-    const options = { binary: this.binary, folder, name, endpoint, ...ports }
-    const router = new StockRouter(tunnel === undefined ? options : { ...options, tunnel })
+  /**
+   * @param more absent link groups: the group of all routers that name none; absent tunnel: none.
+   * @returns its id.
+   */
+  async addRouter(
+    name: string,
+    more: { readonly linkGroups?: readonly string[]; readonly tunnel?: TunnelOptions } = {},
+  ): Promise<string> {
+    const { jwt, id, ...options } = await this.#newRouter(name, more.tunnel !== undefined)
+    const router = new StockRouter({ binary: this.binary, name, ...more, ...options })
     await router.enroll(jwt)
     router.start()
     this.routers.push(router)
-    this.routerIds.push(id)
-    console.log(`  ${name} has enrolled at ${endpoint}`)
+    console.log(`  ${name} has enrolled at ${options.endpoint}`)
     return id
+  }
+
+  /** One of ours among them, where clients can connect; it ends with the network. */
+  async addOurRouter(name: string): Promise<OurRouter> {
+    const { jwt, id: _, ...options } = await this.#newRouter(name)
+    const router = new OurRouter(options)
+    await router.enroll(jwt)
+    router.start()
+    this.ourRouters.push(router)
+    console.log(`  ${name}, of ours, has enrolled at ${options.endpoint}`)
+    return router
+  }
+
+  async #newRouter(name: string, isTunnelerEnabled = false) {
+    const id = await this.post('edge-routers', { name, roleAttributes: [name], isTunnelerEnabled })
+    const jwt = String((await this.detail(1, `edge-routers/${id}`))['enrollmentJwt'])
+    const [endpoint = ''] = endpointsIn(jwt)
+    this.routerIds.push(id)
+    const folder = join(this.cluster.folder, name)
+    return { id, jwt, endpoint, folder, linkPort: await freePort(), edgePort: await freePort() }
   }
 
   /**
@@ -113,7 +134,7 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.routers.map((router) => router.kill()))
+    await Promise.all([...this.routers, ...this.ourRouters].map((router) => router.kill()))
     await this.cluster[Symbol.asyncDispose]()
   }
 }

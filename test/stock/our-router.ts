@@ -12,6 +12,13 @@ export interface OurRouterOptions {
   /** `tls:host:port` of a controller. */
   readonly endpoint: string
   readonly linkPort: number
+  readonly linkGroups?: readonly string[]
+  /** Absent: it dials others. */
+  readonly isDialedOnly?: boolean
+  /** Where clients connect; absent: nowhere. */
+  readonly edgePort?: number
+  /** Sections beside those, a line each. */
+  readonly sections?: readonly string[]
 }
 
 /** A router of ours in a process of its own. */
@@ -32,9 +39,13 @@ export class OurRouter {
   }
 
   async enroll(jwt: string): Promise<void> {
-    const { folder, endpoint, linkPort } = this.options
+    const { folder, endpoint, linkPort, edgePort, sections = [] } = this.options
+    const { linkGroups = [], isDialedOnly = false } = this.options
+    const groups = linkGroups.length === 0 ? '' : `, groups: [${linkGroups.join()}]`
     await mkdir(folder, { recursive: true })
     const at = `127.0.0.1:${linkPort}`
+    const clients = `127.0.0.1:${edgePort}`
+    const listener = `listeners: [{binding: edge, bind: "tls:${clients}", options: {advertise: "${clients}"}}]`
     writeFileSync(
       this.config,
       `v: 3
@@ -42,7 +53,9 @@ identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
 ctrl: {endpoint: "${endpoint}"}
 csr: {sans: {dns: [localhost], ip: [127.0.0.1]}}
 edge: {}
-link: {listeners: [{binding: transport, bind: "tls:${at}", advertise: "tls:${at}"}], dialers: [{binding: transport}]}
+link: {listeners: [{binding: transport, bind: "tls:${at}", advertise: "tls:${at}"${groups}}], dialers: [${isDialedOnly ? '' : `{binding: transport${groups}}`}]}
+${edgePort === undefined ? '' : listener}
+${sections.join('\n')}
 `,
     )
     writeFileSync(join(folder, 'r.jwt'), jwt)
@@ -62,6 +75,10 @@ link: {listeners: [{binding: transport, bind: "tls:${at}", advertise: "tls:${at}
     const log = createWriteStream(this.log, { flags: 'a' })
     this.#child.stdout?.pipe(log)
     this.#child.stderr?.pipe(log)
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0
   }
 
   async kill(): Promise<void> {

@@ -15,9 +15,13 @@ export interface StockRouterOptions {
   /** `tls:host:port` of a controller. */
   readonly endpoint: string
   readonly linkPort: number
+  readonly linkGroups?: readonly string[]
   readonly edgePort: number
   /** Of a `tunnel` listener; without it there is none. */
   readonly tunnel?: TunnelOptions
+  /** Listeners beside that of clients, and sections at the end, a line each. */
+  readonly listeners?: readonly string[]
+  readonly sections?: readonly string[]
 }
 
 export interface TunnelOptions {
@@ -70,6 +74,10 @@ export class StockRouter {
     this.#child.stderr?.pipe(log)
   }
 
+  get pid(): number {
+    return this.#child?.pid ?? 0
+  }
+
   async kill(): Promise<void> {
     const child = this.#child
     this.#child = null
@@ -95,7 +103,9 @@ export class StockRouter {
   }
 
   #configText(): string {
-    const { name, folder, endpoint, linkPort, edgePort } = this.options
+    const { name, folder, endpoint, linkPort, edgePort, linkGroups = [] } = this.options
+    const groups = linkGroups.length === 0 ? '' : `\n      groups: [${linkGroups.join()}]`
+    const { listeners = [], sections = [] } = this.options
     const file = (ending: string): string => join(folder, `${name}.${ending}`)
     return `v: 3
 identity:
@@ -107,22 +117,23 @@ ctrl:
   endpoint: ${endpoint}
 link:
   dialers:
-    - binding: transport
+    - binding: transport${groups}
   listeners:
     - binding: transport
       bind: tls:127.0.0.1:${linkPort}
-      advertise: tls:127.0.0.1:${linkPort}
+      advertise: tls:127.0.0.1:${linkPort}${groups}
 listeners:
   - binding: edge
     address: tls:127.0.0.1:${edgePort}
     options:
       advertise: 127.0.0.1:${edgePort}
-${tunnelText(this.options.tunnel)}edge:
+${tunnelText(this.options.tunnel)}${listeners.map((line) => `  - ${line}\n`).join('')}edge:
   csr:
     sans:
       dns: [localhost]
       ip: ["127.0.0.1"]
 forwarder: {}
+${sections.join('\n')}
 `
   }
 }

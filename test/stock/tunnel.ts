@@ -24,10 +24,12 @@ const port = await freePort()
 const url = `http://127.0.0.1:${port}/`
 try {
   await using network = await StockNetwork.start(binary, [])
-  const hostId = await network.addRouter('tunnel-host', { mode: 'host' })
+  const hostId = await network.addRouter('tunnel-host', { tunnel: { mode: 'host' } })
   const clientId = await network.addRouter('tunnel-client', {
-    mode: 'proxy',
-    services: [`page:${port}`],
+    tunnel: {
+      mode: 'proxy',
+      services: [`page:${port}`],
+    },
   })
   for (const k of [1, 2, 3]) {
     await seen(`both routers online on ctrl${k}`, () => network.areOnline(k))
