@@ -211,7 +211,7 @@ test('headers of the channel that a frame came by do not go on with it', async (
   links[0]?.ofFirst.trySend({ ...sent, headers }, 1_000_000)
   await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['x'])
   const [got] = dialer.placeOf(circuit).got
-  expect([...(got?.headers.keys() ?? [])].filter((key) => key > 6)).toEqual([
+  expect([...(got?.headers ?? [])].map(([key]) => key).filter((key) => key > 6)).toEqual([
     2256, 2257, 2258, 2016,
   ])
   expect(got?.headers.has(1)).toBe(false)
