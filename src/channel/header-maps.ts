@@ -88,6 +88,15 @@ export function textMapValue(map: Readonly<Record<string, string>>): Uint8Array 
   return Buffer.concat(parts)
 }
 
+export function textListValue(texts: readonly string[]): Uint8Array {
+  const parts = [numberBytes(texts.length)]
+  for (const text of texts) {
+    const bytes = encoder.encode(text)
+    parts.push(numberBytes(bytes.length), bytes)
+  }
+  return Buffer.concat(parts)
+}
+
 function numberBytes(value: number): Uint8Array {
   const bytes = new Uint8Array(4)
   new DataView(bytes.buffer).setUint32(0, value, true)

@@ -1,11 +1,14 @@
 import type { DescMessage } from '@bufbuild/protobuf'
 
 import {
+  ApiSessionAddedSchema,
   ApiSessionHeartbeatSchema,
+  ApiSessionRemovedSchema,
   CircuitConfirmationSchema,
   ClientHelloSchema,
   ConnectEventsSchema,
   CreateCircuitSchema,
+  CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
   CreateTunnelCircuitSchema,
   CreateTunnelTerminatorSchema,
@@ -21,6 +24,7 @@ import {
   RemoveTerminatorSchema,
   RemoveTerminatorsSchema,
   RouterLinksSchema,
+  SessionRemovedSchema,
   RouteSchema,
   SubscribeToDataModelSchema,
   UnrouteSchema,
@@ -30,6 +34,7 @@ import {
   UpdateTerminatorSchema,
   UpdateTunnelTerminatorSchema,
   ValidateSessionsSchema,
+  ValidateTerminatorsSchema,
   VerifyRouterCertificateSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
@@ -80,17 +85,22 @@ export const messageBounds = {
   verifyRouter: bound(1036, VerifyRouterSchema, 16 * KIB, 64),
   updateCtrlAddresses: bound(1037, UpdateCtrlAddressesSchema, 256 * KIB, 8192),
   removeTerminators: bound(1038, RemoveTerminatorsSchema, 512 * KIB, 8192),
+  validateTerminators: bound(1041, ValidateTerminatorsSchema, 4 * MIB, 131_072),
   peerStateChanges: bound(1050, PeerStateChangesSchema, 4 * MIB, 131_072),
   updateClusterLeader: bound(1051, UpdateClusterLeaderSchema, 4 * KIB, 16),
   linkStateUpdate: bound(1053, LinkStateUpdateSchema, 64 * KIB, 1024),
   linkListeners: bound(1056, LinkListenersSchema, 64 * KIB, 2048),
   clientHello: bound(20_001, ClientHelloSchema, 64 * KIB, 1024),
+  sessionRemoved: bound(20_102, SessionRemovedSchema, 4 * MIB, 65_536),
+  apiSessionAdded: bound(20_200, ApiSessionAddedSchema, 4 * MIB, 131_072),
+  apiSessionRemoved: bound(20_202, ApiSessionRemovedSchema, 4 * MIB, 65_536),
   apiSessionHeartbeat: bound(20_203, ApiSessionHeartbeatSchema, 4 * MIB, 65_536),
   createCircuitOld: bound(20_205, CreateCircuitSchema, 64 * KIB, 1024),
   updateEdgeTerminator: bound(20_209, UpdateEdgeTerminatorSchema, 64 * KIB, 256),
   validateSessions: bound(20_213, ValidateSessionsSchema, 2 * MIB, 8192),
   healthEvent: bound(20_214, HealthEventSchema, 64 * KIB, 256),
   createTerminator: bound(20_216, CreateTerminatorV2Schema, 64 * KIB, 1024),
+  createTerminatorAnswer: bound(20_217, CreateTerminatorV2AnswerSchema, 16 * KIB, 16),
   createCircuit: bound(20_218, null, 64 * KIB),
   createTunnelCircuit: bound(20_220, CreateTunnelCircuitSchema, 64 * KIB, 1024),
   extendRouter: bound(20_302, ExtendRouterSchema, 64 * KIB, 16),
@@ -101,6 +111,7 @@ export const messageBounds = {
   createTunnelTerminator: bound(20_413, CreateTunnelTerminatorSchema, 64 * KIB, 1024),
   connectEvents: bound(20_415, ConnectEventsSchema, 8 * MIB, 524_288),
   subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
+  edgeData: bound(60_786, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
 /** Bound of a message that is not in the table: nobody reads it; a longer body is skipped. */

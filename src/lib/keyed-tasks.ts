@@ -5,21 +5,21 @@ interface KeyTasks {
 }
 
 /** Runs a few tasks of each key at once, the others in their order after them. */
-export class KeyedTasks {
+export class KeyedTasks<K = string> {
   readonly #atOnceMax: number
-  readonly #keys = new Map<string, KeyTasks>()
+  readonly #keys = new Map<K, KeyTasks>()
 
   constructor(atOnceMax: number) {
     this.#atOnceMax = atOnceMax
   }
 
   /** Of the key, under way or waiting. */
-  count(key: string): number {
+  count(key: K): number {
     const tasks = this.#keys.get(key)
     return tasks === undefined ? 0 : tasks.running + tasks.waiting.length
   }
 
-  async run<T>(key: string, task: () => Promise<T>): Promise<T> {
+  async run<T>(key: K, task: () => Promise<T>): Promise<T> {
     const tasks = this.#keys.get(key) ?? { running: 0, waiting: [] }
     this.#keys.set(key, tasks)
     if (tasks.running < this.#atOnceMax) tasks.running += 1

@@ -47,6 +47,19 @@ export function sessionSpiffeId(
   return `${identitySpiffeId(trustDomain, ids.identityId)}/apiSession/${ids.apiSessionId}/apiSessionCertificate/${ids.certificateId}`
 }
 
+/** @returns null for any other id. */
+export function sessionCertificateIds(
+  { trustDomain, path }: SpiffeId,
+  expectedDomain: string,
+): { readonly identityId: string; readonly apiSessionId: string } | null {
+  const found = SESSION_PATH.exec(path)
+  if (found === null || trustDomain !== expectedDomain) return null
+  const [, identityId = '', apiSessionId = ''] = found
+  return { identityId, apiSessionId }
+}
+
+const SESSION_PATH = /^\/identity\/([^/]+)\/apiSession\/([^/]+)\/apiSessionCertificate\/[^/]+$/
+
 export function routerSpiffeId(trustDomain: string, routerId: string): string {
   return `spiffe://${trustDomain}/router/${routerId}`
 }
