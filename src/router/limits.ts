@@ -71,6 +71,45 @@ export const routerProgramLimits = {
    */
   payloadsQueuedBytesMax: 1024 * 1024,
   acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
+  /** API sessions that are kept, and hellos that wait for the word of a controller about theirs. */
+  apiSessionsMax: 250_000,
+  apiSessionWaitersMax: 1024,
+  /** Open connections of one listener for clients, and those of one source. */
+  clientConnectionsOpenMax: 16_384,
+  clientConnectionsPerSourceMax: 2048,
+  /** Those that are not admitted yet, of all and of one source. */
+  clientsWaitingMax: 1024,
+  clientsWaitingPerSourceMax: 128,
+  /** Channels of one identity. */
+  clientChannelsPerIdentityMax: 256,
+  /** Connections within channels: of one channel, and of all. */
+  clientConnectionsPerChannelMax: 16_384,
+  clientConnectionsMax: 131_072,
+  /** Requests of one channel that a controller works on; more wait in their order, or are refused. */
+  connectsAtOnceMax: 32,
+  connectsWaitingMax: 1024,
+  /** Bytes of one client that its circuits do not take yet: beyond it the client is not read. */
+  clientQueuedBytesMax: 1024 * 1024,
+  /** Bytes to one client that it has not read: beyond it its circuits wait. */
+  clientUnsentBytesMax: 1024 * 1024,
+  /** Services that are hosted: by one channel, and by all. */
+  hostedPerChannelMax: 1024,
+  hostedMax: 16_384,
+  /** Terminators that a controller is asked for at a time, and that are to be removed. */
+  terminatorsAskedMax: 64,
+  terminatorsRemovedWaitingMax: 65_536,
+  terminatorsRemovedAtOnceMax: 50,
+  /** A terminator without an answer, and one that a busy controller put off, are asked for again. */
+  terminatorAgainMs: 30_000,
+  terminatorBusyMs: 1000,
+  /** Other refusals of one terminator before its host is told. */
+  terminatorStrikesMax: 3,
+  /** After a controller has come back: it asks which terminators there are first. */
+  terminatorsToldAgainMs: 10_000,
+  terminatorsSweptEveryMs: 1000,
+  /** A host answers a dial, and whether it still hosts a service. */
+  hostDialMsMax: 5000,
+  hostInspectionMsMax: 10_000,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
   /**

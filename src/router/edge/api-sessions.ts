@@ -1,0 +1,193 @@
+import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import {
+  edgeControlMessage,
+  readSessionsAdded,
+  readSessionsRemoved,
+  type SyncPart,
+  type ToldSession,
+} from './control-messages.ts'
+
+export interface ApiSession extends ToldSession {
+  /** The controller that has said so last: it is asked first for what the client wants. */
+  readonly controllerId: string
+}
+
+export interface ApiSessionsParts {
+  readonly log: RouterProgramLogger
+  /** Of tokens that are known no longer, or whose sessions have other certificates. */
+  readonly onChanged: (tokens: ReadonlySet<string>) => void
+  /** The controller has told all that there are. */
+  readonly onWhole: (connection: ControlConnection) => void
+}
+
+/** A whole state that comes in parts. */
+interface Sync {
+  readonly id: string
+  next: number
+  readonly sessions: Map<string, ToldSession>
+}
+
+interface Waiter {
+  readonly token: string
+  readonly settle: (session: ApiSession | null) => void
+}
+
+const { apiSessionsMax, apiSessionWaitersMax } = routerProgramLimits
+
+/**
+ * API sessions that clients may show at this router, by token. What a controller tells as the whole
+ * state takes the place of what any of them has told before; what none of them has told is nobody's
+ * session.
+ */
+export class ApiSessions {
+  readonly #parts: ApiSessionsParts
+  readonly #byToken = new Map<string, ApiSession>()
+  /** A session has several tokens while keys are renewed. */
+  readonly #tokensById = new Map<string, Set<string>>()
+  readonly #syncs = new Map<string, Sync>()
+  readonly #waiters = new Set<Waiter>()
+  #isFullLogged = false
+
+  constructor(parts: ApiSessionsParts) {
+    this.#parts = parts
+  }
+
+  get size(): number {
+    return this.#byToken.size
+  }
+
+  messages(): ControlMessageTable {
+    return new Map([
+      [
+        edgeControlMessage.apiSessionAdded,
+        (connection, message) => {
+          const { sessions, part } = readSessionsAdded(message)
+          if (part === null) this.#add(connection, sessions)
+          else this.#sync(connection, sessions, part)
+        },
+      ],
+      [
+        edgeControlMessage.apiSessionRemoved,
+        (_, { body }) => {
+          const { tokens, ids } = readSessionsRemoved(body)
+          this.#remove(tokens, ids)
+        },
+      ],
+    ])
+  }
+
+  /** What it had begun to tell is not gone on with. */
+  onControllerClosed({ id }: Pick<ControlConnection, 'id'>): void {
+    this.#syncs.delete(id)
+  }
+
+  find(token: string): ApiSession | null {
+    return this.#byToken.get(token) ?? null
+  }
+
+  /**
+   * A client may be here before the word of a controller about its session.
+   * @returns null when none came in time, or too many wait.
+   */
+  async await(token: string, timeoutMs: number): Promise<ApiSession | null> {
+    const known = this.find(token)
+    if (known !== null || this.#waiters.size >= apiSessionWaitersMax) return known
+    const { promise, resolve } = Promise.withResolvers<ApiSession | null>()
+    const waiter = { token, settle: resolve }
+    this.#waiters.add(waiter)
+    const timer = setTimeout(() => resolve(null), timeoutMs)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      this.#waiters.delete(waiter)
+    }
+  }
+
+  stop(): void {
+    for (const { settle } of this.#waiters) settle(null)
+  }
+
+  #sync(connection: ControlConnection, sessions: readonly ToldSession[], part: SyncPart): void {
+    const { id, sequence, isLast } = part
+    let sync = this.#syncs.get(connection.id)
+    if (sequence === 0) {
+      sync = { id, next: 0, sessions: new Map() }
+      this.#syncs.set(connection.id, sync)
+    }
+    if (sync?.id !== id || sync.next !== sequence) {
+      // Half a state would end sessions that there are.
+      this.#syncs.delete(connection.id)
+      connection.channel.send({ contentType: edgeControlMessage.requestSessions })
+      return
+    }
+    sync.next += 1
+    for (const session of sessions) {
+      if (sync.sessions.size < apiSessionsMax) sync.sessions.set(session.token, session)
+    }
+    if (!isLast) return
+    this.#syncs.delete(connection.id)
+    const missing = [...this.#byToken.keys()].filter((token) => !sync.sessions.has(token))
+    this.#remove(missing, [])
+    this.#add(connection, [...sync.sessions.values()])
+    this.#parts.onWhole(connection)
+  }
+
+  #add(connection: ControlConnection, sessions: readonly ToldSession[]): void {
+    const changed = new Set<string>()
+    for (const session of sessions) {
+      const { token, id } = session
+      for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
+      const before = this.#byToken.get(token)
+      if (before === undefined && this.#byToken.size >= apiSessionsMax) {
+        this.#logFull()
+        continue
+      }
+      if (before !== undefined && before.id !== id) this.#forget(before)
+      const known = { ...session, controllerId: connection.id }
+      this.#byToken.set(token, known)
+      const tokens = this.#tokensById.get(id) ?? new Set()
+      this.#tokensById.set(id, tokens.add(token))
+      if (before !== undefined && !isSame(before, session)) changed.add(token)
+      for (const waiter of this.#waiters) if (waiter.token === token) waiter.settle(known)
+    }
+    if (changed.size > 0) this.#parts.onChanged(changed)
+  }
+
+  #remove(tokens: readonly string[], ids: readonly string[]): void {
+    const all = new Set(tokens)
+    for (const id of ids) for (const token of this.#tokensById.get(id) ?? []) all.add(token)
+    for (const token of all) {
+      for (const sync of this.#syncs.values()) sync.sessions.delete(token)
+      const known = this.#byToken.get(token)
+      if (known !== undefined) this.#forget(known)
+    }
+    this.#parts.onChanged(all)
+  }
+
+  #forget({ token, id }: ApiSession): void {
+    this.#byToken.delete(token)
+    const tokens = this.#tokensById.get(id)
+    tokens?.delete(token)
+    if (tokens?.size === 0) this.#tokensById.delete(id)
+  }
+
+  #logFull(): void {
+    if (this.#isFullLogged) return
+    this.#isFullLogged = true
+    this.#parts.log.warn(
+      { sessions: apiSessionsMax },
+      'more API sessions than this router keeps: clients of the others cannot connect here; narrow the edge router policies',
+    )
+  }
+}
+
+function isSame(a: ToldSession, b: ToldSession): boolean {
+  return (
+    a.id === b.id &&
+    a.identityId === b.identityId &&
+    a.fingerprints.symmetricDifference(b.fingerprints).size === 0
+  )
+}

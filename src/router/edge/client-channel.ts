@@ -1,0 +1,250 @@
+import type { Channel, Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { readText } from '../../channel/headers.ts'
+import type { LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { AdmittedClient } from './client-admission.ts'
+import { ClientConnection } from './client-connection.ts'
+import type { ClientFlow } from './client-flow.ts'
+import { ClientXgress } from './client-xgress.ts'
+import type { Claim } from './control-messages.ts'
+import {
+  CONNECTION_ID_MAX,
+  edgeErrorCode,
+  edgeMessage,
+  pieceIn,
+  readConnectionId,
+  ROUTER_CONNECTION_ID_MIN,
+  stateClosed,
+  traceAnswer,
+} from './edge-messages.ts'
+import { isAmong, type ServiceSession } from './service-session.ts'
+
+const { clientConnectionsPerChannelMax } = routerProgramLimits
+
+/** Circuit of a payload, an acknowledgement or a control. */
+const CIRCUIT_ID_HEADER = 2256
+
+/** A connection of a client by either of the ways that data goes. */
+export type ClientEnd = ClientConnection | ClientXgress
+
+/** What is made on behalf of a client, beside the channel itself. */
+export interface ClientServices {
+  readonly circuits: LocalCircuits
+  connect(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  bind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  unbind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  onHealth(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  /** @returns whether the client hosts something by this connection. */
+  isHosting(client: ClientChannel, connectionId: number): boolean
+  /** @returns whether one more connection may be kept, of all clients. */
+  takeRoom(client: ClientChannel): boolean
+  giveRoomBack(client: ClientChannel): void
+}
+
+export interface ClientChannelParts {
+  readonly channel: Channel
+  readonly flow: ClientFlow
+  readonly client: AdmittedClient
+  readonly services: ClientServices
+  /** Address and port. */
+  readonly remoteAddress: string
+  readonly localAddress: string
+  readonly connectedAtMs: number
+}
+
+/**
+ * The channel of one client: its connections by the ids that it and this router give them. An id
+ * means nothing on another channel, so no client reaches what is another's.
+ */
+export class ClientChannel {
+  readonly client: AdmittedClient
+  readonly channel: Channel
+  readonly remoteAddress: string
+  readonly localAddress: string
+  readonly connectedAtMs: number
+  readonly #parts: ClientChannelParts
+  readonly #ends = new Map<number, ClientEnd>()
+  readonly #xgresses = new Map<string, ClientXgress>()
+  #lastRouterId = CONNECTION_ID_MAX
+
+  constructor(parts: ClientChannelParts) {
+    this.#parts = parts
+    this.client = parts.client
+    this.channel = parts.channel
+    this.remoteAddress = parts.remoteAddress
+    this.localAddress = parts.localAddress
+    this.connectedAtMs = parts.connectedAtMs
+  }
+
+  get connections(): number {
+    return this.#ends.size
+  }
+
+  /** What a controller judges the client by. */
+  claimOf({ token }: ServiceSession): Claim {
+    const { session, fingerprint } = this.client
+    return { sessionToken: token, apiSessionToken: session.token, fingerprint }
+  }
+
+  receive(message: ChannelMessage): void {
+    const { contentType, headers, body } = message
+    switch (contentType) {
+      case edgeMessage.payload:
+      case edgeMessage.acknowledgement:
+      case edgeMessage.control:
+        this.#xgresses.get(readText(headers, CIRCUIT_ID_HEADER) ?? '')?.enter(message)
+        return
+      case edgeMessage.xgressClosed:
+        this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
+        return
+      case edgeMessage.updateToken:
+        this.#refuseToken(message)
+        return
+      default:
+    }
+    const id = readConnectionId(headers)
+    if (id !== null) this.#receiveOf(id, message)
+  }
+
+  #receiveOf(id: number, message: ChannelMessage): void {
+    const { services } = this.#parts
+    switch (message.contentType) {
+      case edgeMessage.data: {
+        const end = this.#ends.get(id)
+        if (end instanceof ClientConnection) end.take(pieceIn(message))
+        return
+      }
+      case edgeMessage.stateClosed:
+        this.#ends.get(id)?.leave()
+        return
+      case edgeMessage.connect:
+        services.connect(this, message, id)
+        return
+      case edgeMessage.bind:
+        services.bind(this, message, id)
+        return
+      case edgeMessage.unbind:
+        services.unbind(this, message, id)
+        return
+      case edgeMessage.updateBind:
+        services.updateBind(this, message, id)
+        return
+      case edgeMessage.healthEvent:
+        services.onHealth(this, message, id)
+        return
+      case edgeMessage.traceRoute:
+        this.#answerTrace(id, message)
+        return
+      default:
+    }
+  }
+
+  send(outgoing: Outgoing): void {
+    this.channel.send(outgoing)
+  }
+
+  refuse(message: ChannelMessage, connectionId: number, text: string, code?: number): void {
+    const reason = code === undefined ? { text } : { text, code }
+    this.channel.reply(message, stateClosed(connectionId, reason))
+  }
+
+  /** Why an id that the client has chosen cannot be used; null: it can. */
+  faultOfId(id: number): string | null {
+    if (id >= ROUTER_CONNECTION_ID_MIN) return 'connection ids of this size are given by the router'
+    const isTaken = this.#ends.has(id) || this.#parts.services.isHosting(this, id)
+    return isTaken ? 'the connection id is in use' : null
+  }
+
+  /** Null when all of them are in use. */
+  nextRouterId(): number | null {
+    for (let tries = 0; tries <= this.#ends.size; tries += 1) {
+      const isLast = this.#lastRouterId >= CONNECTION_ID_MAX
+      this.#lastRouterId = isLast ? ROUTER_CONNECTION_ID_MIN : this.#lastRouterId + 1
+      if (!this.#ends.has(this.#lastRouterId)) return this.#lastRouterId
+    }
+    return null
+  }
+
+  /** @returns null when there is no room for one more. */
+  addConnection(id: number, session: ServiceSession): ClientConnection | null {
+    if (!this.#takeRoom()) return null
+    const connection: ClientConnection = new ClientConnection({
+      id,
+      session,
+      flow: this.#parts.flow,
+      send: (outgoing) => this.send(outgoing),
+      onOver: () => this.#remove(id, connection),
+    })
+    this.#ends.set(id, connection)
+    return connection
+  }
+
+  /** For a circuit whose end the client keeps. @returns null when there is no room for one more. */
+  addXgress(id: number, session: ServiceSession, circuit: LocalCircuit): ClientXgress | null {
+    if (this.#xgresses.has(circuit.id) || !this.#takeRoom()) return null
+    const xgress: ClientXgress = new ClientXgress({
+      id,
+      session,
+      circuit,
+      circuits: this.#parts.services.circuits,
+      trySend: (outgoing) => this.#parts.flow.trySend(outgoing),
+      send: (outgoing) => this.send(outgoing),
+      onOver: () => {
+        this.#xgresses.delete(circuit.id)
+        this.#remove(id, xgress)
+      },
+    })
+    this.#ends.set(id, xgress)
+    this.#xgresses.set(circuit.id, xgress)
+    return xgress
+  }
+
+  /** Of service sessions that are over. */
+  endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
+    for (const end of Array.from(this.#ends.values())) {
+      if (isAmong(end.session, tokens, ids)) end.close('the session has ended')
+    }
+  }
+
+  /** Service sessions that its connections are of. */
+  *sessionTokens(): Generator<string> {
+    for (const { session } of this.#ends.values()) yield session.token
+  }
+
+  /** The channel is closed. */
+  onClosed(reason: string): void {
+    this.#parts.flow.goOn()
+    for (const end of Array.from(this.#ends.values())) end.abandon(reason)
+  }
+
+  #takeRoom(): boolean {
+    if (this.#ends.size >= clientConnectionsPerChannelMax) return false
+    return this.#parts.services.takeRoom(this)
+  }
+
+  #remove(id: number, end: ClientEnd): void {
+    if (this.#ends.get(id) !== end) return
+    this.#ends.delete(id)
+    this.#parts.services.giveRoomBack(this)
+  }
+
+  #answerTrace(id: number, message: ChannelMessage): void {
+    this.channel.reply(message, traceAnswer(message, id))
+  }
+
+  /** Tokens that are renewed on a channel are those of identity providers. */
+  #refuseToken(message: ChannelMessage): void {
+    const text = 'the API session of this connection has no token that can be renewed'
+    const code = edgeErrorCode.invalidApiSessionType
+    const { headers, body } = stateClosed(0, { text, code })
+    const contentType = edgeMessage.updateTokenFailed
+    this.channel.reply(message, {
+      contentType,
+      ...(headers === undefined ? {} : { headers }),
+      ...(body === undefined ? {} : { body }),
+    })
+    this.channel.close('the client cannot renew its token')
+  }
+}

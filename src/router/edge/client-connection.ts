@@ -1,0 +1,176 @@
+import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import type { Application, CircuitEnd, Piece } from '../forward/circuit-ends.ts'
+import type { ClientFlow } from './client-flow.ts'
+import { dataMessage, edgeFlag, stateClosed } from './edge-messages.ts'
+import type { ServiceSession } from './service-session.ts'
+
+export interface ClientConnectionParts {
+  readonly id: number
+  readonly session: ServiceSession
+  readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued' | 'forget'>
+  /** Of what is not data. */
+  readonly send: (outgoing: Outgoing) => void
+  /** Its id is free again. */
+  readonly onOver: () => void
+}
+
+/**
+ * A connection of a client whose end of the circuit this router keeps. Pieces go through it as they
+ * are: the ends encrypt each of them.
+ */
+export class ClientConnection implements Application {
+  readonly #parts: ClientConnectionParts
+  #end: CircuitEnd | null = null
+  /** Of the client: the circuit does not take them yet. */
+  readonly #queue = new BoundedQueue<Piece>(Infinity)
+  #takesMore = true
+  #isFlushing = false
+  /** Of the circuit: the client does not read yet. */
+  #held: Piece[] = []
+  #isFinTold = false
+  /** Why the circuit is over, while there is something to be told before. */
+  #closedReason: string | null = null
+  #isOver = false
+  /** The client writes no more: the circuit ends once it has all that was written. */
+  #isLeaving = false
+
+  constructor(parts: ClientConnectionParts) {
+    this.#parts = parts
+  }
+
+  get session(): ServiceSession {
+    return this.#parts.session
+  }
+
+  get circuitId(): string {
+    return this.#end?.circuitId ?? ''
+  }
+
+  /** The client, or a controller, has ended it. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** @param open makes the end of the circuit, whose application this is. */
+  start(open: (application: Application) => CircuitEnd): void {
+    this.#end = open(this)
+    this.#flushQueue()
+  }
+
+  /** From the client. */
+  take(piece: Piece): void {
+    if (this.#isLeaving || this.#isOver) return
+    this.#parts.flow.addQueued(roomOf(piece))
+    this.#queue.push(piece)
+    this.#flushQueue()
+  }
+
+  /** The client has closed it: what it has written before still arrives. */
+  leave(): void {
+    if (this.#isOver) return
+    this.#isLeaving = true
+    this.#over()
+    this.#endWhenSent()
+  }
+
+  /** At once, and the client is told. */
+  close(reason: string): void {
+    if (this.#isOver) return
+    this.#parts.send(stateClosed(this.#parts.id, { text: reason }))
+    this.abandon(reason)
+  }
+
+  /** At once: nobody is there who could be told. */
+  abandon(reason: string): void {
+    this.#over()
+    this.#dropQueue()
+    this.#end?.close(reason)
+  }
+
+  deliver(piece: Piece): boolean {
+    if (this.#isOver) return true
+    if ((piece.edgeFlags & edgeFlag.fin) !== 0) this.#isFinTold = true
+    if (this.#held.length === 0 && this.#tell(piece)) return true
+    this.#held.push(piece)
+    this.#parts.flow.onceWritable(this.#onClientReads)
+    return false
+  }
+
+  onFinished(): void {
+    // The far end has closed without a word of its own: the client would wait for more.
+    if (this.#isFinTold) return
+    this.deliver({ body: new Uint8Array(), edgeFlags: edgeFlag.fin, traceId: null })
+  }
+
+  onWritable(): void {
+    this.#takesMore = true
+    this.#flushQueue()
+  }
+
+  onClosed(reason: string): void {
+    this.#dropQueue()
+    this.#closedReason = reason
+    if (this.#held.length === 0) this.#tellClosed()
+  }
+
+  readonly #onClientReads = (): void => {
+    if (this.#isOver) return
+    const [first] = this.#held
+    if (first !== undefined && this.#tell(first)) this.#held.shift()
+    if (this.#held.length > 0) this.#parts.flow.onceWritable(this.#onClientReads)
+    else if (this.#closedReason !== null) this.#tellClosed()
+    else this.#end?.resume()
+  }
+
+  #tell(piece: Piece): boolean {
+    return this.#parts.flow.trySend(dataMessage(this.#parts.id, piece))
+  }
+
+  /** The end may say that it takes more before it has taken what it is given. */
+  #flushQueue(): void {
+    const end = this.#end
+    if (end === null || this.#isFlushing) return
+    this.#isFlushing = true
+    while (this.#takesMore) {
+      const piece = this.#queue.shift()
+      if (piece === undefined) break
+      this.#takesMore = false
+      const takesMore = end.send(piece)
+      this.#takesMore ||= takesMore
+      this.#parts.flow.addQueued(-roomOf(piece))
+    }
+    this.#isFlushing = false
+    this.#endWhenSent()
+  }
+
+  #endWhenSent(): void {
+    if (this.#isLeaving && this.#queue.length === 0) this.#end?.close('closed by the client')
+  }
+
+  #dropQueue(): void {
+    const room = this.#queue.drain().reduce((sum, piece) => sum + roomOf(piece), 0)
+    if (room > 0) this.#parts.flow.addQueued(-room)
+  }
+
+  #tellClosed(): void {
+    if (this.#isOver) return
+    this.#parts.send(stateClosed(this.#parts.id, { text: this.#closedReason ?? '' }))
+    this.#over()
+  }
+
+  #over(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#held = []
+    this.#parts.flow.forget(this.#onClientReads)
+    this.#parts.onOver()
+  }
+}
+
+/** An empty one takes room as well. */
+function roomOf({ body }: Piece): number {
+  return body.length + PIECE_ROOM
+}
+
+const PIECE_ROOM = 128

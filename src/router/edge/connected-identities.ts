@@ -1,0 +1,84 @@
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import type { ClientChannel } from './client-channel.ts'
+import { connectEventsMessage, type IdentityConnects } from './control-messages.ts'
+
+const TELL_MS = 1000
+const IDENTITIES_AT_ONCE = 1000
+
+/** Which identities have a channel to this router: controllers are told of those that come and go. */
+export class ConnectedIdentities {
+  readonly #connections: () => readonly ControlConnection[]
+  readonly #byIdentity = new Map<string, Set<ClientChannel>>()
+  /** Those to tell of. */
+  readonly #changed = new Set<string>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(connections: () => readonly ControlConnection[]) {
+    this.#connections = connections
+  }
+
+  channelsOf(identityId: string): number {
+    return this.#byIdentity.get(identityId)?.size ?? 0
+  }
+
+  add(client: ClientChannel): void {
+    const { identityId } = client.client.session
+    const channels = this.#byIdentity.get(identityId) ?? new Set()
+    this.#byIdentity.set(identityId, channels.add(client))
+    this.#tellSoon(identityId)
+  }
+
+  remove(client: ClientChannel): void {
+    const { identityId } = client.client.session
+    const channels = this.#byIdentity.get(identityId)
+    channels?.delete(client)
+    if (channels?.size !== 0) return
+    this.#byIdentity.delete(identityId)
+    this.#tellSoon(identityId)
+  }
+
+  /** To a controller that has just connected: nothing it knows of before counts. */
+  tellAll(connection: ControlConnection): void {
+    const all = [...this.#byIdentity.keys()].map((id) => this.#connectsOf(id))
+    connection.channel.send(connectEventsMessage(all.slice(0, IDENTITIES_AT_ONCE), true))
+    for (let at = IDENTITIES_AT_ONCE; at < all.length; at += IDENTITIES_AT_ONCE) {
+      const some = all.slice(at, at + IDENTITIES_AT_ONCE)
+      connection.channel.send(connectEventsMessage(some, false))
+    }
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+  }
+
+  #tellSoon(identityId: string): void {
+    this.#changed.add(identityId)
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null
+      this.#tell()
+    }, TELL_MS)
+  }
+
+  #tell(): void {
+    const changed = [...this.#changed].map((id) => this.#connectsOf(id))
+    this.#changed.clear()
+    for (let at = 0; at < changed.length; at += IDENTITIES_AT_ONCE) {
+      const message = connectEventsMessage(changed.slice(at, at + IDENTITIES_AT_ONCE), false)
+      for (const { channel } of this.#connections()) channel.send(message)
+    }
+  }
+
+  #connectsOf(identityId: string): IdentityConnects {
+    const channels = [...(this.#byIdentity.get(identityId) ?? [])]
+    return {
+      identityId,
+      isConnected: channels.length > 0,
+      connects: channels.map(({ connectedAtMs, remoteAddress, localAddress }) => ({
+        atMs: connectedAtMs,
+        from: remoteAddress,
+        to: localAddress,
+      })),
+    }
+  }
+}

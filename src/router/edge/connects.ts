@@ -1,0 +1,179 @@
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { flagValue, readFlag, readText, textValue } from '../../channel/headers.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import type { Application, LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type { ClientChannel } from './client-channel.ts'
+import type { ClientConnection } from './client-connection.ts'
+import {
+  type CircuitAnswered,
+  createCircuitMessage,
+  readCircuitAnswer,
+} from './control-messages.ts'
+import {
+  connectedHeaders,
+  connectionMessage,
+  edgeErrorCode,
+  edgeHeader,
+  edgeMessage,
+  peerDataOf,
+  stateClosed,
+  xgressHeaders,
+} from './edge-messages.ts'
+import { type ServiceSession, serviceSessionIn } from './service-session.ts'
+
+const { connectsAtOnceMax, connectsWaitingMax } = routerProgramLimits
+
+export interface ConnectsParts {
+  readonly circuits: LocalCircuits
+  readonly log: RouterProgramLogger
+  /** Null: no controller is connected. */
+  readonly controllerFor: (client: ClientChannel) => ControlConnection | null
+  readonly timeoutMs: number
+}
+
+type MadeCircuit = Extract<CircuitAnswered, { kind: 'made' }>
+
+/** What a client has asked for, by the connection that is to have it. */
+interface Asked {
+  readonly client: ClientChannel
+  readonly message: ChannelMessage
+  readonly id: number
+  readonly session: ServiceSession
+}
+
+/**
+ * Connections that clients ask for: a controller judges each, and makes its circuit. A client that
+ * asks for many at once waits for its own alone.
+ */
+export class Connects {
+  readonly #parts: ConnectsParts
+  readonly #tasks = new KeyedTasks<ClientChannel>(connectsAtOnceMax)
+
+  constructor(parts: ConnectsParts) {
+    this.#parts = parts
+  }
+
+  connect(client: ClientChannel, message: ChannelMessage, id: number): void {
+    const session = serviceSessionIn(message.body)
+    const fault =
+      client.faultOfId(id) ??
+      (session === null ? 'the request shows no service session' : null) ??
+      (this.#tasks.count(client) >= connectsWaitingMax ? 'too many requests wait' : null)
+    if (fault !== null || session === null) {
+      client.refuse(message, id, fault ?? '')
+      return
+    }
+    const asked = { client, message, id, session }
+    // Its id is taken from here on, whether it is a connection in the end or not.
+    const connection = client.addConnection(id, session)
+    if (connection === null) {
+      client.refuse(message, id, 'too many connections')
+      return
+    }
+    void this.#tasks.run(client, () => this.#make(asked, connection))
+  }
+
+  async #make(asked: Asked, connection: ClientConnection): Promise<void> {
+    const { client, message, id } = asked
+    try {
+      if (connection.isOver) return
+      const controller = this.#parts.controllerFor(client)
+      if (controller === null) throw new Error('no controller is connected')
+      const answer = await this.#ask(controller, asked)
+      if (answer.kind === 'made') this.#open(asked, connection, controller, answer)
+      else if (!connection.isOver) {
+        this.#refuse(asked, answer)
+        connection.abandon('refused')
+      }
+    } catch (error) {
+      if (connection.isOver) return
+      client.refuse(message, id, errorMessage(error), edgeErrorCode.internal)
+      connection.abandon('failed')
+    }
+  }
+
+  async #ask(
+    { channel }: ControlConnection,
+    { client, message, session }: Asked,
+  ): Promise<CircuitAnswered> {
+    const request = createCircuitMessage({
+      ...client.claimOf(session),
+      instanceId: readText(message.headers, edgeHeader.instanceId) ?? '',
+      peerData: peerDataOf(message, client.client.session.identityId),
+    })
+    return readCircuitAnswer(await channel.request(request, this.#parts.timeoutMs))
+  }
+
+  #refuse({ client, message, id }: Asked, answer: Exclude<CircuitAnswered, MadeCircuit>): void {
+    const { text, code, retryHint, circuitId } = answer
+    const reason = {
+      text,
+      ...(code === null ? {} : { code, retryHint }),
+      ...(circuitId === null ? {} : { circuitId }),
+    }
+    client.channel.reply(message, stateClosed(id, reason))
+  }
+
+  #open(
+    asked: Asked,
+    connection: ClientConnection,
+    owner: ControlConnection,
+    made: MadeCircuit,
+  ): void {
+    const { client, message, id, session } = asked
+    const circuit = { id: made.id, address: made.address, owner, isTerminator: false }
+    if (connection.isOver || client.channel.isClosed) {
+      this.#abandon(circuit)
+      return
+    }
+    if (!readFlag(message.headers, edgeHeader.isXgressInClient)) {
+      // It stands on the wire before the first payload of the circuit.
+      client.channel.reply(message, connectedMessage(asked, made, []))
+      connection.start((application) => this.#parts.circuits.open(circuit, application))
+      return
+    }
+    connection.abandon('the client keeps the end of its circuit')
+    const xgress = client.addXgress(id, session, circuit)
+    if (xgress === null) {
+      this.#abandon(circuit)
+      client.refuse(message, id, 'too many connections')
+    } else {
+      client.channel.reply(message, connectedMessage(asked, made, xgressHeaders(circuit)))
+    }
+  }
+
+  /** The client is gone: the other end is told by the end of the circuit. */
+  #abandon(circuit: LocalCircuit): void {
+    const { circuits, log } = this.#parts
+    try {
+      circuits.open(circuit, nobody).close('the client is gone')
+    } catch (error) {
+      log.warn({ circuitId: circuit.id, err: error }, 'a circuit without a client was not ended')
+    }
+  }
+}
+
+const nobody: Application = {
+  deliver: () => true,
+  onFinished: () => undefined,
+  onWritable: () => undefined,
+  onClosed: () => undefined,
+}
+
+function connectedMessage(
+  { message, id }: Asked,
+  made: MadeCircuit,
+  more: readonly (readonly [number, Uint8Array])[],
+) {
+  const isAsked = readFlag(message.headers, edgeHeader.routerConnectionId)
+  return connectionMessage(edgeMessage.stateConnected, id, [
+    ...connectedHeaders(made.peerData),
+    [edgeHeader.circuitId, textValue(made.id)],
+    ...(isAsked ? [[edgeHeader.routerConnectionId, flagValue(true)] as const] : []),
+    ...more,
+  ])
+}

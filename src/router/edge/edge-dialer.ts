@@ -1,0 +1,149 @@
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { int32Value, readInt32, textValue } from '../../channel/headers.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import {
+  dialError,
+  DialFailure,
+  type DialRequest,
+  type LocalCircuit,
+  type LocalCircuits,
+  type TerminatorDialer,
+} from '../forward/circuit-ends.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { ClientEnd } from './client-channel.ts'
+import {
+  connectionMessage,
+  dialHeaders,
+  edgeHeader,
+  edgeMessage,
+  ROUTER_CONNECTION_ID_MIN,
+  xgressHeaders,
+} from './edge-messages.ts'
+import type { HostedTerminator } from './hosted-terminator.ts'
+import type { HostedTerminators } from './hosted-terminators.ts'
+
+export interface EdgeDialerParts {
+  readonly circuits: LocalCircuits
+  readonly terminators: Pick<HostedTerminators, 'find'>
+}
+
+type PeerData = ReadonlyMap<number, Uint8Array>
+
+/** Reaches services that clients of this router host. */
+export class EdgeDialer implements TerminatorDialer {
+  readonly #parts: EdgeDialerParts
+
+  constructor(parts: EdgeDialerParts) {
+    this.#parts = parts
+  }
+
+  async dial(request: DialRequest, signal: AbortSignal): Promise<PeerData> {
+    const terminator = this.#parts.terminators.find(request.destination)
+    if (terminator === null) {
+      const text = `no client hosts the terminator ${request.destination.slice(0, 64)} here`
+      throw new DialFailure(dialError.invalidTerminator, text)
+    }
+    return terminator.takesRouterIds
+      ? await this.#dialById(terminator, request, signal)
+      : await this.#dialOlder(terminator, request, signal)
+  }
+
+  /** The id is this router's, so the connection is there before the host hears of it. */
+  async #dialById(
+    terminator: HostedTerminator,
+    request: DialRequest,
+    signal: AbortSignal,
+  ): Promise<PeerData> {
+    const { client, session, isXgressInClient } = terminator
+    const { circuit } = request
+    const id = client.nextRouterId()
+    if (id === null) throw noRoom()
+    const end = isXgressInClient
+      ? client.addXgress(id, session, circuit)
+      : this.#opened(terminator, id, circuit)
+    if (end === null) throw noRoom()
+    try {
+      const answer = await this.#ask(terminator, request, signal, [
+        [edgeHeader.routerConnectionId, int32Value(id)],
+        ...(isXgressInClient ? xgressHeaders(circuit) : []),
+      ])
+      if (end.isOver) throw new DialFailure(dialError.other, 'the host closed the connection')
+      return peerDataOf(answer)
+    } catch (error) {
+      end.abandon('the host was not reached')
+      throw error
+    }
+  }
+
+  /** A host that names the connection itself hears once it is there. */
+  async #dialOlder(
+    terminator: HostedTerminator,
+    request: DialRequest,
+    signal: AbortSignal,
+  ): Promise<PeerData> {
+    const { client } = terminator
+    const answer = await this.#ask(terminator, request, signal, [])
+    const id = (readInt32(new Map([[0, answer.body]]), 0) ?? ROUTER_CONNECTION_ID_MIN) >>> 0
+    if (client.faultOfId(id) !== null) {
+      throw new DialFailure(dialError.other, 'the host named a connection that cannot be')
+    }
+    const end = this.#opened(terminator, id, request.circuit)
+    if (end === null) throw noRoom()
+    client.channel.reply(answer, connectionMessage(edgeMessage.stateConnected, id))
+    return peerDataOf(answer)
+  }
+
+  #opened(
+    { client, session }: HostedTerminator,
+    id: number,
+    circuit: LocalCircuit,
+  ): ClientEnd | null {
+    const connection = client.addConnection(id, session)
+    if (connection === null) return null
+    try {
+      connection.start((application) => this.#parts.circuits.open(circuit, application))
+    } catch (error) {
+      connection.abandon('the circuit could not be opened')
+      throw error
+    }
+    return connection
+  }
+
+  /** @returns the answer of a host that takes the connection. */
+  async #ask(
+    { client, connectionId, session }: HostedTerminator,
+    { circuit, peerData, timeoutMs }: DialRequest,
+    signal: AbortSignal,
+    more: readonly (readonly [number, Uint8Array])[],
+  ): Promise<ChannelMessage> {
+    const dial = connectionMessage(
+      edgeMessage.dial,
+      connectionId,
+      [...dialHeaders(peerData), [edgeHeader.circuitId, textValue(circuit.id)], ...more],
+      textValue(session.token),
+    )
+    const waitMs = Math.min(routerProgramLimits.hostDialMsMax, Math.max(1, timeoutMs))
+    let answer
+    try {
+      answer = await client.channel.request(dial, waitMs)
+    } catch (error) {
+      throw new DialFailure(dialError.timedOut, `the host did not answer: ${errorMessage(error)}`)
+    }
+    if (signal.aborted) throw new DialFailure(dialError.timedOut, 'the dial took too long')
+    if (answer.contentType === edgeMessage.dialSuccess) return answer
+    const text = Buffer.from(answer.body).toString('utf8').slice(0, REASON_CHARACTERS_MAX)
+    throw new DialFailure(dialError.rejected, `the host refused the connection: ${text}`)
+  }
+}
+
+const REASON_CHARACTERS_MAX = 512
+
+/** The host's key for encryption from end to end, where it has one for this connection. */
+function peerDataOf({ headers }: ChannelMessage): PeerData {
+  const key = headers.get(edgeHeader.publicKey)
+  return key === undefined ? new Map() : new Map([[edgeHeader.publicKey, key]])
+}
+
+function noRoom(): DialFailure {
+  return new DialFailure(dialError.outOfResources, 'the host has too many connections')
+}

@@ -1,0 +1,273 @@
+import { createServer, type Server, type TLSSocket } from 'node:tls'
+
+import { Channel } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { flagValue, textValue } from '../../channel/headers.ts'
+import {
+  type HelloRejectClass,
+  helloAccepted,
+  helloRefused,
+  readHello,
+  versionLine,
+  type VersionLine,
+} from '../../channel/hello.ts'
+import { channelLimits } from '../../channel/limits.ts'
+import { headerKey } from '../../channel/numbers.ts'
+import type { Address } from '../../config/router/values.ts'
+import { boundConnections } from '../../lib/bounds/connections.ts'
+import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
+import { sourceOf } from '../../lib/bounds/source.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import type { ApiSessions } from './api-sessions.ts'
+import { type Admission, admitClient, isStillAdmitted } from './client-admission.ts'
+import { ClientChannel, type ClientServices } from './client-channel.ts'
+import { ClientFlow } from './client-flow.ts'
+import { EDGE_PROTOCOL, MULTIPLEX_HEADER } from './edge-messages.ts'
+
+export interface EdgeListenerParts {
+  readonly identity: () => RouterIdentity
+  readonly version: VersionLine
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+  readonly sessions: ApiSessions
+  readonly services: ClientServices
+  readonly trustDomain: () => string | null
+  readonly handshakeTimeoutMs: number
+  /** From the first packet to the end of the hello. */
+  readonly helloTimeoutMs: number
+  readonly lookupTimeoutMs: number
+  /** @returns why one more of the identity is refused; null: it is not. */
+  readonly faultOfRoom: (identityId: string) => string | null
+  readonly onOpen: (client: ClientChannel) => void
+  readonly onClosed: (client: ClientChannel, reason: string) => void
+}
+
+const limits = routerProgramLimits
+/** Data has no rate: circuits take it as fast as the far end does. */
+const clientChannelLimits = {
+  ...channelLimits,
+  messagesPerSecondMax: Infinity,
+  bytesPerSecondMax: Infinity,
+}
+
+/** Where clients connect. */
+export class EdgeListener {
+  readonly #parts: EdgeListenerParts
+  readonly #server: Server
+  readonly #open = new Set<Channel>()
+  /** Connections without an admitted client. */
+  readonly #waiting = new KeyedCounts()
+  #waitingCount = 0
+
+  constructor(parts: EdgeListenerParts) {
+    this.#parts = parts
+    this.#server = createServer({
+      ...this.#credentials(),
+      requestCert: true,
+      // An identity may have a certificate of another authority: its fingerprint is judged.
+      rejectUnauthorized: false,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: [EDGE_PROTOCOL],
+    })
+    this.#server.maxConnections = limits.clientConnectionsOpenMax
+    boundConnections(this.#server, {
+      connectionsPerSourceMax: limits.clientConnectionsPerSourceMax,
+      handshakeTimeoutMs: parts.handshakeTimeoutMs,
+      handshakesMax: limits.clientsWaitingMax,
+      handshakesPerSourceMax: limits.clientsWaitingPerSourceMax,
+    })
+    this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
+    this.#server.on('secureConnection', (socket) => this.#accept(socket))
+  }
+
+  /** Where it listens, for one that was opened on any free port. */
+  get port(): number {
+    const address = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  /** @throws {RouterFailure} when it cannot listen. */
+  async listen({ host, port, text }: Address, place: string): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#server.once('error', reject)
+    this.#server.listen(port, host, resolve)
+    try {
+      await promise
+    } catch (error) {
+      const reason = errorMessage(error)
+      throw new RouterFailure(`${place}.bind: cannot listen on ${text}: ${reason}`, {
+        cause: error,
+      })
+    }
+    this.#server.off('error', reject)
+    this.#server.on('error', (error) =>
+      this.#parts.log.warn({ err: error }, 'listener for clients failed'),
+    )
+  }
+
+  /** New connections get the certificate in force. */
+  renew(): void {
+    this.#server.setSecureContext(this.#credentials())
+  }
+
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    for (const channel of Array.from(this.#open)) channel.close('the router stops')
+    await promise
+  }
+
+  #credentials(): { cert: string; key: string; ca: string } {
+    const { server, caPem } = this.#parts.identity()
+    if (server === null) {
+      throw new RouterFailure(
+        'listeners: binding edge needs a server certificate; name one with identity.server_cert',
+      )
+    }
+    return { cert: server.certificatePem, key: server.privateKeyPem, ca: caPem }
+  }
+
+  #accept(socket: TLSSocket): void {
+    const { clock, helloTimeoutMs, log } = this.#parts
+    const wait = this.#wait(socket)
+    if (wait === null) {
+      socket.destroy()
+      return
+    }
+    let client: ClientChannel | null = null
+    const deadline = setTimeout(() => channel.close('no hello in time'), helloTimeoutMs)
+    const channel: Channel = new Channel({
+      socket,
+      clock,
+      limits: clientChannelLimits,
+      onHello: (message) => {
+        clearTimeout(deadline)
+        void this.#admit(channel, flow, socket, message).then((admitted) => {
+          wait.end()
+          client = admitted
+        })
+      },
+      onMessage: (message) => {
+        try {
+          client?.receive(message)
+        } catch (error) {
+          log.warn({ contentType: message.contentType, err: error }, 'message of a client failed')
+          channel.close('a message failed')
+        }
+        return null
+      },
+      begin: (work) => {
+        const steps = work()
+        while (steps !== null && steps.next().done !== true);
+        return flow.paused
+      },
+      onClose: (reason) => {
+        clearTimeout(deadline)
+        wait.end()
+        this.#open.delete(channel)
+        if (client !== null) this.#onClosed(client, reason)
+      },
+    })
+    const flow = new ClientFlow(channel, socket)
+    this.#open.add(channel)
+  }
+
+  #onClosed(client: ClientChannel, reason: string): void {
+    client.onClosed(reason)
+    this.#parts.onClosed(client, reason)
+  }
+
+  /** @returns null when too many wait. */
+  #wait(socket: TLSSocket): { end: () => void } | null {
+    const source = sourceOf(socket.remoteAddress ?? '')
+    const isFull =
+      this.#waitingCount >= limits.clientsWaitingMax ||
+      this.#waiting.of(source) >= limits.clientsWaitingPerSourceMax
+    if (isFull) return null
+    this.#waitingCount += 1
+    this.#waiting.add(source, 1)
+    let isOver = false
+    const end = (): void => {
+      if (isOver) return
+      isOver = true
+      this.#waitingCount -= 1
+      this.#waiting.add(source, -1)
+    }
+    return { end }
+  }
+
+  async #admit(
+    channel: Channel,
+    flow: ClientFlow,
+    socket: TLSSocket,
+    message: ChannelMessage,
+  ): Promise<ClientChannel | null> {
+    const { sessions, services, clock, identity, version } = this.#parts
+    const hello = readHello(message)
+    const admission = hello === null ? noHello : await this.#judged(socket, message)
+    if (channel.isClosed) return null
+    if (hello === null || !admission.ok) {
+      this.#refuse(channel, socket, admission.ok ? '' : admission.reason)
+      return null
+    }
+    const { client } = admission
+    const { session } = client
+    // What was told of its session may have changed since it was judged.
+    const fault = isStillAdmitted(client, sessions.find(session.token))
+      ? this.#parts.faultOfRoom(session.identityId)
+      : 'the API session has ended'
+    if (fault !== null) {
+      this.#refuse(channel, socket, fault, 'busy')
+      return null
+    }
+    const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
+    const admitted = new ClientChannel({
+      channel,
+      flow,
+      client,
+      services,
+      localAddress: formatHostPort({ host: localAddress, port: localPort }),
+      remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
+      connectedAtMs: clock.nowMs(),
+    })
+    // Without the mark of a group its dialer stays with one socket.
+    const answer = helloAccepted(
+      { ...hello, group: null },
+      identity().id,
+      new Map<number, Uint8Array>([
+        [headerKey.helloVersion, textValue(versionLine(version))],
+        [MULTIPLEX_HEADER, flagValue(true)],
+      ]),
+    )
+    this.#parts.onOpen(admitted)
+    channel.open(answer)
+    return admitted
+  }
+
+  async #judged(socket: TLSSocket, message: ChannelMessage): Promise<Admission> {
+    const { sessions, lookupTimeoutMs, trustDomain } = this.#parts
+    try {
+      return await admitClient(socket, message, { sessions, lookupTimeoutMs, trustDomain })
+    } catch (error) {
+      return { ok: false, reason: errorMessage(error) }
+    }
+  }
+
+  #refuse(
+    channel: Channel,
+    socket: TLSSocket,
+    reason: string,
+    rejectClass: HelloRejectClass = 'notPermitted',
+  ): void {
+    const address = socket.remoteAddress ?? ''
+    this.#parts.log.warn({ address, reason }, 'client refused')
+    channel.close(reason, helloRefused(reason, rejectClass))
+  }
+}
+
+const noHello: Admission = { ok: false, reason: 'the first message is no hello' }

@@ -1,0 +1,300 @@
+import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
+import type { VersionLine } from '../../channel/hello.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { ApiSessions } from './api-sessions.ts'
+import { isStillAdmitted } from './client-admission.ts'
+import type { ClientChannel, ClientServices } from './client-channel.ts'
+import { ConnectedIdentities } from './connected-identities.ts'
+import { Connects } from './connects.ts'
+import {
+  edgeControlMessage,
+  heartbeatMessage,
+  readServiceSessionsRemoved,
+  validateSessionsMessage,
+} from './control-messages.ts'
+import { EdgeDialer } from './edge-dialer.ts'
+import { EdgeListener } from './edge-listener.ts'
+import { HostedTerminators } from './hosted-terminators.ts'
+
+export interface EdgeParts {
+  readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
+  readonly identity: () => RouterIdentity
+  readonly version: VersionLine
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+  readonly connections: () => readonly ControlConnection[]
+  readonly trustDomain: () => string | null
+  readonly circuits: LocalCircuits
+}
+
+/** Where clients are told to connect. */
+export interface EdgeAddress extends HostPort {
+  readonly protocol: string
+}
+
+/** The options of an edge listener that have an effect. */
+interface EdgeOptions {
+  readonly lookupApiSessionTimeout: number
+  readonly connectTimeoutMs: number
+  readonly connectTimeout: number | null
+  readonly getCircuitTimeout: number
+}
+
+type ListenerConfig = RouterConfig['listeners'][number]
+
+/** The binding that clients of the API family connect to. */
+export const EDGE_BINDING = 'edge'
+const SECOND_MS = 1000
+const TOKENS_AT_ONCE = 1000
+
+/** Serves clients: lets those with an API session connect, dial and host. */
+export class Edge {
+  readonly dialer: TerminatorDialer
+  readonly #parts: EdgeParts
+  readonly #listeners: EdgeListener[] = []
+  readonly #sessions: ApiSessions
+  readonly #terminators: HostedTerminators
+  readonly #identities: ConnectedIdentities
+  /** By the token of the API session. */
+  readonly #byToken = new Map<string, Set<ClientChannel>>()
+  /** Connections within channels, by identity. */
+  readonly #room = new FairShare(routerProgramLimits.clientConnectionsMax)
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(parts: EdgeParts) {
+    this.#parts = parts
+    this.#sessions = new ApiSessions({
+      log: parts.log,
+      onChanged: (tokens) => this.#onSessionsChanged(tokens),
+      onWhole: (connection) => this.#askAboutSessions(connection),
+    })
+    const { clock, log, connections, circuits } = parts
+    this.#terminators = new HostedTerminators({
+      clock,
+      log,
+      connections,
+      controllerFor: (client) => this.#controllerFor(client),
+    })
+    this.#identities = new ConnectedIdentities(connections)
+    this.dialer = new EdgeDialer({ circuits, terminators: this.#terminators })
+  }
+
+  /** Those of the configuration that are opened. */
+  get addresses(): readonly EdgeAddress[] {
+    return this.#opened().flatMap(({ bind, advertise }) =>
+      bind === null || advertise === null ? [] : [{ ...advertise, protocol: bind.protocol }],
+    )
+  }
+
+  /** Ports that it listens on. */
+  get ports(): readonly number[] {
+    return this.#listeners.map(({ port }) => port)
+  }
+
+  get channels(): number {
+    return [...this.#clients()].length
+  }
+
+  get terminatorIds(): readonly string[] {
+    return this.#terminators.all.map(({ id }) => id)
+  }
+
+  messages(): ControlMessageTable {
+    if (this.#parts.config.edge === null) return new Map()
+    return new Map([
+      ...this.#sessions.messages(),
+      ...this.#terminators.messages(),
+      [
+        edgeControlMessage.sessionRemoved,
+        (_, { body }) => {
+          const { tokens, ids } = readServiceSessionsRemoved(body)
+          this.#endSessions(new Set(tokens), new Set(ids))
+        },
+      ],
+    ])
+  }
+
+  /** @throws {RouterFailure} when one of its listeners cannot be opened. */
+  async start(): Promise<void> {
+    const { config, log } = this.#parts
+    if (config.edge === null) return
+    for (const listener of config.listeners) {
+      if (listener.binding !== EDGE_BINDING || listener.bind === null) continue
+      const place = `listeners[${config.listeners.indexOf(listener)}]`
+      const { protocol, text } = listener.bind
+      if (!this.#opened().includes(listener)) {
+        log.warn({}, `${place}: the protocol ${protocol} is not supported; it is not opened`)
+        continue
+      }
+      const opened = this.#listenerOf(listener.options as unknown as EdgeOptions)
+      await opened.listen(listener.bind, place)
+      this.#listeners.push(opened)
+      log.info(
+        { address: text, advertised: formatHostPort(listener.advertise ?? listener.bind) },
+        'listening for clients',
+      )
+    }
+    this.#terminators.start()
+    const everyMs = config.edge.heartbeatIntervalSeconds * SECOND_MS
+    this.#timer = setInterval(() => this.#tellUsed(), everyMs)
+  }
+
+  renew(): void {
+    for (const listener of this.#listeners) listener.renew()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#sessions.stop()
+    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    this.#terminators.stop()
+    this.#identities.stop()
+  }
+
+  onControllerConnected(connection: ControlConnection): void {
+    if (this.#parts.config.edge === null) return
+    this.#identities.tellAll(connection)
+    this.#terminators.onControllerConnected(connection)
+  }
+
+  onControllerClosed(connection: ControlConnection): void {
+    this.#sessions.onControllerClosed(connection)
+  }
+
+  #opened(): ListenerConfig[] {
+    const { edge, listeners } = this.#parts.config
+    if (edge === null) return []
+    return listeners.filter(
+      ({ binding, bind }) => binding === EDGE_BINDING && bind?.protocol === 'tls',
+    )
+  }
+
+  #listenerOf(options: EdgeOptions): EdgeListener {
+    const { identity, version, clock, log, trustDomain, config, circuits } = this.#parts
+    const connects = new Connects({
+      circuits,
+      log,
+      controllerFor: (client) => this.#controllerFor(client),
+      timeoutMs: options.getCircuitTimeout,
+    })
+    return new EdgeListener({
+      identity,
+      version,
+      clock,
+      log,
+      trustDomain,
+      sessions: this.#sessions,
+      services: this.#servicesOf(connects),
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+      helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
+      lookupTimeoutMs: options.lookupApiSessionTimeout,
+      faultOfRoom: (identityId) => {
+        const isFull =
+          this.#identities.channelsOf(identityId) >=
+          routerProgramLimits.clientChannelsPerIdentityMax
+        return isFull ? 'the identity has too many connections to this router' : null
+      },
+      onOpen: (client) => this.#onOpen(client),
+      onClosed: (client, reason) => this.#onClosed(client, reason),
+    })
+  }
+
+  #servicesOf(connects: Connects): ClientServices {
+    const terminators = this.#terminators
+    const sharer = ({ client }: ClientChannel): string => client.session.identityId
+    return {
+      circuits: this.#parts.circuits,
+      connect: (client, message, id) => connects.connect(client, message, id),
+      bind: (client, message, id) => terminators.bind(client, message, id),
+      unbind: (client, message, id) => terminators.unbind(client, message, id),
+      updateBind: (client, message, id) => terminators.updateBind(client, message, id),
+      onHealth: (client, message, id) => terminators.onHealth(client, message, id),
+      isHosting: (client, id) => terminators.isHosting(client, id),
+      takeRoom: (client) => {
+        if (!this.#room.hasRoomFor(sharer(client))) return false
+        this.#room.take(sharer(client))
+        return true
+      },
+      giveRoomBack: (client) => this.#room.giveBack(sharer(client)),
+    }
+  }
+
+  #onOpen(client: ClientChannel): void {
+    const { session } = client.client
+    const { remoteAddress } = client
+    const { id, identityId, token } = session
+    this.#parts.log.info({ identityId, apiSessionId: id, remoteAddress }, 'client connected')
+    const channels = this.#byToken.get(token) ?? new Set()
+    this.#byToken.set(token, channels.add(client))
+    this.#identities.add(client)
+  }
+
+  #onClosed(client: ClientChannel, reason: string): void {
+    const { identityId, token } = client.client.session
+    this.#parts.log.info(
+      { identityId, remoteAddress: client.remoteAddress, reason },
+      'client disconnected',
+    )
+    const channels = this.#byToken.get(token)
+    channels?.delete(client)
+    if (channels?.size === 0) this.#byToken.delete(token)
+    this.#identities.remove(client)
+    this.#terminators.onClientClosed(client)
+  }
+
+  *#clients(): Generator<ClientChannel> {
+    for (const channels of this.#byToken.values()) yield* channels
+  }
+
+  /** The controller that has told of its session; where it is gone, any. */
+  #controllerFor({ client }: ClientChannel): ControlConnection | null {
+    const connections = this.#parts.connections()
+    const { controllerId } = this.#sessions.find(client.session.token) ?? client.session
+    return connections.find(({ id }) => id === controllerId) ?? connections[0] ?? null
+  }
+
+  #onSessionsChanged(tokens: ReadonlySet<string>): void {
+    for (const token of tokens) {
+      const session = this.#sessions.find(token)
+      for (const { client, channel } of Array.from(this.#byToken.get(token) ?? [])) {
+        if (!isStillAdmitted(client, session)) channel.close('the API session has ended')
+      }
+    }
+  }
+
+  #endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
+    for (const client of this.#clients()) client.endSessions(tokens, ids)
+    this.#terminators.endSessions(tokens, ids)
+  }
+
+  /** Controllers end API sessions that nobody uses. */
+  #tellUsed(): void {
+    const tokens = [...this.#byToken.keys()]
+    const [controller] = this.#parts.connections()
+    for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {
+      controller?.channel.send(heartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))
+    }
+  }
+
+  /**
+   * Service sessions may have ended while no controller could say so. One that does not tell of API
+   * sessions may be behind, and take those for ended that it has not heard of.
+   */
+  #askAboutSessions({ channel }: ControlConnection): void {
+    const tokens = new Set(this.#terminators.all.map(({ session }) => session.token))
+    for (const client of this.#clients()) {
+      for (const token of client.sessionTokens()) tokens.add(token)
+    }
+    const all = [...tokens]
+    for (let at = 0; at < all.length; at += TOKENS_AT_ONCE) {
+      channel.send(validateSessionsMessage(all.slice(at, at + TOKENS_AT_ONCE)))
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { readFlag, readText } from '../../channel/headers.ts'
+import type { ClientChannel } from './client-channel.ts'
+import { createTerminatorMessage, precedenceOf } from './control-messages.ts'
+import { edgeHeader, readUint16 } from './edge-messages.ts'
+import type { ServiceSession } from './service-session.ts'
+
+/** A service that a client hosts by one of its connections. */
+export interface HostedTerminator {
+  /** Its address as well. */
+  readonly id: string
+  readonly client: ClientChannel
+  readonly connectionId: number
+  readonly session: ServiceSession
+  /** The same listener of a client that binds once more; '' where it names none. */
+  readonly listenerId: string
+  readonly instanceId: string
+  readonly instanceSecret: Uint8Array
+  readonly publicKey: Uint8Array | null
+  readonly cost: number
+  readonly precedence: number
+  /** It takes the ids of its connections from the router. */
+  readonly takesRouterIds: boolean
+  readonly wantsSuccess: boolean
+  readonly isInspectable: boolean
+  /** It keeps the ends of its circuits itself. */
+  readonly isXgressInClient: boolean
+  isEstablished: boolean
+  /** Refusals that say nothing of trying again. */
+  strikes: number
+  /** When a controller is asked for it, monotonic ms; after it is, when it is asked again. */
+  dueMs: number
+  /** The controller that was asked last; '' before. */
+  controllerId: string
+  isAsked: boolean
+}
+
+export function terminatorOf(
+  client: ClientChannel,
+  { headers }: ChannelMessage,
+  connectionId: number,
+  session: ServiceSession,
+  dueMs: number,
+): HostedTerminator {
+  const instanceId = readText(headers, edgeHeader.instanceId) ?? ''
+  const secret = headers.get(edgeHeader.instanceSecret)
+  return {
+    id: randomUUID(),
+    client,
+    connectionId,
+    session,
+    listenerId: readText(headers, edgeHeader.listenerId) ?? '',
+    instanceId,
+    instanceSecret: instanceId === '' || secret === undefined ? new Uint8Array() : secret,
+    publicKey: headers.get(edgeHeader.publicKey) ?? null,
+    cost: readUint16(headers, edgeHeader.cost) ?? 0,
+    precedence: headers.get(edgeHeader.precedence)?.[0] ?? 0,
+    takesRouterIds: readFlag(headers, edgeHeader.routerConnectionId),
+    wantsSuccess: readFlag(headers, edgeHeader.wantsBindSuccess),
+    isInspectable: readFlag(headers, edgeHeader.isInspectable),
+    isXgressInClient: readFlag(headers, edgeHeader.isXgressInClient),
+    isEstablished: false,
+    strikes: 0,
+    dueMs,
+    controllerId: '',
+    isAsked: false,
+  }
+}
+
+/** The request to a controller: the same one again is done once. */
+export function creationOf(terminator: HostedTerminator) {
+  const { client, session, publicKey } = terminator
+  const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
+  return createTerminatorMessage({
+    address: terminator.id,
+    sessionToken,
+    apiSessionToken,
+    fingerprints: [fingerprint],
+    peerData: publicKey === null ? {} : { [edgeHeader.publicKey]: publicKey },
+    cost: terminator.cost,
+    precedence: precedenceOf(terminator.precedence),
+    instanceId: terminator.instanceId,
+    instanceSecret: terminator.instanceSecret,
+  })
+}

@@ -1,0 +1,393 @@
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { flagValue, readFlag } from '../../channel/headers.ts'
+import { headerKey } from '../../channel/numbers.ts'
+import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/router_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type { ClientChannel } from './client-channel.ts'
+import {
+  edgeControlMessage,
+  healthEventMessage,
+  precedenceOf,
+  readTerminatorAnswer,
+  readValidation,
+  removeTerminatorsMessage,
+  terminatorStatesMessage,
+  updateTerminatorMessage,
+} from './control-messages.ts'
+import {
+  type ClosedReason,
+  connectionMessage,
+  CONNECTION_TYPE_BIND,
+  edgeErrorCode,
+  edgeHeader,
+  edgeMessage,
+  readUint16,
+  retryHint,
+  stateClosed,
+} from './edge-messages.ts'
+import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
+import { isAmong, serviceSessionIn } from './service-session.ts'
+
+export interface HostedTerminatorsParts {
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+  readonly connections: () => readonly ControlConnection[]
+  /** Null: no controller is connected. */
+  readonly controllerFor: (client: ClientChannel) => ControlConnection | null
+}
+
+const limits = routerProgramLimits
+const BINDING = 'edge'
+/** A destination of a route may say that it is one of these. */
+const HOSTED_PREFIX = 'hosted:'
+
+/**
+ * Services that clients host at this router: each has a terminator at the controllers for as long as
+ * its client hosts it, and no longer.
+ */
+export class HostedTerminators {
+  readonly #parts: HostedTerminatorsParts
+  readonly #byId = new Map<string, HostedTerminator>()
+  readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
+  /** By the token of the service session. */
+  readonly #bySession = new Map<string, Set<HostedTerminator>>()
+  /** Ids that controllers are still to be told of. */
+  readonly #removed = new Set<string>()
+  #isRemoving = false
+  #isSweepDue = false
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(parts: HostedTerminatorsParts) {
+    this.#parts = parts
+  }
+
+  get all(): readonly HostedTerminator[] {
+    return [...this.#byId.values()]
+  }
+
+  messages(): ControlMessageTable {
+    return new Map([
+      [edgeControlMessage.createTerminatorAnswer, (_, { body }) => this.#onAnswer(body)],
+      [
+        edgeControlMessage.validateTerminators,
+        (connection, message) => {
+          void this.#validate(connection, message)
+        },
+      ],
+    ])
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#sweep(), limits.terminatorsSweptEveryMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+  }
+
+  find(destination: string): HostedTerminator | null {
+    const isPrefixed = destination.startsWith(HOSTED_PREFIX)
+    return (
+      this.#byId.get(isPrefixed ? destination.slice(HOSTED_PREFIX.length) : destination) ?? null
+    )
+  }
+
+  isHosting(client: ClientChannel, connectionId: number): boolean {
+    return this.#byClient.get(client)?.has(connectionId) === true
+  }
+
+  bind(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
+    const session = serviceSessionIn(message.body)
+    const fault =
+      client.faultOfId(connectionId) ??
+      (session === null ? 'the request shows no service session' : null) ??
+      this.#faultOfRoom(client)
+    if (fault !== null || session === null) {
+      client.refuse(message, connectionId, fault ?? '')
+      return
+    }
+    const nowMs = this.#parts.clock.monotonicMs()
+    const made = terminatorOf(client, message, connectionId, session, nowMs)
+    const before = this.#sameListener(made)
+    const terminator =
+      before === null ? made : { ...made, id: before.id, isEstablished: before.isEstablished }
+    if (before !== null) this.#drop(before)
+    this.#keep(terminator)
+    const echoed = terminator.takesRouterIds
+      ? [[edgeHeader.routerConnectionId, flagValue(true)] as const]
+      : []
+    client.channel.reply(
+      message,
+      connectionMessage(edgeMessage.stateConnected, connectionId, echoed),
+    )
+    if (terminator.isEstablished) this.#tellEstablished(terminator)
+    else this.#sweepSoon()
+    if (terminator.listenerId === '') this.#removeOlder(terminator)
+  }
+
+  unbind(client: ClientChannel, { body }: ChannelMessage, connectionId: number): void {
+    const terminator = this.#of(client, connectionId, body)
+    if (terminator !== null) this.#remove(terminator, 'unbound by the client')
+  }
+
+  updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
+    const terminator = this.#of(client, connectionId, message.body)
+    const controller = this.#parts.controllerFor(client)
+    if (terminator === null || controller === null) return
+    const cost = readUint16(message.headers, edgeHeader.cost)
+    const precedence = message.headers.get(edgeHeader.precedence)?.[0] ?? null
+    const request = updateTerminatorMessage({
+      ...this.#claimOf(terminator),
+      terminatorId: terminator.id,
+      updateCost: cost !== null,
+      cost: cost ?? 0,
+      updatePrecedence: precedence !== null,
+      precedence: precedenceOf(precedence ?? 0),
+    })
+    this.#parts.log.info(
+      { terminatorId: terminator.id, cost, precedence },
+      'host changes its terminator',
+    )
+    controller.channel.send(request)
+  }
+
+  onHealth(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
+    const terminator = this.#of(client, connectionId, message.body)
+    const controller = this.#parts.controllerFor(client)
+    if (terminator === null || controller === null) return
+    controller.channel.send(
+      healthEventMessage({
+        ...this.#claimOf(terminator),
+        terminatorId: terminator.id,
+        checkPassed: readFlag(message.headers, edgeHeader.isHealthy),
+      }),
+    )
+  }
+
+  /** Service sessions that are over. */
+  endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
+    for (const terminator of this.all) {
+      if (isAmong(terminator.session, tokens, ids)) this.#refuseHost(terminator, sessionEnded)
+    }
+  }
+
+  /** Its channel is closed, so nobody answers for what it hosts. */
+  onClientClosed(client: ClientChannel): void {
+    for (const terminator of Array.from(this.#byClient.get(client)?.values() ?? [])) {
+      this.#remove(terminator, 'the host is gone')
+    }
+  }
+
+  /** A controller may have come back without what it was told before. */
+  onControllerConnected({ id }: ControlConnection): void {
+    const dueMs = this.#parts.clock.monotonicMs() + limits.terminatorsToldAgainMs
+    for (const terminator of this.#byId.values()) {
+      if (terminator.controllerId !== id) continue
+      terminator.isEstablished = false
+      terminator.isAsked = false
+      terminator.dueMs = dueMs
+    }
+  }
+
+  #faultOfRoom(client: ClientChannel): string | null {
+    const own = this.#byClient.get(client)?.size ?? 0
+    const isFull = own >= limits.hostedPerChannelMax || this.#byId.size >= limits.hostedMax
+    return isFull ? 'too many services are hosted' : null
+  }
+
+  /** By the same identity, for the same session: no other client can take a terminator over. */
+  #sameListener({ client, session, listenerId }: HostedTerminator): HostedTerminator | null {
+    if (listenerId === '') return null
+    const { identityId } = client.client.session
+    for (const one of this.#bySession.get(session.token) ?? []) {
+      const isOfIdentity = one.client.client.session.identityId === identityId
+      if (isOfIdentity && one.listenerId === listenerId) return one
+    }
+    return null
+  }
+
+  /** A client without ids of listeners has bound once more: the new one is meant. */
+  #removeOlder(terminator: HostedTerminator): void {
+    for (const other of Array.from(this.#bySession.get(terminator.session.token) ?? [])) {
+      const isSame =
+        other.instanceId === terminator.instanceId &&
+        other.client.client.session.identityId === terminator.client.client.session.identityId
+      if (isSame && other !== terminator) this.#remove(other, 'bound once more by the client')
+    }
+  }
+
+  #of(client: ClientChannel, connectionId: number, body: Uint8Array): HostedTerminator | null {
+    const found = this.#byClient.get(client)?.get(connectionId)
+    return found?.session.token === Buffer.from(body).toString('utf8') ? found : null
+  }
+
+  #claimOf({ client, session }: HostedTerminator) {
+    const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
+    return { sessionToken, apiSessionToken, fingerprints: [fingerprint] }
+  }
+
+  #keep(terminator: HostedTerminator): void {
+    const { id, client, connectionId } = terminator
+    this.#byId.set(id, terminator)
+    this.#removed.delete(id)
+    const own = this.#byClient.get(client) ?? new Map<number, HostedTerminator>()
+    this.#byClient.set(client, own.set(connectionId, terminator))
+    const { token } = terminator.session
+    const ofSession = this.#bySession.get(token) ?? new Set()
+    this.#bySession.set(token, ofSession.add(terminator))
+  }
+
+  #drop(terminator: HostedTerminator): void {
+    const { id, client, connectionId, session } = terminator
+    this.#byId.delete(id)
+    const ofSession = this.#bySession.get(session.token)
+    ofSession?.delete(terminator)
+    if (ofSession?.size === 0) this.#bySession.delete(session.token)
+    const own = this.#byClient.get(client)
+    own?.delete(connectionId)
+    if (own?.size === 0) this.#byClient.delete(client)
+  }
+
+  #remove(terminator: HostedTerminator, reason: string): void {
+    if (this.#byId.get(terminator.id) !== terminator) return
+    this.#drop(terminator)
+    this.#parts.log.info({ terminatorId: terminator.id, reason }, 'terminator of a client removed')
+    const isAtController = terminator.isEstablished || terminator.controllerId !== ''
+    if (isAtController && this.#removed.size < limits.terminatorsRemovedWaitingMax) {
+      this.#removed.add(terminator.id)
+    }
+    void this.#tellRemoved()
+  }
+
+  /** The host is told why, and stops. */
+  #refuseHost(terminator: HostedTerminator, reason: ClosedReason): void {
+    terminator.client.send(stateClosed(terminator.connectionId, reason))
+    this.#remove(terminator, reason.text)
+  }
+
+  #onAnswer(body: Uint8Array): void {
+    const { terminatorId, result, msg, errorCode, retryHint: hint } = readTerminatorAnswer(body)
+    const terminator = this.#byId.get(terminatorId)
+    if (terminator === undefined) return
+    const nowMs = this.#parts.clock.monotonicMs()
+    terminator.isAsked = false
+    if (result === CreateTerminatorResult.SUCCESS) {
+      const isNews = !terminator.isEstablished
+      terminator.isEstablished = true
+      terminator.strikes = 0
+      if (isNews) this.#tellEstablished(terminator)
+      return
+    }
+    if (result === CreateTerminatorResult.FAILED_BUSY) {
+      terminator.dueMs = nowMs + limits.terminatorBusyMs
+      return
+    }
+    terminator.strikes += 1
+    terminator.dueMs = nowMs + limits.terminatorBusyMs
+    const isFinal =
+      hint !== 0 ||
+      result === CreateTerminatorResult.FAILED_INVALID_SESSION ||
+      terminator.strikes >= limits.terminatorStrikesMax
+    if (!isFinal) return
+    const text = msg === '' ? 'the controller refused the terminator' : msg
+    const code = errorCode === 0 ? edgeErrorCode.internal : errorCode
+    this.#refuseHost(terminator, { text, code, retryHint: hint === 0 ? retryHint.startOver : hint })
+  }
+
+  #tellEstablished({ id, client, connectionId, wantsSuccess }: HostedTerminator): void {
+    this.#parts.log.info(
+      { terminatorId: id, identityId: client.client.session.identityId },
+      'terminator of a client established',
+    )
+    if (wantsSuccess) client.send(connectionMessage(edgeMessage.bindSuccess, connectionId))
+  }
+
+  #sweepSoon(): void {
+    if (this.#isSweepDue) return
+    this.#isSweepDue = true
+    setImmediate(() => {
+      this.#isSweepDue = false
+      this.#sweep()
+    })
+  }
+
+  /** Asks controllers for what is due, a few at a time. */
+  #sweep(): void {
+    void this.#tellRemoved()
+    const nowMs = this.#parts.clock.monotonicMs()
+    let asked = 0
+    for (const { isAsked, dueMs } of this.#byId.values()) if (isAsked && dueMs > nowMs) asked += 1
+    for (const terminator of this.#byId.values()) {
+      if (asked >= limits.terminatorsAskedMax) return
+      if (terminator.isEstablished || terminator.dueMs > nowMs) continue
+      const controller = this.#parts.controllerFor(terminator.client)
+      if (controller === null) return
+      asked += 1
+      terminator.isAsked = true
+      terminator.controllerId = controller.id
+      terminator.dueMs = nowMs + limits.terminatorAgainMs
+      controller.channel.send(creationOf(terminator))
+    }
+  }
+
+  /** By batches, until a controller has said yes to each. */
+  async #tellRemoved(): Promise<void> {
+    const [controller] = this.#parts.connections()
+    if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
+    this.#isRemoving = true
+    const ids = [...this.#removed].slice(0, limits.terminatorsRemovedAtOnceMax)
+    try {
+      const reply = await controller.channel.request(removeTerminatorsMessage(ids))
+      if (!readFlag(reply.headers, headerKey.resultSuccess))
+        throw new Error(Buffer.from(reply.body).toString())
+      for (const id of ids) if (!this.#byId.has(id)) this.#removed.delete(id)
+    } catch (error) {
+      const fields = { terminators: ids.length, reason: errorMessage(error) }
+      this.#parts.log.warn(fields, 'terminators were not removed; trying again')
+    } finally {
+      this.#isRemoving = false
+    }
+  }
+
+  /** Which of these there are still; one whose host does not answer is left out: it is asked later. */
+  async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
+    const { terminators, postCreate, fixInvalid } = readValidation(body)
+    const own = terminators.slice(0, limits.hostedMax)
+    const states = await Promise.all(
+      own.map(async ({ id, binding, marker }) => {
+        if (binding !== BINDING) return []
+        const found = this.find(id)
+        const isThere =
+          found === null ? false : postCreate ? true : await this.#isStillHosted(found)
+        if (isThere === null) return []
+        if (!isThere && found !== null && fixInvalid) this.#drop(found)
+        const reason = TerminatorFault.UNKNOWN_TERMINATOR
+        return [[id, { valid: isThere, marker, reason, detail: '' }] as const]
+      }),
+    )
+    connection.channel.send(terminatorStatesMessage(Object.fromEntries(states.flat())))
+  }
+
+  /** Null when the host does not say. */
+  async #isStillHosted({ client, connectionId, isInspectable }: HostedTerminator) {
+    if (client.channel.isClosed) return false
+    if (!isInspectable) return true
+    try {
+      const request = connectionMessage(edgeMessage.inspectConnection, connectionId)
+      const { headers } = await client.channel.request(request, limits.hostInspectionMsMax)
+      return headers.get(edgeHeader.connectionType)?.[0] === CONNECTION_TYPE_BIND
+    } catch {
+      return client.channel.isClosed ? false : null
+    }
+  }
+}
+
+const sessionEnded: ClosedReason = {
+  text: 'the session has ended',
+  code: edgeErrorCode.invalidSession,
+  retryHint: retryHint.startOver,
+}

@@ -1,0 +1,146 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { ConnectEventsSchema, ValidateSessionsSchema } from '../../../proto/gen/router_pb.ts'
+import { sessionSpiffeId } from '../../../src/pki/spiffe.ts'
+import { trustDomain } from '../support.ts'
+import { EdgeBench, eventually, serviceToken } from './support.ts'
+
+// Goal: only a client whose session a controller has told of, with a certificate of that session, has a channel, and only while
+// that is so.
+
+let bench: EdgeBench
+beforeEach(async () => {
+  bench = await EdgeBench.open()
+})
+afterEach(() => bench.close())
+
+describe('A client', () => {
+  test('with the token of its session and its certificate has a channel', async () => {
+    const client = await bench.admitted('ann')
+    expect(client.isAdmitted).toBe(true)
+    expect(client.answer?.headers.get(1024), 'messages may share it').toEqual(Uint8Array.of(1))
+    expect(client.answer?.headers.has(1039), 'no capabilities are offered').toBe(false)
+    expect(client.answer?.headers.has(9), 'one socket').toBe(false)
+    const latency = await client.channel.request({
+      contentType: 3,
+      headers: new Map([[128, Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8)]]),
+    })
+    expect(latency.contentType).toBe(2)
+    expect(latency.headers.get(128)).toEqual(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8))
+  })
+
+  test('that comes before the word of a controller waits for it', async () => {
+    const person = await bench.person('ann')
+    const connecting = bench.connect(person)
+    await new Promise((resolve) => setImmediate(resolve))
+    bench.controller.tellSessions([person])
+    expect((await connecting).isAdmitted).toBe(true)
+  })
+
+  test('with a certificate that was issued for its session alone has a channel', async () => {
+    const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
+    const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
+    bench.controller.tellSessions([person], { fingerprints: [] })
+    expect((await bench.connect(person)).isAdmitted).toBe(true)
+  })
+
+  test('is shown to controllers as connected, and as gone', async () => {
+    const told = () =>
+      bench.controller
+        .ofType(20_415)
+        .flatMap(({ body }) => fromBinary(ConnectEventsSchema, body ?? new Uint8Array()).events)
+        .map(({ identityId, isConnected }) => [identityId, isConnected])
+    const client = await bench.admitted('ann')
+    await eventually(told).toEqual([['ann', true]])
+    client.channel.close('over')
+    await eventually(told).toEqual([
+      ['ann', true],
+      ['ann', false],
+    ])
+  })
+})
+
+describe('No channel has a client', () => {
+  test.each([
+    ['without a token', { token: '' }, 'shows no token'],
+    ['with a token that no controller has told of', { token: 'other' }, 'no controller has told'],
+    ['with a token of an identity provider', { token: 'eyJh.e30.c2ln' }, 'OpenID'],
+    ['without a certificate', { key: null }, 'no certificate'],
+  ])('%s', async (_, shown, reason) => {
+    const person = await bench.person('ann')
+    bench.controller.tellSessions([person])
+    const client = await bench.connect(person, shown)
+    expect(client.isAdmitted).toBe(false)
+    expect(client.refusal).toContain(reason)
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(bench.edge.channels).toBe(0)
+  })
+
+  test('with a certificate that names the session of another', async () => {
+    const ids = { identityId: 'bob', apiSessionId: 'bob-session', certificateId: 'c' }
+    const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
+    bench.controller.tellSessions([person], { fingerprints: [] })
+    expect((await bench.connect(person)).refusal).toContain('does not belong')
+  })
+})
+
+describe('A channel ends', () => {
+  test('when its session is removed', async () => {
+    const person = await bench.person('ann')
+    bench.controller.tellSessions([person])
+    const client = await bench.connect(person)
+    bench.controller.removeSession(person)
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect((await bench.connect(person)).isAdmitted).toBe(false)
+  })
+
+  test('when its session has another certificate', async () => {
+    const person = await bench.person('ann')
+    bench.controller.tellSessions([person])
+    const client = await bench.connect(person)
+    bench.controller.tellSessions([person], { fingerprints: ['00'] })
+    await eventually(() => client.closedReason).not.toBe(null)
+  })
+
+  test('when its session is not among all that a controller tells of', async () => {
+    const [ann, bob] = [await bench.person('ann'), await bench.person('bob')]
+    bench.controller.tellSessions([ann, bob])
+    const [ofAnn, ofBob] = [await bench.connect(ann), await bench.connect(bob)]
+    const part = { id: 's', sequence: 0, isLast: false }
+    bench.controller.tellSessions([], { isFull: true, state: part })
+    bench.controller.tellSessions([bob], {
+      isFull: true,
+      state: { ...part, sequence: 1, isLast: true },
+    })
+    await eventually(() => ofAnn.closedReason).not.toBe(null)
+    expect(ofBob.closedReason).toBe(null)
+  })
+
+  test('but not by half of such a state, which is asked for again', async () => {
+    const ann = await bench.person('ann')
+    bench.controller.tellSessions([ann])
+    const client = await bench.connect(ann)
+    bench.controller.tellSessions([], {
+      isFull: true,
+      state: { id: 's', sequence: 1, isLast: true },
+    })
+    await eventually(() => bench.controller.ofType(20_204)).toHaveLength(1)
+    expect(client.closedReason).toBe(null)
+  })
+})
+
+describe('A controller that has told of all sessions', () => {
+  test('is asked which service sessions are over', async () => {
+    const ann = await bench.person('ann')
+    bench.controller.tellSessions([ann])
+    const client = await bench.connect(ann)
+    const answer = await client.request(60_790, 1, serviceToken('s1'))
+    expect(answer.contentType).toBe(60_784)
+    bench.controller.tellSessions([ann], { isFull: true })
+    const asked = bench.controller
+      .ofType(20_213)
+      .map(({ body }) => fromBinary(ValidateSessionsSchema, body ?? new Uint8Array()).sessionTokens)
+    expect(asked).toEqual([[serviceToken('s1')]])
+  })
+})

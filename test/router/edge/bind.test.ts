@@ -1,0 +1,274 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  CreateTerminatorResult,
+  CreateTerminatorV2Schema,
+  HealthEventSchema,
+  RemoveTerminatorsSchema,
+  TerminatorStatesSchema,
+  UpdateEdgeTerminatorSchema,
+  ValidateTerminatorsSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { flagValue, int32Value, readInt32, textValue } from '../../../src/channel/headers.ts'
+import { dialError, type DialRequest } from '../../../src/router/forward/circuit-ends.ts'
+import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
+
+// Goal: a service that a client hosts is reached through it for as long as it hosts it, and no longer.
+
+let bench: EdgeBench
+let host: TestClient
+beforeEach(async () => {
+  bench = await EdgeBench.open()
+  host = await bench.admitted('host')
+})
+afterEach(() => bench.close())
+
+const [connected, closed, dial, bindSuccess] = [60_784, 60_785, 60_787, 60_800]
+const token = serviceToken('bind1')
+const usual: readonly (readonly [number, Uint8Array])[] = [
+  [1012, flagValue(true)],
+  [1024, flagValue(true)],
+]
+
+const created = () =>
+  bench.controller
+    .ofType(20_216)
+    .map(({ body }) => fromBinary(CreateTerminatorV2Schema, body ?? new Uint8Array()))
+const removed = () =>
+  bench.controller
+    .ofType(1038)
+    .flatMap(
+      ({ body }) => fromBinary(RemoveTerminatorsSchema, body ?? new Uint8Array()).terminatorIds,
+    )
+
+async function bound(
+  client = host,
+  id = 3,
+  more: readonly (readonly [number, Uint8Array])[] = [],
+): Promise<string> {
+  const answer = await client.request(60_790, id, token, [...usual, ...more])
+  expect(answer.contentType).toBe(connected)
+  await eventually(() => client.ofType(bindSuccess, id)).toHaveLength(1)
+  return created().at(-1)?.address ?? ''
+}
+
+function dialOf(
+  destination: string,
+  circuitId = 'c1',
+  more: Partial<DialRequest> = {},
+): DialRequest {
+  const { connection: owner } = bench.controller
+  const circuit = { id: circuitId, address: `out-${circuitId}`, owner, isTerminator: true }
+  return { circuit, destination, peerData: new Map(), timeoutMs: 5000, ...more }
+}
+
+const signal = new AbortController().signal
+
+describe('A client that hosts a service', () => {
+  test('has a terminator, by what it has shown, and hears when it is there', async () => {
+    const id = await bound(host, 3, [
+      [1003, textValue('key')],
+      [1004, Uint8Array.of(0x2c, 0x01)],
+      [1005, Uint8Array.of(1)],
+      [1006, textValue('one')],
+      [1007, textValue('secret')],
+    ])
+    expect(created()).toMatchObject([
+      {
+        address: id,
+        sessionToken: token,
+        apiSessionToken: '1.host.mac',
+        cost: 300,
+        precedence: 1,
+        instanceId: 'one',
+        instanceSecret: textValue('secret'),
+        peerData: { 1003: textValue('key') },
+      },
+    ])
+    expect(created()[0]?.fingerprints).toHaveLength(1)
+  })
+
+  test('is asked for again when the controller is busy', async () => {
+    let asked = 0
+    bench.controller.terminators = () => {
+      asked += 1
+      return asked === 1 ? { result: CreateTerminatorResult.FAILED_BUSY } : {}
+    }
+    await bound()
+    expect(new Set(created().map(({ address }) => address)).size).toBe(1)
+  })
+
+  test('hears why it may not', async () => {
+    bench.controller.terminators = () => ({
+      result: CreateTerminatorResult.FAILED_OTHER,
+      msg: 'bind refused: access',
+      errorCode: 14,
+      retryHint: 3,
+    })
+    await host.request(60_790, 3, token, usual)
+    await eventually(() => host.ofType(closed, 3)).toHaveLength(1)
+    const [message] = host.ofType(closed, 3)
+    expect(Buffer.from(message?.body ?? '').toString()).toBe('bind refused: access')
+    expect(message === undefined ? null : JSON.parse(textOf(message, 1033) ?? '')).toEqual({
+      message: 'bind refused: access',
+      code: 14,
+      retryHint: 3,
+    })
+    expect(bench.edge.terminatorIds).toEqual([])
+  })
+
+  test.each([
+    ['unbinds', () => host.send(60_791, 3, token)],
+    ['is gone', () => host.channel.close('over')],
+    ['has no session any more', () => bench.controller.endServiceSession('bind1', 'bind1')],
+  ])('has none when it %s', async (_, end) => {
+    const id = await bound()
+    end()
+    await eventually(removed).toEqual([id])
+    expect(bench.edge.terminatorIds).toEqual([])
+  })
+
+  test('keeps it when it binds the same listener once more', async () => {
+    const id = await bound(host, 3, [[1021, textValue('listener')]])
+    await host.request(60_790, 4, token, [...usual, [1021, textValue('listener')]])
+    await eventually(() => host.ofType(bindSuccess, 4)).toHaveLength(1)
+    expect(bench.edge.terminatorIds).toEqual([id])
+    expect(created()).toHaveLength(1)
+  })
+
+  test('without names for its listeners has the last one', async () => {
+    const first = await bound(host, 3)
+    const second = await bound(host, 4)
+    await eventually(removed).toEqual([first])
+    expect(bench.edge.terminatorIds).toEqual([second])
+  })
+
+  test('changes its cost and its precedence, and says how it is', async () => {
+    const id = await bound()
+    host.send(60_794, 3, token, [[1004, Uint8Array.of(5, 0)]])
+    host.send(60_794, 3, token, [[1005, Uint8Array.of(2)]])
+    host.send(60_795, 3, token, [[1013, flagValue(true)]])
+    host.send(60_795, 3, serviceToken('other'), [[1013, flagValue(true)]])
+    await eventually(() => bench.controller.ofType(20_214)).toHaveLength(1)
+    const updates = bench.controller
+      .ofType(20_209)
+      .map(({ body }) => fromBinary(UpdateEdgeTerminatorSchema, body ?? new Uint8Array()))
+    expect(updates).toMatchObject([
+      { terminatorId: id, updateCost: true, cost: 5, updatePrecedence: false, sessionToken: token },
+      { terminatorId: id, updateCost: false, updatePrecedence: true, precedence: 2 },
+    ])
+    const [health] = bench.controller.ofType(20_214)
+    expect(fromBinary(HealthEventSchema, health?.body ?? new Uint8Array())).toMatchObject({
+      terminatorId: id,
+      checkPassed: true,
+    })
+  })
+})
+
+describe('A terminator', () => {
+  test('is shown to be there, or not, to a controller that asks', async () => {
+    const id = await bound(host, 3, [[1023, flagValue(true)]])
+    const asked = (ids: readonly string[], postCreate: boolean) => {
+      const message = create(ValidateTerminatorsSchema, {
+        terminators: ids.map((each) => ({ id: each, binding: 'edge', address: each, marker: 7n })),
+        postCreate,
+        fixInvalid: true,
+      })
+      bench.controller.tell({
+        contentType: 1041,
+        body: toBinary(ValidateTerminatorsSchema, message),
+      })
+    }
+    const states = () =>
+      bench.controller
+        .ofType(1042)
+        .map(({ body }) => fromBinary(TerminatorStatesSchema, body ?? new Uint8Array()).states)
+    asked([id, 'other'], true)
+    await eventually(states).toMatchObject([
+      { [id]: { valid: true, marker: 7n }, other: { valid: false, marker: 7n } },
+    ])
+    host.onMessage = (message) => {
+      if (message.contentType !== 60_798) return
+      host.channel.reply(message, {
+        contentType: 60_805,
+        headers: new Map([[1022, Uint8Array.of(3)]]),
+      })
+    }
+    asked([id], false)
+    await eventually(() => states().at(-1)).toMatchObject({ [id]: { valid: false } })
+    expect(bench.edge.terminatorIds).toEqual([])
+  })
+})
+
+describe('A dial', () => {
+  test('reaches the host by an id of the router, and its data from the first byte on', async () => {
+    const id = await bound()
+    host.onMessage = (message) => {
+      if (message.contentType !== dial) return
+      const given = readInt32(message.headers, 1012) ?? 0
+      host.reply(message, 60_788, int32Value(given))
+      host.send(60_786, given >>> 0, 'first')
+    }
+    const peerData = new Map([
+      [1003, textValue('client key')],
+      [1008, textValue('caller')],
+      [1011, textValue('app')],
+      [1115, textValue('ann')],
+      [1110, textValue('1.2.3.4')],
+    ])
+    await bench.edge.dialer.dial(dialOf(`hosted:${id}`, 'c1', { peerData }), signal)
+    const [message] = host.ofType(dial)
+    expect(Buffer.from(message?.body ?? '').toString(), 'the token of the bind').toBe(token)
+    expect(message === undefined ? null : idOf(message)).toBe(3)
+    const shown = [1003, 1008, 1011, 1026, 1034, 1110].map((key) =>
+      message === undefined ? null : textOf(message, key),
+    )
+    expect(shown).toEqual(['client key', 'caller', 'app', 'c1', 'ann', null])
+    const end = bench.circuits.end('c1')
+    expect(end.circuit.isTerminator).toBe(true)
+    await eventually(() => end.texts).toEqual(['first'])
+    const connectionId = (readInt32(message?.headers ?? new Map(), 1012) ?? 0) >>> 0
+    expect(connectionId).toBeGreaterThanOrEqual(0x80_00_00_00)
+    end.arrive('answer')
+    await eventually(() => host.textsOf(connectionId)).toEqual(['answer'])
+  })
+
+  test('that the host refuses leaves nothing', async () => {
+    const id = await bound()
+    host.onMessage = (message) => {
+      if (message.contentType === dial) host.reply(message, 60_789, 'not today')
+    }
+    await expect(bench.edge.dialer.dial(dialOf(id), signal)).rejects.toMatchObject({
+      code: dialError.rejected,
+      message: 'the host refused the connection: not today',
+    })
+    expect(bench.circuits.end('c1').isClosed).toBe(true)
+  })
+
+  test('of what nobody hosts is refused', async () => {
+    await expect(bench.edge.dialer.dial(dialOf('none'), signal)).rejects.toMatchObject({
+      code: dialError.invalidTerminator,
+    })
+  })
+
+  test('that the host does not answer ends in time', async () => {
+    const id = await bound()
+    const dialed = bench.edge.dialer.dial(dialOf(id, 'c1', { timeoutMs: 50 }), signal)
+    await expect(dialed).rejects.toMatchObject({ code: dialError.timedOut })
+  })
+
+  test('reaches a host of before the ids of routers', async () => {
+    const answer = await host.request(60_790, 3, token, [[1024, flagValue(true)]])
+    expect(answer.headers.has(1012)).toBe(false)
+    await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
+    const id = created()[0]?.address ?? ''
+    host.onMessage = (message) => {
+      if (message.contentType === dial) host.reply(message, 60_788, int32Value(9))
+    }
+    await bench.edge.dialer.dial(dialOf(id), signal)
+    await eventually(() => host.ofType(connected, 9)).toHaveLength(1)
+    bench.circuits.end('c1').arrive('hello')
+    await eventually(() => host.textsOf(9)).toEqual(['hello'])
+  })
+})

@@ -1,0 +1,111 @@
+import type {
+  Application,
+  CircuitEnd,
+  Destination,
+  LocalCircuit,
+  LocalCircuits,
+  Piece,
+} from '../../../src/router/forward/circuit-ends.ts'
+import type { ChannelMessage } from '../../../src/channel/frame.ts'
+
+/** An end whose far side is the test's. */
+export class TestEnd implements CircuitEnd {
+  readonly circuit: LocalCircuit
+  readonly application: Application
+  readonly sent: Piece[] = []
+  isClosed = false
+  closedReason = ''
+  /** Whether more is taken than was sent. */
+  takes = true
+  isBlocked = false
+  /** Given to the application when it takes more. */
+  readonly #pending: Piece[] = []
+
+  constructor(circuit: LocalCircuit, application: Application) {
+    this.circuit = circuit
+    this.application = application
+  }
+
+  get circuitId(): string {
+    return this.circuit.id
+  }
+
+  get texts(): string[] {
+    return this.sent.map(({ body }) => Buffer.from(body).toString())
+  }
+
+  get pendingCount(): number {
+    return this.#pending.length
+  }
+
+  send(piece: Piece): boolean {
+    if (!this.isClosed) this.sent.push(piece)
+    return this.takes
+  }
+
+  finish(): void {
+    this.isClosed = true
+  }
+
+  failWrite(reason: string): void {
+    this.close(reason)
+  }
+
+  resume(): void {
+    this.isBlocked = false
+    this.#deliver()
+  }
+
+  close(reason: string): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.closedReason = reason
+  }
+
+  /** As from the far end. */
+  arrive(body: string | Uint8Array, edgeFlags = 0, traceId: Uint8Array | null = null): void {
+    const bytes = typeof body === 'string' ? Uint8Array.from(Buffer.from(body)) : body
+    this.#pending.push({ body: bytes, edgeFlags, traceId })
+    this.#deliver()
+  }
+
+  #deliver(): void {
+    while (!this.isBlocked) {
+      const piece = this.#pending.shift()
+      if (piece === undefined) return
+      this.isBlocked = !this.application.deliver(piece)
+    }
+  }
+}
+
+/** Ends of circuits that go nowhere but to the test. */
+export class TestCircuits implements LocalCircuits {
+  readonly ends: TestEnd[] = []
+  readonly attached: { readonly circuit: LocalCircuit; readonly destination: Destination }[] = []
+  readonly entered: { readonly circuit: LocalCircuit; readonly message: ChannelMessage }[] = []
+  readonly left: { readonly circuit: LocalCircuit; readonly reason: string }[] = []
+
+  end(circuitId: string): TestEnd {
+    const found = this.ends.findLast((end) => end.circuitId === circuitId)
+    if (found === undefined) throw new Error(`no end of ${circuitId}`)
+    return found
+  }
+
+  open(circuit: LocalCircuit, application: Application): CircuitEnd {
+    const end = new TestEnd(circuit, application)
+    this.ends.push(end)
+    return end
+  }
+
+  attach(circuit: LocalCircuit, destination: Destination): void {
+    this.attached.push({ circuit, destination })
+  }
+
+  enter(circuit: LocalCircuit, message: ChannelMessage): void {
+    this.entered.push({ circuit, message })
+  }
+
+  leave(circuit: LocalCircuit, reason: string): void {
+    this.left.push({ circuit, reason })
+  }
+}

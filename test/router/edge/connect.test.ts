@@ -1,0 +1,288 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { readBytesMap, readTextList } from '../../../src/channel/header-maps.ts'
+import { int32Value, readText, textValue } from '../../../src/channel/headers.ts'
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import {
+  EdgeBench,
+  eventually,
+  idOf,
+  madeCircuit,
+  refusedCircuit,
+  serviceToken,
+  type TestClient,
+  textOf,
+} from './support.ts'
+
+// Goal: a client that connects to a service has the circuit that a controller made for it, byte by byte, and no other.
+
+let bench: EdgeBench
+beforeEach(async () => {
+  bench = await EdgeBench.open()
+})
+afterEach(() => bench.close())
+
+const connected = 60_784
+const closed = 60_785
+const data = 60_786
+
+async function dialed(client: TestClient, id: number, circuitId = `c${id}`) {
+  bench.controller.circuits = () => madeCircuit(circuitId)
+  const answer = await client.request(60_783, id, serviceToken('s1'))
+  expect(answer.contentType).toBe(connected)
+  await eventually(() => bench.circuits.ends.some((end) => end.circuitId === circuitId)).toBe(true)
+  return bench.circuits.end(circuitId)
+}
+
+describe('A client that connects', () => {
+  test('is judged by a controller, by what it has shown', async () => {
+    const person = await bench.person('ann')
+    bench.controller.tellSessions([person])
+    const client = await bench.connect(person)
+    bench.controller.circuits = () =>
+      madeCircuit(
+        'c1',
+        new Map([
+          [1003, textValue('host key')],
+          [1114, textValue('stick')],
+          [1000, textValue('evil')],
+        ]),
+      )
+    const answer = await client.request(60_783, 7, serviceToken('s1'), [
+      [1003, textValue('my key')],
+      [1006, textValue('instance')],
+      [1008, textValue('caller')],
+      [1009, Uint8Array.of(0)],
+      [1011, textValue('app')],
+      [1027, textValue('sticky')],
+    ])
+    const [request] = bench.controller.ofType(20_218)
+    const headers = request?.headers ?? new Map<number, Uint8Array>()
+    expect(readText(headers, 11)).toBe(serviceToken('s1'))
+    expect(readText(headers, 14)).toBe(person.token)
+    expect(readTextList(headers, 12)).toEqual([parseCertificate(person.key.certificatePem).sha1])
+    expect(readText(headers, 13)).toBe('instance')
+    const peer = readBytesMap(headers, 10) ?? new Map<number, Uint8Array>()
+    expect(
+      Object.fromEntries([...peer].map(([key, value]) => [key, Buffer.from(value).toString()])),
+    ).toEqual({
+      1003: 'my key',
+      1008: 'caller',
+      1011: 'app',
+      1114: 'sticky',
+      1115: 'ann',
+    })
+    expect(answer.contentType).toBe(connected)
+    expect(idOf(answer)).toBe(7)
+    expect(textOf(answer, 1026)).toBe('c1')
+    expect(textOf(answer, 1003)).toBe('host key')
+    expect(textOf(answer, 1027)).toBe('stick')
+    expect(bench.circuits.end('c1').circuit).toMatchObject({
+      id: 'c1',
+      address: 'in-c1',
+      isTerminator: false,
+      owner: { id: 'ctrl1' },
+    })
+  })
+
+  test('is refused in the words of the controller', async () => {
+    const client = await bench.admitted('ann')
+    bench.controller.circuits = () => refusedCircuit('dial refused: access', 14)
+    const answer = await client.request(60_783, 7, serviceToken('s1'))
+    expect(answer.contentType).toBe(closed)
+    expect(Buffer.from(answer.body).toString()).toBe('dial refused: access')
+    expect(answer.headers.get(1014)).toEqual(int32Value(14))
+    expect(JSON.parse(textOf(answer, 1033) ?? '')).toMatchObject({ code: 14 })
+    expect(bench.circuits.ends).toEqual([])
+    await dialed(client, 7)
+  })
+
+  test('asks the controller that has told of its session', async () => {
+    const other = await EdgeBench.open({ controllers: ['ctrl1', 'ctrl2'] })
+    try {
+      const person = await other.person('ann')
+      other.controllers[1]?.tellSessions([person])
+      const client = await other.connect(person)
+      const [first, second] = other.controllers
+      if (second !== undefined) second.circuits = () => madeCircuit('c1')
+      await client.request(60_783, 7, serviceToken('s1'))
+      expect(first?.ofType(20_218)).toEqual([])
+      expect(other.circuits.end('c1').circuit.owner.id).toBe('ctrl2')
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('that closes before the controller answers leaves no circuit', async () => {
+    const client = await bench.admitted('ann')
+    const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)
+    await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
+    client.send(closed, 7)
+    // In its turn: the controller answers when that was read.
+    expect((await client.channel.request({ contentType: 3 })).contentType).toBe(2)
+    bench.controller.answer(madeCircuit('c1'))
+    await eventually(() => bench.circuits.ends).toHaveLength(1)
+    expect(bench.circuits.end('c1').closedReason).toBe('the client is gone')
+    client.channel.close('over')
+    await answer
+  })
+
+  test.each([
+    [
+      'an id of those that the router gives',
+      0x80_00_00_01,
+      serviceToken('s1'),
+      'given by the router',
+    ],
+    ['no service session', 8, '', 'no service session'],
+  ])('with %s is refused', async (_, id, token, reason) => {
+    const client = await bench.admitted('ann')
+    const answer = await client.request(60_783, id, token)
+    expect(answer.contentType).toBe(closed)
+    expect(Buffer.from(answer.body).toString()).toContain(reason)
+    expect(bench.controller.ofType(20_218)).toEqual([])
+  })
+
+  test('with an id that is in use is refused, and the connection goes on', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    const answer = await client.request(60_783, 7, serviceToken('s1'))
+    expect(Buffer.from(answer.body).toString()).toContain('in use')
+    client.send(data, 7, 'still there')
+    await eventually(() => end.texts).toEqual(['still there'])
+  })
+})
+
+describe('Data', () => {
+  test('goes both ways as it is: neither cut nor joined, with its flags and its trace', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    const trace = Uint8Array.from({ length: 16 }, (_, at) => at)
+    client.send(data, 7, 'one', [[1010, int32Value(4)]])
+    client.send(data, 7, '', [
+      [1010, int32Value(1)],
+      [128, trace],
+    ])
+    await eventually(() => end.sent).toEqual([
+      { body: Uint8Array.from(Buffer.from('one')), edgeFlags: 4, traceId: null },
+      { body: new Uint8Array(), edgeFlags: 1, traceId: trace },
+    ])
+    end.arrive('two', 4, trace)
+    end.arrive('three')
+    await eventually(() => client.textsOf(7)).toEqual(['two', 'three'])
+    const [first] = client.ofType(data, 7)
+    expect(first?.headers.get(1010)).toEqual(int32Value(4))
+    expect(first?.headers.get(128)).toEqual(trace)
+  })
+
+  test('of a far end that only closes ends with a FIN', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    end.arrive('all')
+    end.application.onFinished()
+    await eventually(() => client.ofType(data, 7)).toHaveLength(2)
+    expect(client.ofType(data, 7)[1]?.headers.get(1010)).toEqual(int32Value(1))
+  })
+
+  test('of a connection that is not there is passed over', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    client.send(data, 8, 'astray')
+    client.send(data, 0x80_00_00_00, 'astray')
+    client.channel.send({ contentType: data, body: textValue('nowhere') })
+    client.send(data, 7, 'here')
+    await eventually(() => end.texts).toEqual(['here'])
+  })
+
+  test('that was written before the client closed still arrives', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    end.takes = false
+    client.send(data, 7, 'one')
+    client.send(data, 7, 'two')
+    client.send(closed, 7)
+    await eventually(() => end.texts).toEqual(['one'])
+    expect(end.isClosed).toBe(false)
+    end.takes = true
+    end.application.onWritable()
+    await eventually(() => end.isClosed).toBe(true)
+    expect(end.texts).toEqual(['one', 'two'])
+  })
+
+  test('that a circuit does not take stops the client, at a bound', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    end.takes = false
+    const piece = new Uint8Array(64 * 1024)
+    for (let sent = 0; sent < 64; sent += 1) client.send(data, 7, piece)
+    let isAnswered = false
+    const latency = client.channel.request({ contentType: 3 }, 20_000).then(() => {
+      isAnswered = true
+    })
+    await eventually(() => end.sent).toHaveLength(1)
+    end.takes = true
+    expect(isAnswered, 'what comes after waits as well').toBe(false)
+    end.application.onWritable()
+    await eventually(() => end.sent.length).toBe(64)
+    await latency
+  })
+
+  test('that the client does not read stops its circuits, and all of it arrives', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    client.socket.pause()
+    const piece = new Uint8Array(256 * 1024)
+    for (let sent = 0; sent < 40; sent += 1) end.arrive(piece)
+    expect(end.isBlocked).toBe(true)
+    const pending = end.pendingCount
+    expect(pending).toBeGreaterThan(20)
+    expect(client.closedReason).toBe(null)
+    client.socket.resume()
+    await eventually(() => client.ofType(data, 7).length).toBe(40)
+  })
+})
+
+describe('A connection is closed', () => {
+  test('for the client when its circuit is', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    end.arrive('last')
+    end.application.onClosed('the far end is gone')
+    await eventually(() => client.ofType(closed, 7)).toHaveLength(1)
+    expect(client.received.map(({ contentType }) => contentType)).toEqual([data, closed])
+    await dialed(client, 7, 'again')
+  })
+
+  test('with its circuit when the client closes it, or its channel ends', async () => {
+    const client = await bench.admitted('ann')
+    const first = await dialed(client, 7)
+    const second = await dialed(client, 8)
+    client.send(closed, 7)
+    await eventually(() => first.isClosed).toBe(true)
+    expect(second.isClosed).toBe(false)
+    client.channel.close('over')
+    await eventually(() => second.isClosed).toBe(true)
+  })
+
+  test('when its service session ends, and no other is', async () => {
+    const client = await bench.admitted('ann')
+    const end = await dialed(client, 7)
+    bench.controller.endServiceSession('other', 'other')
+    expect(end.isClosed).toBe(false)
+    bench.controller.endServiceSession('s1', 's1')
+    await eventually(() => client.ofType(closed, 7)).toHaveLength(1)
+    expect(end.isClosed).toBe(true)
+  })
+})
+
+describe('Many connections', () => {
+  test('of one client are made a few at a time, and no more than wait', async () => {
+    const client = await bench.admitted('ann')
+    bench.controller.circuits = null
+    for (let id = 1; id <= 2000; id += 1) client.send(60_783, id, serviceToken('s1'))
+    await eventually(() => client.ofType(closed).length).toBeGreaterThan(0)
+    expect(bench.controller.ofType(20_218)).toHaveLength(32)
+    await eventually(() => client.ofType(closed).length).toBe(2000 - 1024)
+    expect(Buffer.from(client.ofType(closed)[0]?.body ?? '').toString()).toContain('too many')
+  })
+})

@@ -1,0 +1,398 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { connect, type TLSSocket } from 'node:tls'
+
+import {
+  ApiSessionAddedSchema,
+  ApiSessionRemovedSchema,
+  CreateTerminatorResult,
+  type CreateTerminatorV2,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+  SessionRemovedSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { Channel, type Outgoing } from '../../../src/channel/channel.ts'
+import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { bytesMapValue } from '../../../src/channel/header-maps.ts'
+import {
+  flagValue,
+  int32Value,
+  readInt32,
+  readText,
+  textValue,
+} from '../../../src/channel/headers.ts'
+import { channelLimits } from '../../../src/channel/limits.ts'
+import { parseRouterConfig } from '../../../src/config/router/load.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import { parseCertificate } from '../../../src/pki/certificate.ts'
+import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
+import { Edge } from '../../../src/router/edge/edge.ts'
+import { IdentityHolder } from '../../../src/router/identity/identity.ts'
+import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
+import { TestCircuits } from './circuits.ts'
+
+export { eventually }
+
+/** A client by the API: its session, and the certificate that belongs to it. */
+export interface Person {
+  readonly identityId: string
+  readonly sessionId: string
+  readonly token: string
+  readonly key: CertifiedKey
+}
+
+/** Messages between the room and a controller, whose words are the test's. */
+export class FakeController {
+  readonly id: string
+  readonly sent: (Outgoing & { readonly sequence: number })[] = []
+  readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
+  readonly connection: ControlConnection
+  #edge: Edge | null = null
+  /** Answers what it is asked; null: it does not. */
+  circuits: ((request: Outgoing) => Outgoing | null) | null = null
+  terminators: ((asked: CreateTerminatorV2) => Partial<Answer> | null) | null = () => ({})
+
+  constructor(id: string) {
+    this.id = id
+    const channel = {
+      isClosed: false,
+      send: (outgoing: Outgoing) => this.#take(outgoing),
+      request: (outgoing: Outgoing) => this.#request(outgoing),
+      reply: () => true,
+    } as unknown as Channel
+    this.connection = { id, address: 'tls:c:1', version: 'v2.0.0', channel, connectedAtMs: 0 }
+  }
+
+  attachTo(edge: Edge): void {
+    this.#edge = edge
+  }
+
+  ofType(contentType: number): Outgoing[] {
+    return this.sent.filter((message) => message.contentType === contentType)
+  }
+
+  /** As it comes from the controller. */
+  tell({ contentType, headers, body }: Outgoing): void {
+    const message = {
+      contentType,
+      sequence: 1,
+      headers: headers ?? new Map<number, Uint8Array>(),
+      body: body ?? new Uint8Array(),
+    }
+    this.#edge?.messages().get(contentType)?.(this.connection, message)
+  }
+
+  tellSessions(
+    people: readonly Person[],
+    options: {
+      readonly isFull?: boolean
+      readonly state?: object
+      readonly fingerprints?: readonly string[]
+    } = {},
+  ): void {
+    const { isFull = false, state, fingerprints } = options
+    const message = create(ApiSessionAddedSchema, {
+      isFullState: isFull,
+      apiSessions: people.map(({ sessionId, token, identityId, key }) => ({
+        id: sessionId,
+        token,
+        identityId,
+        certFingerprints: [...(fingerprints ?? [parseCertificate(key.certificatePem).sha1])],
+      })),
+    })
+    const headers = new Map<number, Uint8Array>()
+    if (state !== undefined) headers.set(1014, textValue(JSON.stringify(state)))
+    this.tell({ contentType: 20_200, headers, body: toBinary(ApiSessionAddedSchema, message) })
+  }
+
+  removeSession({ token, sessionId }: Person): void {
+    const message = create(ApiSessionRemovedSchema, { tokens: [token], ids: [sessionId] })
+    this.tell({ contentType: 20_202, body: toBinary(ApiSessionRemovedSchema, message) })
+  }
+
+  endServiceSession(token: string, id: string): void {
+    const message = create(SessionRemovedSchema, { tokens: [token], ids: [id] })
+    this.tell({ contentType: 20_102, body: toBinary(SessionRemovedSchema, message) })
+  }
+
+  #take(outgoing: Outgoing): boolean {
+    this.sent.push({ ...outgoing, sequence: this.sent.length })
+    if (outgoing.contentType === 20_216) this.#answerTerminator(outgoing)
+    return true
+  }
+
+  #answerTerminator({ body }: Outgoing): void {
+    const asked = fromBinary(CreateTerminatorV2Schema, body ?? new Uint8Array())
+    const answer = this.terminators?.(asked) ?? null
+    if (answer === null) return
+    const message = create(CreateTerminatorV2AnswerSchema, {
+      terminatorId: asked.address,
+      ...answer,
+    })
+    const told = toBinary(CreateTerminatorV2AnswerSchema, message)
+    setImmediate(() => this.tell({ contentType: 20_217, body: told }))
+  }
+
+  #request(outgoing: Outgoing): Promise<ChannelMessage> {
+    this.#take(outgoing)
+    const sequence = this.sent.length
+    const waiter = Promise.withResolvers<ChannelMessage>()
+    this.#waiters.set(sequence, waiter)
+    const answer =
+      outgoing.contentType === 20_218
+        ? (this.circuits?.(outgoing) ?? null)
+        : { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
+    if (answer !== null) setImmediate(() => this.answer(answer, sequence))
+    return waiter.promise
+  }
+
+  /** Of the request that was sent last, or as the so-manieth message. */
+  answer({ contentType, headers, body }: Outgoing, sequence = this.sent.length): void {
+    this.#waiters.get(sequence)?.resolve({
+      contentType,
+      sequence: 0,
+      headers: headers ?? new Map<number, Uint8Array>(),
+      body: body ?? new Uint8Array(),
+    })
+  }
+}
+
+interface Answer {
+  readonly result: CreateTerminatorResult
+  readonly msg: string
+  readonly errorCode: number
+  readonly retryHint: number
+}
+
+export function madeCircuit(id: string, peerData = new Map<number, Uint8Array>()): Outgoing {
+  return {
+    contentType: 20_219,
+    headers: new Map([
+      [11, textValue(id)],
+      [12, textValue(`in-${id}`)],
+      [10, bytesMapValue(peerData)],
+    ]),
+  }
+}
+
+export function refusedCircuit(text: string, code: number): Outgoing {
+  return {
+    contentType: 20_002,
+    headers: new Map([[1014, int32Value(code)]]),
+    body: textValue(text),
+  }
+}
+
+/** The token of a service session, as a controller gives it to a client. */
+export function serviceToken(id: string): string {
+  const claims = Buffer.from(JSON.stringify({ jti: id, z_st: 'Dial' })).toString('base64url')
+  return `eyJhbGciOiJFUzI1NiJ9.${claims}.c2ln`
+}
+
+/** A client program over a real TLS channel. */
+export class TestClient {
+  readonly received: ChannelMessage[] = []
+  readonly channel: Channel
+  readonly socket: TLSSocket
+  answer: ChannelMessage | null = null
+  closedReason: string | null = null
+  onMessage: (message: ChannelMessage) => void = () => undefined
+
+  private constructor(socket: TLSSocket, token: string) {
+    this.socket = socket
+    this.channel = new Channel({
+      socket,
+      limits: { ...channelLimits, messagesPerSecondMax: Infinity, bytesPerSecondMax: Infinity },
+      clock: systemClock,
+      hello: {
+        contentType: 0,
+        sequence: -1,
+        headers: new Map([[1002, textValue(token)]]),
+        body: textValue('client'),
+      },
+      onHello: (message) => {
+        this.answer = message
+        this.channel.open(null)
+      },
+      onMessage: (message) => {
+        this.received.push(message)
+        this.onMessage(message)
+        return null
+      },
+      onClose: (reason) => {
+        this.closedReason = reason
+      },
+    })
+  }
+
+  static async open(
+    port: number,
+    person: Person,
+    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
+  ): Promise<TestClient> {
+    const { token = person.token, key = person.key } = options
+    const socket = connect({
+      host: '127.0.0.1',
+      port,
+      ALPNProtocols: ['ziti-edge'],
+      rejectUnauthorized: false,
+      ...(key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }),
+    })
+    socket.on('error', () => undefined)
+    const client = new TestClient(socket, token)
+    await eventually(() => client.answer !== null || client.closedReason !== null).toBe(true)
+    return client
+  }
+
+  get isAdmitted(): boolean {
+    return this.answer?.headers.get(2)?.[0] === 1
+  }
+
+  get refusal(): string {
+    return Buffer.from(this.answer?.body ?? new Uint8Array()).toString()
+  }
+
+  ofType(contentType: number, connectionId?: number): ChannelMessage[] {
+    return this.received.filter(
+      (message) =>
+        message.contentType === contentType &&
+        (connectionId === undefined || idOf(message) === connectionId),
+    )
+  }
+
+  textsOf(connectionId: number): string[] {
+    return this.ofType(60_786, connectionId).map(({ body }) => Buffer.from(body).toString())
+  }
+
+  send(
+    contentType: number,
+    connectionId: number,
+    body: string | Uint8Array = '',
+    more: readonly (readonly [number, Uint8Array])[] = [],
+  ): void {
+    this.channel.send(messageOf(contentType, connectionId, body, more))
+  }
+
+  request(
+    contentType: number,
+    connectionId: number,
+    body: string,
+    more: readonly (readonly [number, Uint8Array])[] = [],
+  ): Promise<ChannelMessage> {
+    return this.channel.request(messageOf(contentType, connectionId, body, more), 20_000)
+  }
+
+  reply(to: ChannelMessage, contentType: number, body: string | Uint8Array = ''): void {
+    this.channel.reply(to, messageOf(contentType, idOf(to), body, []))
+  }
+}
+
+export function idOf({ headers }: Pick<ChannelMessage, 'headers'>): number {
+  return (readInt32(headers, 1000) ?? 0) >>> 0
+}
+
+export const textOf = (message: ChannelMessage, key: number): string | null =>
+  readText(message.headers, key)
+
+function messageOf(
+  contentType: number,
+  connectionId: number,
+  body: string | Uint8Array,
+  more: readonly (readonly [number, Uint8Array])[],
+): Outgoing {
+  return {
+    contentType,
+    headers: new Map([...more, [1000, int32Value(connectionId)]]),
+    body: typeof body === 'string' ? textValue(body) : body,
+  }
+}
+
+/** A room with a listener, a controller and circuits whose far ends are the test's. */
+export class EdgeBench {
+  readonly network: TestNetwork
+  readonly edge: Edge
+  readonly circuits = new TestCircuits()
+  readonly lines: LoggedLine[] = []
+  readonly controllers: FakeController[]
+  readonly #clients: TestClient[] = []
+
+  private constructor(network: TestNetwork, controllerIds: readonly string[], options: string) {
+    this.network = network
+    this.controllers = controllerIds.map((id) => new FakeController(id))
+    const at =
+      (level: LoggedLine['level']) =>
+      (fields: LoggedLine['fields'], message: string): void => {
+        this.lines.push({ level, fields, message })
+      }
+    const log = { info: at('info'), warn: at('warn'), error: at('error') }
+    const text = `v: 3
+identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca}
+ctrl: {endpoint: "tls:127.0.0.1:1"}
+csr: {sans: {ip: [127.0.0.1]}}
+edge: {heartbeatIntervalSeconds: 10}
+listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
+`
+    const loaded = parseRouterConfig(network.path('router.yml'), text, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    const holder = new IdentityHolder(loaded.config.identity, () => Date.now(), log)
+    this.edge = new Edge({
+      config: loaded.config,
+      identity: () => holder.current(),
+      version,
+      clock: systemClock,
+      log,
+      connections: () => this.controllers.map(({ connection }) => connection),
+      trustDomain: () => trustDomain,
+      circuits: this.circuits,
+    })
+    for (const controller of this.controllers) controller.attachTo(this.edge)
+  }
+
+  static async open(
+    options: { readonly controllers?: readonly string[]; readonly options?: string } = {},
+  ): Promise<EdgeBench> {
+    const network = await TestNetwork.create()
+    const { controllers = ['ctrl1'], options: more = ', lookupApiSessionTimeout: 100ms' } = options
+    const bench = new EdgeBench(network, controllers, more)
+    await bench.edge.start()
+    return bench
+  }
+
+  get controller(): FakeController {
+    const [controller] = this.controllers
+    if (controller === undefined) throw new Error('no controller')
+    return controller
+  }
+
+  /** With an API session that no controller has told of yet. */
+  async person(name: string, uris: readonly string[] = []): Promise<Person> {
+    const key = await this.network.leaf(name, uris, [])
+    return { identityId: name, sessionId: `${name}-session`, token: `1.${name}.mac`, key }
+  }
+
+  async admitted(name: string): Promise<TestClient> {
+    const person = await this.person(name)
+    this.controller.tellSessions([person])
+    return await this.connect(person)
+  }
+
+  async connect(
+    person: Person,
+    options: { readonly token?: string; readonly key?: CertifiedKey | null } = {},
+  ): Promise<TestClient> {
+    const [port = 0] = this.edge.ports
+    const client = await TestClient.open(port, person, options)
+    this.#clients.push(client)
+    return client
+  }
+
+  logged(text: string): readonly LoggedLine[] {
+    return this.lines.filter(({ message }) => message.includes(text))
+  }
+
+  async close(): Promise<void> {
+    for (const client of this.#clients) client.channel.close('over')
+    await this.edge.stop()
+    await this.network.close()
+  }
+}
