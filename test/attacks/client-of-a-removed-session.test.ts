@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
+
+// Attack: somebody whose session was ended goes on over the channel, the circuits and the terminators that he has.
+
+let bench: EdgeBench
+beforeEach(async () => {
+  bench = await EdgeBench.open()
+})
+afterEach(() => bench.close())
+
+test('A client whose API session was removed has nothing left', async () => {
+  const person = await bench.person('mallory')
+  bench.controller.tellSessions([person])
+  const client = await bench.connect(person)
+  bench.controller.circuits = () => madeCircuit('c1')
+  await client.request(60_783, 7, serviceToken('dial1'))
+  await client.request(60_790, 8, serviceToken('bind1'))
+  await eventually(() => bench.circuits.ends).toHaveLength(1)
+  bench.controller.removeSession(person)
+  expect(bench.edge.channels).toBe(0)
+  expect(bench.circuits.end('c1').isClosed).toBe(true)
+  expect(bench.edge.terminatorIds).toEqual([])
+  expect((await bench.connect(person)).isAdmitted, 'again').toBe(false)
+})
+
+test('Nor one whose session ended while its controller was away', async () => {
+  const person = await bench.person('mallory')
+  bench.controller.tellSessions([person])
+  await bench.connect(person)
+  bench.controller.tellSessions([], { isFull: true })
+  expect(bench.edge.channels).toBe(0)
+})
+
+test('A client whose service session was removed keeps its channel, without the circuit', async () => {
+  const client = await bench.admitted('mallory')
+  bench.controller.circuits = () => madeCircuit('c1')
+  await client.request(60_783, 7, serviceToken('dial1'))
+  await client.request(60_790, 8, serviceToken('bind1'))
+  await eventually(() => bench.circuits.ends).toHaveLength(1)
+  bench.controller.endServiceSession('dial1', 'dial1')
+  bench.controller.endServiceSession('bind1', 'bind1')
+  expect(bench.circuits.end('c1').isClosed).toBe(true)
+  expect(bench.edge.terminatorIds).toEqual([])
+  expect(bench.edge.channels).toBe(1)
+})

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { identitySpiffeId, sessionSpiffeId } from '../../src/pki/spiffe.ts'
+import { EdgeBench } from '../router/edge/support.ts'
+import { trustDomain } from '../router/support.ts'
+
+// Attack: the token of an API session was seen (in a log, by a router that was stolen), and somebody shows it at a router with a
+// certificate of his own. It is a certificate of the network, as every identity has one.
+
+let bench: EdgeBench
+beforeEach(async () => {
+  bench = await EdgeBench.open()
+})
+afterEach(() => bench.close())
+
+test('A token opens nothing without the certificate of its session', async () => {
+  const [ann, mallory] = [await bench.person('ann'), await bench.person('mallory')]
+  bench.controller.tellSessions([ann])
+  bench.controller.tellSessions([mallory])
+  const thief = await bench.connect(ann, { key: mallory.key })
+  expect(thief.isAdmitted).toBe(false)
+  expect(bench.edge.channels).toBe(0)
+  expect((await bench.connect(ann)).isAdmitted, 'its owner').toBe(true)
+})
+
+test('A certificate that names another session, identity or network opens nothing', async () => {
+  const ann = await bench.person('ann')
+  bench.controller.tellSessions([ann])
+  const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
+  const forged = [
+    sessionSpiffeId(trustDomain, { ...ids, apiSessionId: 'mallory-session' }),
+    sessionSpiffeId(trustDomain, { ...ids, identityId: 'mallory' }),
+    sessionSpiffeId('other.example', ids),
+    identitySpiffeId(trustDomain, 'ann'),
+  ]
+  const admitted: string[] = []
+  for (const uri of forged) {
+    const { key } = await bench.person('mallory', [uri])
+    if ((await bench.connect(ann, { key })).isAdmitted) admitted.push(uri)
+  }
+  expect(admitted).toEqual([])
+})
+
+test('A certificate that names the session, of an authority that is not the network’s, opens nothing', async () => {
+  const ann = await bench.person('ann')
+  bench.controller.tellSessions([ann])
+  const other = await EdgeBench.open()
+  try {
+    const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
+    const { key } = await other.person('ann', [sessionSpiffeId(trustDomain, ids)])
+    expect((await bench.connect(ann, { key })).isAdmitted).toBe(false)
+  } finally {
+    await other.close()
+  }
+})
