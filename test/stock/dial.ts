@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
+import { inBackground, offerEcho, sendAndReceive } from './echo.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
@@ -21,43 +21,17 @@ const { folder } = network.cluster
 for (const k of [1, 2, 3]) await seen(`both routers online on ctrl${k}`, () => network.areOnline(k))
 await seen('a link', async () => (await network.fabric(1, 'links')).length > 0)
 
-await network.post('services', { name: 'echo', encryptionRequired: true, roleAttributes: ['echo'] })
-const all = { semantic: 'AnyOf', serviceRoles: ['#echo'] }
-await network.post('service-policies', {
-  ...all,
-  name: 'b',
-  type: 'Bind',
-  identityRoles: ['#hosts'],
-})
-await network.post('service-policies', {
-  ...all,
-  name: 'd',
-  type: 'Dial',
-  identityRoles: ['#users'],
-})
-await network.post('service-edge-router-policies', {
-  name: 's',
-  semantic: 'AnyOf',
-  serviceRoles: ['#all'],
-  edgeRouterRoles: ['#all'],
-})
-for (const [role, router] of [
-  ['hosts', 'er1'],
-  ['users', 'er2'],
-] as const) {
-  await network.post('edge-router-policies', {
-    name: role,
-    semantic: 'AnyOf',
-    identityRoles: [`#${role}`],
-    edgeRouterRoles: [`#${router}`],
-  })
-}
+await offerEcho(network, { hosts: 'er1', users: 'er2' })
 const { file: host } = await network.addClient('host', 'hosts')
 const { file: user } = await network.addClient('user', 'users')
 const children: ChildProcess[] = []
 let alive = [1, 2, 3]
 try {
-  const server = run(['demo', 'echo-server', '-i', host, '-s', 'echo', '-v'], 'host')
+  const server = inBackground(
+    binary,
+    ['demo', 'echo-server', '-i', host, '-s', 'echo', '-v'],
+    join(folder, 'host.log'),
+  )
   children.push(server)
   for (const k of [1, 2, 3]) {
     await seen(`a terminator of the host on ctrl${k}`, async () => {
@@ -89,39 +63,22 @@ try {
   for (const child of children) child.kill('SIGKILL')
 }
 
-function run(args: readonly string[], name: string): ChildProcess {
-  const child = spawn(binary ?? '', args, { stdio: ['pipe', 'pipe', 'pipe'] })
-  let said = ''
-  const keep = (chunk: Buffer): void => {
-    said += chunk.toString()
-    writeFileSync(join(folder, `${name}.log`), said)
-  }
-  child.stdout?.on('data', keep)
-  child.stderr?.on('data', keep)
-  return child
-}
-
 /** What a client says comes back, by a connection of its own. */
 async function echoes(word: string): Promise<void> {
   await seen(`"${word}" comes back through two routers`, async () => {
-    const child = spawn(binary ?? '', ['demo', 'zcat', '-i', user, 'ziti:echo'])
-    let said = ''
-    child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    let errors = ''
-    child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
-    child.stdin.write(`${word}\n`)
-    const deadline = performance.now() + 10_000
     const circuits: unknown[] = []
-    while (!said.includes(word) && child.exitCode === null && performance.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-    for (const k of alive) circuits.push(...(await network.fabric(k, 'circuits')))
-    child.stdin.end()
-    child.kill()
-    if (child.exitCode === null) await once(child, 'exit')
-    if (!said.includes(word)) console.log(`    ${errors.split('\n').slice(-6).join('\n    ')}`)
+    const { bytes, errors } = await sendAndReceive(
+      binary ?? '',
+      user,
+      Buffer.from(`${word}\n`),
+      async () => {
+        for (const k of alive) circuits.push(...(await network.fabric(k, 'circuits')))
+      },
+    )
+    const isBack = bytes.includes(word)
+    if (!isBack) console.log(`    ${errors}`)
     else console.log(`    circuit ${JSON.stringify(circuits.at(-1) ?? null).slice(0, 400)}`)
-    return said.includes(word)
+    return isBack
   })
 }
 

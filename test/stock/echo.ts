@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+
+import type { StockNetwork } from './network.ts'
+
+/**
+ * A service `echo`, encrypted from end to end, for identities that host it and others that use it.
+ * @param routers the router by its role, for each role of identities.
+ */
+export async function offerEcho(
+  network: StockNetwork,
+  routers: Readonly<Record<'hosts' | 'users', string>>,
+): Promise<void> {
+  await network.post('services', {
+    name: 'echo',
+    encryptionRequired: true,
+    roleAttributes: ['echo'],
+  })
+  for (const [name, type, role] of [
+    ['b', 'Bind', '#hosts'],
+    ['d', 'Dial', '#users'],
+  ] as const) {
+    await network.post('service-policies', {
+      name,
+      type,
+      semantic: 'AnyOf',
+      serviceRoles: ['#echo'],
+      identityRoles: [role],
+    })
+  }
+  await network.post('service-edge-router-policies', {
+    name: 's',
+    semantic: 'AnyOf',
+    serviceRoles: ['#all'],
+    edgeRouterRoles: ['#all'],
+  })
+  for (const [role, router] of Object.entries(routers)) {
+    await network.post('edge-router-policies', {
+      name: role,
+      semantic: 'AnyOf',
+      identityRoles: [`#${role}`],
+      edgeRouterRoles: [`#${router}`],
+    })
+  }
+}
+
+/** A program in the background; what it says is kept in a file. */
+export function inBackground(binary: string, args: readonly string[], log: string): ChildProcess {
+  const child = spawn(binary, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+  let said = ''
+  const keep = (chunk: Buffer): void => {
+    said += chunk.toString()
+    writeFileSync(log, said)
+  }
+  child.stdout?.on('data', keep)
+  child.stderr?.on('data', keep)
+  return child
+}
+
+export interface CameBack {
+  readonly bytes: Buffer
+  /** The last lines of its log. */
+  readonly errors: string
+}
+
+/**
+ * What a client of the family gets back that sends `bytes` over a connection of its own.
+ * @param onBack called while the connection is open.
+ */
+export async function sendAndReceive(
+  binary: string,
+  identityFile: string,
+  bytes: Buffer,
+  onBack: () => Promise<void> = () => Promise.resolve(),
+): Promise<CameBack> {
+  const child = spawn(binary, ['demo', 'zcat', '-i', identityFile, 'ziti:echo'])
+  const parts: Buffer[] = []
+  let received = 0
+  child.stdout.on('data', (chunk: Buffer) => {
+    parts.push(chunk)
+    received += chunk.length
+  })
+  let errors = ''
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+  child.stdin.on('error', () => undefined)
+  child.stdin.write(bytes)
+  const deadline = performance.now() + 20_000
+  while (received < bytes.length && child.exitCode === null && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await onBack()
+  child.stdin.end()
+  child.kill()
+  if (child.exitCode === null) await once(child, 'exit')
+  return { bytes: Buffer.concat(parts), errors: errors.split('\n').slice(-6).join('\n    ') }
+}
