@@ -77,7 +77,7 @@ export const routerProgramLimits = {
   /** Open connections of one listener for clients, and those of one source. */
   clientConnectionsOpenMax: 16_384,
   clientConnectionsPerSourceMax: 2048,
-  /** Those that are not admitted yet, of all and of one source. */
+  /** Connections that are not admitted yet: of all, and of one source. */
   clientsWaitingMax: 1024,
   clientsWaitingPerSourceMax: 128,
   /** Channels of one identity. */
@@ -85,7 +85,7 @@ export const routerProgramLimits = {
   /** Connections within channels: of one channel, and of all. */
   clientConnectionsPerChannelMax: 16_384,
   clientConnectionsMax: 131_072,
-  /** Requests of one channel that a controller works on; more wait in their order, or are refused. */
+  /** Requests of one channel that a controller works on; more wait, or are refused. */
   connectsAtOnceMax: 32,
   connectsWaitingMax: 1024,
   /** Bytes of one client that its circuits do not take yet: beyond it the client is not read. */
@@ -99,7 +99,7 @@ export const routerProgramLimits = {
   terminatorsAskedMax: 64,
   terminatorsRemovedWaitingMax: 65_536,
   terminatorsRemovedAtOnceMax: 50,
-  /** A terminator without an answer, and one that a busy controller put off, are asked for again. */
+  /** A terminator without an answer is asked for again, and one that a busy controller put off. */
   terminatorAgainMs: 30_000,
   terminatorBusyMs: 1000,
   /** Other refusals of one terminator before its host is told. */

@@ -242,7 +242,7 @@ export class RouterProgram {
       [
         controlMessage.serverHello,
         ({ channel }, message) => {
-          channel.reply(message, clientHello(this.#parts.version.version, hostname()))
+          channel.reply(message, clientHello(this.#parts.version.version, hostname(), []))
         },
       ],
       [

@@ -18,14 +18,14 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
 
 /** One sentence for each section that is read, checked and does nothing in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
-  const { dialers, listeners, edge, transport } = config
+  const { dialers, listeners, transport } = config
+  const others = new Set(listeners.map(({ binding }) => binding).filter((name) => name !== 'edge'))
   const sections: readonly (readonly [boolean, string, string])[] = [
     [dialers.length > 0, 'dialers', 'no service is reached'],
-    [listeners.length > 0, 'listeners', 'nothing is listened on'],
     [
-      edge !== null,
-      'edge',
-      'no listener is opened or reported to controllers, no client is served',
+      others.size > 0,
+      `listeners with the binding ${[...others].join(', ')}`,
+      'nothing is listened on',
     ],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]

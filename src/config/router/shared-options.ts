@@ -201,6 +201,15 @@ export const controllerAddressing = {
 
 const plain = (fields: Fields): Fields => fields
 
+/** All of them are checked, and do nothing in this version. */
+const inert = (fields: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => [
+      name,
+      field.kind === 'option' ? { ...field, hasEffect: false } : field,
+    ]),
+  )
+
 /** Fields below `options` of a listener, by its binding. */
 export const listenerOptions: Readonly<Record<string, Fields>> = {
   edge: plain({
@@ -215,16 +224,18 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
     lookupSessionTimeout: option(duration(0, HOUR_MS), {
       default: 5000,
       why: 'The same for a session of a service.',
+      hasEffect: false,
     }),
     getSessionTimeout: option(optional(duration(0, HOUR_MS)), {
       default: null,
       why: 'Written by generators.',
       deprecated: 'use lookupSessionTimeout; it has no effect',
     }),
-    ...flowOptions,
+    ...inert(flowOptions),
+    getCircuitTimeout: flowOptions.getCircuitTimeout,
     ...channelOptions,
   }),
-  tunnel: plain({
+  tunnel: inert({
     mode: option(
       text('host, tproxy, tproxy:<program> or proxy', (mode) =>
         /^(?:host|proxy|tproxy(?::.+)?)$/.test(mode),
@@ -287,13 +298,13 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
 }
 
 function withAdvertise(): Fields {
-  return {
+  return inert({
     advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
       why: 'Other place of `advertise`.',
     }),
     ...flowOptions,
-  }
+  })
 }
 
 /** Every binding that a listener may have. */

@@ -166,13 +166,18 @@ export const routerFields = {
       heartbeatIntervalSeconds: option(integer(10, 60), {
         default: 60,
         why: 'Interval at which used sessions are reported to controllers.',
-        hasEffect: false,
       }),
       db: ignored('the data model is not kept yet'),
       dbSaveIntervalSeconds: ignored('the data model is not kept yet'),
-      sessionValidateChunkSize: ignored('sessions are not kept yet'),
-      sessionValidateMinInterval: ignored('sessions are not kept yet'),
-      sessionValidateMaxInterval: ignored('sessions are not kept yet'),
+      sessionValidateChunkSize: ignored(
+        'sessions are checked when a controller has told of all of them',
+      ),
+      sessionValidateMinInterval: ignored(
+        'sessions are checked when a controller has told of all of them',
+      ),
+      sessionValidateMaxInterval: ignored(
+        'sessions are checked when a controller has told of all of them',
+      ),
       apiProxy: ignored('the API of controllers is not forwarded by this router'),
     },
     { isPresentWhenEmpty: true },
@@ -266,28 +271,27 @@ export const routerFields = {
     }),
   }),
   link: linkSection,
-  listeners: withoutEffect(
-    list(64, 'Ports that are open to clients.', {
-      binding: option(choice(listenerBindings), {
-        default: required,
-        why: 'The component that serves it.',
-      }),
-      bind: option(optional(address(addressProtocols.stream)), {
-        default: null,
-        why: 'Where it listens. Required but for `tunnel`.',
-        aliases: ['address'],
-      }),
-      advertise: option(optional(advertised(addressProtocols.stream)), {
-        default: null,
-        why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
-      }),
-      service: option(optional(text()), {
-        default: null,
-        why: 'proxy and proxy_udp: id or name of the service.',
-      }),
-      options: variants('binding', 'Options of the binding.', listenerOptions),
+  listeners: list(64, 'Ports that are open to clients.', {
+    binding: option(choice(listenerBindings), {
+      default: required,
+      why: 'The component that serves it.',
     }),
-  ),
+    bind: option(optional(address(addressProtocols.stream)), {
+      default: null,
+      why: 'Where it listens. Required but for `tunnel`.',
+      aliases: ['address'],
+    }),
+    advertise: option(optional(advertised(addressProtocols.stream)), {
+      default: null,
+      why: 'Address for clients; may be given in `options`. Required except for `tunnel`.',
+    }),
+    service: option(optional(text()), {
+      default: null,
+      why: 'proxy and proxy_udp: id or name of the service.',
+      hasEffect: false,
+    }),
+    options: variants('binding', 'Options of the binding.', listenerOptions),
+  }),
   metrics: section('Reports to the controllers.', {
     reportInterval: option(duration(100, DAY_MS), {
       default: MINUTE_MS,
@@ -374,7 +378,9 @@ export const routerFields = {
       why: 'Interval of reports even without changes.',
     }),
   }),
-  connectEvents: ignored('no client connects yet'),
+  connectEvents: ignored(
+    'controllers are told of clients each second, and of all when they connect',
+  ),
   enableDebugOps: ignored('there are no debugging operations'),
   plugins: ignored('plugins of other routers cannot be loaded'),
   managedConfig: ignored('controllers push no configuration to this router'),

@@ -14,7 +14,7 @@ import { versionLine, type VersionLine } from '../../channel/hello.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, maskValue, textValue, uint64Value } from '../../channel/headers.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
-import { isControllerId } from '../../lib/text/names.ts'
+import { formatHostPort, isControllerId } from '../../lib/text/names.ts'
 import { isControllerAddress, type KnownController } from './endpoints-file.ts'
 
 /** Content types between a router and its controllers. */
@@ -112,9 +112,29 @@ export function inspectedMessage({ errors, values }: Inspected): Outgoing {
   }
 }
 
-/** The answer to the hello of a controller; listeners are those that clients can connect to. */
-export function clientHello(version: string, hostname: string): Outgoing {
-  const hello = create(ClientHelloSchema, { version, hostname })
+/** An address that clients connect to, by a protocol. */
+export interface ClientAddress {
+  readonly protocol: string
+  readonly host: string
+  readonly port: number
+}
+
+/** The answer to the hello of a controller. @param addresses that clients can connect to. */
+export function clientHello(
+  version: string,
+  hostname: string,
+  addresses: readonly ClientAddress[],
+): Outgoing {
+  const hello = create(ClientHelloSchema, {
+    version,
+    hostname,
+    protocols: addresses.map(({ protocol }) => protocol),
+    listeners: addresses.map(({ protocol, host, port }) => {
+      const value = `${protocol}:${formatHostPort({ host, port })}`
+      const advertise = { value, protocol, hostname: host, port }
+      return { address: advertise, advertise }
+    }),
+  })
   return {
     contentType: controlMessage.clientHello,
     headers: new Map([

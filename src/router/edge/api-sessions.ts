@@ -9,14 +9,14 @@ import {
   type ToldSession,
 } from './control-messages.ts'
 
-export interface ApiSession extends ToldSession {
+export interface EdgeApiSession extends ToldSession {
   /** The controller that has said so last: it is asked first for what the client wants. */
   readonly controllerId: string
 }
 
 export interface ApiSessionsParts {
   readonly log: RouterProgramLogger
-  /** Of tokens that are known no longer, or whose sessions have other certificates. */
+  /** Called with tokens that are gone, or whose sessions have other certificates. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
   /** The controller has told all that there are. */
   readonly onWhole: (connection: ControlConnection) => void
@@ -31,7 +31,7 @@ interface Sync {
 
 interface Waiter {
   readonly token: string
-  readonly settle: (session: ApiSession | null) => void
+  readonly settle: (session: EdgeApiSession | null) => void
 }
 
 const { apiSessionsMax, apiSessionWaitersMax } = routerProgramLimits
@@ -43,7 +43,7 @@ const { apiSessionsMax, apiSessionWaitersMax } = routerProgramLimits
  */
 export class ApiSessions {
   readonly #parts: ApiSessionsParts
-  readonly #byToken = new Map<string, ApiSession>()
+  readonly #byToken = new Map<string, EdgeApiSession>()
   /** A session has several tokens while keys are renewed. */
   readonly #tokensById = new Map<string, Set<string>>()
   readonly #syncs = new Map<string, Sync>()
@@ -78,12 +78,12 @@ export class ApiSessions {
     ])
   }
 
-  /** What it had begun to tell is not gone on with. */
+  /** A whole state that it had begun is dropped. */
   onControllerClosed({ id }: Pick<ControlConnection, 'id'>): void {
     this.#syncs.delete(id)
   }
 
-  find(token: string): ApiSession | null {
+  find(token: string): EdgeApiSession | null {
     return this.#byToken.get(token) ?? null
   }
 
@@ -91,10 +91,10 @@ export class ApiSessions {
    * A client may be here before the word of a controller about its session.
    * @returns null when none came in time, or too many wait.
    */
-  async await(token: string, timeoutMs: number): Promise<ApiSession | null> {
+  async await(token: string, timeoutMs: number): Promise<EdgeApiSession | null> {
     const known = this.find(token)
     if (known !== null || this.#waiters.size >= apiSessionWaitersMax) return known
-    const { promise, resolve } = Promise.withResolvers<ApiSession | null>()
+    const { promise, resolve } = Promise.withResolvers<EdgeApiSession | null>()
     const waiter = { token, settle: resolve }
     this.#waiters.add(waiter)
     const timer = setTimeout(() => resolve(null), timeoutMs)
@@ -167,7 +167,7 @@ export class ApiSessions {
     this.#parts.onChanged(all)
   }
 
-  #forget({ token, id }: ApiSession): void {
+  #forget({ token, id }: EdgeApiSession): void {
     this.#byToken.delete(token)
     const tokens = this.#tokensById.get(id)
     tokens?.delete(token)

@@ -5,24 +5,24 @@ import { readText } from '../../channel/headers.ts'
 import { type Certificate, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import { sessionCertificateIds } from '../../pki/spiffe.ts'
 import { edgeHeader } from './edge-messages.ts'
-import type { ApiSession, ApiSessions } from './api-sessions.ts'
+import type { EdgeApiSession, ApiSessions } from './api-sessions.ts'
 
-export interface AdmittedClient {
-  readonly session: ApiSession
+export interface EdgeClient {
+  readonly session: EdgeApiSession
   /** Hex SHA-1 of the certificate that it has shown. */
   readonly fingerprint: string
   /** Its certificate names its session, so a list of fingerprints need not. */
   readonly isNamedBySpiffe: boolean
 }
 
-export type Admission =
-  | { readonly ok: true; readonly client: AdmittedClient }
+export type EdgeAdmission =
+  | { readonly ok: true; readonly client: EdgeClient }
   | { readonly ok: false; readonly reason: string }
 
-export interface AdmissionParts {
+export interface EdgeAdmissionParts {
   readonly sessions: Pick<ApiSessions, 'await'>
   readonly lookupTimeoutMs: number
-  /** Of the network; null: no controller was met yet. */
+  /** The domain of the network; null: no controller was met yet. */
   readonly trustDomain: () => string | null
 }
 
@@ -31,14 +31,14 @@ const BEARER_START = 'ey'
 const TOKEN_CHARACTERS_MAX = 8192
 
 /**
- * Whose channel it is: of the API session whose token the hello shows, when the certificate of the
- * TLS connection belongs to that session. A token alone is nothing: it may have been seen.
+ * Judges who has connected: the client of the API session whose token the hello shows, when the
+ * certificate of the TLS connection belongs to that session. A token alone may have been seen.
  */
 export async function admitClient(
   socket: TLSSocket,
   { headers }: ChannelMessage,
-  { sessions, lookupTimeoutMs, trustDomain }: AdmissionParts,
-): Promise<Admission> {
+  { sessions, lookupTimeoutMs, trustDomain }: EdgeAdmissionParts,
+): Promise<EdgeAdmission> {
   const token = readText(headers, edgeHeader.sessionToken) ?? ''
   if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
     return refused('the hello shows no token of an API session')
@@ -59,7 +59,7 @@ export async function admitClient(
 }
 
 /** @param session the same as before, with the certificates that it has now. */
-export function isStillAdmitted(client: AdmittedClient, session: ApiSession | null): boolean {
+export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | null): boolean {
   if (session?.id !== client.session.id || session.identityId !== client.session.identityId) {
     return false
   }
@@ -67,7 +67,11 @@ export function isStillAdmitted(client: AdmittedClient, session: ApiSession | nu
 }
 
 /** A certificate that was issued for this session alone, by an authority of the network. */
-function isOfSession(leaf: Certificate, session: ApiSession, trustDomain: string | null): boolean {
+function isOfSession(
+  leaf: Certificate,
+  session: EdgeApiSession,
+  trustDomain: string | null,
+): boolean {
   if (trustDomain === null) return false
   try {
     const ids = sessionCertificateIds(leafSpiffeId(leaf), trustDomain)
@@ -77,6 +81,6 @@ function isOfSession(leaf: Certificate, session: ApiSession, trustDomain: string
   }
 }
 
-function refused(reason: string): Admission {
+function refused(reason: string): EdgeAdmission {
   return { ok: false, reason }
 }

@@ -3,7 +3,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { AdmittedClient } from './client-admission.ts'
+import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
 import { ClientXgress } from './client-xgress.ts'
@@ -18,7 +18,7 @@ import {
   stateClosed,
   traceAnswer,
 } from './edge-messages.ts'
-import { isAmong, type ServiceSession } from './service-session.ts'
+import { isSessionAmong, type ServiceSession } from './service-session.ts'
 
 const { clientConnectionsPerChannelMax } = routerProgramLimits
 
@@ -28,7 +28,7 @@ const CIRCUIT_ID_HEADER = 2256
 /** A connection of a client by either of the ways that data goes. */
 export type ClientEnd = ClientConnection | ClientXgress
 
-/** What is made on behalf of a client, beside the channel itself. */
+/** Parts of the room that a channel asks for what its client wants. */
 export interface ClientServices {
   readonly circuits: LocalCircuits
   connect(client: ClientChannel, message: ChannelMessage, connectionId: number): void
@@ -46,7 +46,7 @@ export interface ClientServices {
 export interface ClientChannelParts {
   readonly channel: Channel
   readonly flow: ClientFlow
-  readonly client: AdmittedClient
+  readonly client: EdgeClient
   readonly services: ClientServices
   /** Address and port. */
   readonly remoteAddress: string
@@ -59,7 +59,7 @@ export interface ClientChannelParts {
  * means nothing on another channel, so no client reaches what is another's.
  */
 export class ClientChannel {
-  readonly client: AdmittedClient
+  readonly client: EdgeClient
   readonly channel: Channel
   readonly remoteAddress: string
   readonly localAddress: string
@@ -82,7 +82,7 @@ export class ClientChannel {
     return this.#ends.size
   }
 
-  /** What a controller judges the client by. */
+  /** The claim that a controller judges the client by. */
   claimOf({ token }: ServiceSession): Claim {
     const { session, fingerprint } = this.client
     return { sessionToken: token, apiSessionToken: session.token, fingerprint }
@@ -189,7 +189,7 @@ export class ClientChannel {
       session,
       circuit,
       circuits: this.#parts.services.circuits,
-      trySend: (outgoing) => this.#parts.flow.trySend(outgoing),
+      flow: this.#parts.flow,
       send: (outgoing) => this.send(outgoing),
       onOver: () => {
         this.#xgresses.delete(circuit.id)
@@ -201,10 +201,10 @@ export class ClientChannel {
     return xgress
   }
 
-  /** Of service sessions that are over. */
+  /** Closes connections of service sessions that are over. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const end of Array.from(this.#ends.values())) {
-      if (isAmong(end.session, tokens, ids)) end.close('the session has ended')
+      if (isSessionAmong(end.session, tokens, ids)) end.close('the session has ended')
     }
   }
 

@@ -8,8 +8,8 @@ import type { ServiceSession } from './service-session.ts'
 export interface ClientConnectionParts {
   readonly id: number
   readonly session: ServiceSession
-  readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued' | 'forget'>
-  /** Of what is not data. */
+  readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued'>
+  /** Sends what is not data. */
   readonly send: (outgoing: Outgoing) => void
   /** Its id is free again. */
   readonly onOver: () => void
@@ -22,11 +22,11 @@ export interface ClientConnectionParts {
 export class ClientConnection implements Application {
   readonly #parts: ClientConnectionParts
   #end: CircuitEnd | null = null
-  /** Of the client: the circuit does not take them yet. */
+  /** Pieces of the client that the circuit does not take yet. */
   readonly #queue = new BoundedQueue<Piece>(Infinity)
   #takesMore = true
   #isFlushing = false
-  /** Of the circuit: the client does not read yet. */
+  /** Pieces of the circuit that the client does not read yet. */
   #held: Piece[] = []
   #isFinTold = false
   /** Why the circuit is over, while there is something to be told before. */
@@ -58,7 +58,7 @@ export class ClientConnection implements Application {
     this.#flushQueue()
   }
 
-  /** From the client. */
+  /** Takes a piece of the client. */
   take(piece: Piece): void {
     if (this.#isLeaving || this.#isOver) return
     this.#parts.flow.addQueued(roomOf(piece))
@@ -74,14 +74,14 @@ export class ClientConnection implements Application {
     this.#endWhenSent()
   }
 
-  /** At once, and the client is told. */
+  /** Ends it at once, and says so to the client. */
   close(reason: string): void {
     if (this.#isOver) return
     this.#parts.send(stateClosed(this.#parts.id, { text: reason }))
     this.abandon(reason)
   }
 
-  /** At once: nobody is there who could be told. */
+  /** Ends it at once, without a word to the client. */
   abandon(reason: string): void {
     this.#over()
     this.#dropQueue()
@@ -163,7 +163,6 @@ export class ClientConnection implements Application {
     if (this.#isOver) return
     this.#isOver = true
     this.#held = []
-    this.#parts.flow.forget(this.#onClientReads)
     this.#parts.onOver()
   }
 }

@@ -1,5 +1,3 @@
-import type { Duplex } from 'node:stream'
-
 import type { Channel, Outgoing } from '../../channel/channel.ts'
 import { routerProgramLimits } from '../limits.ts'
 
@@ -11,16 +9,11 @@ const { clientQueuedBytesMax, clientUnsentBytesMax } = routerProgramLimits
  */
 export class ClientFlow {
   readonly #channel: Channel
-  readonly #socket: Duplex
-  /** To be called when there is room again, in their order. */
-  readonly #waiting = new Set<() => void>()
-  #isWaiting = false
   #queuedBytes = 0
   #pause: PromiseWithResolvers<void> | null = null
 
-  constructor(channel: Channel, socket: Duplex) {
+  constructor(channel: Channel) {
     this.#channel = channel
-    this.#socket = socket
   }
 
   /** Resolved when the next message of the client may be taken; null: now. */
@@ -28,21 +21,14 @@ export class ClientFlow {
     return this.#pause?.promise ?? null
   }
 
-  /** Of data. @returns false when it was not sent: `onceWritable` tells when to try again. */
+  /** Sends data. @returns false when it was not sent: `onceWritable` tells when to try again. */
   trySend(outgoing: Outgoing): boolean {
-    if (this.#channel.unsentBytes > clientUnsentBytesMax || this.#waiting.size > 0) return false
-    return this.#channel.send(outgoing)
+    return this.#channel.trySend(outgoing, clientUnsentBytesMax)
   }
 
-  /** Each caller is called once, and sends one piece at most before it waits again. */
+  /** Calls it once, when there is room again; all that wait have turns. */
   onceWritable(callback: () => void): void {
-    this.#waiting.add(callback)
-    this.#wait()
-  }
-
-  /** Of a callback that is gone. */
-  forget(callback: () => void): void {
-    this.#waiting.delete(callback)
+    this.#channel.onceWritable(callback)
   }
 
   /** @param bytes that a circuit does not take yet; less than zero when it has. */
@@ -56,26 +42,5 @@ export class ClientFlow {
   goOn(): void {
     this.#pause?.resolve()
     this.#pause = null
-  }
-
-  #wait(): void {
-    if (this.#isWaiting || this.#channel.isClosed) return
-    this.#isWaiting = true
-    const go = (): void => {
-      this.#isWaiting = false
-      this.#flush()
-    }
-    if (this.#socket.writableNeedDrain) this.#socket.once('drain', go)
-    else setImmediate(go)
-  }
-
-  #flush(): void {
-    for (const callback of Array.from(this.#waiting)) {
-      if (this.#channel.isClosed) return
-      if (this.#channel.unsentBytes > clientUnsentBytesMax) break
-      this.#waiting.delete(callback)
-      callback()
-    }
-    if (this.#waiting.size > 0) this.#wait()
   }
 }

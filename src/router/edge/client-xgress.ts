@@ -2,6 +2,7 @@ import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { int32Value } from '../../channel/headers.ts'
 import type { Destination, LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
+import type { ClientFlow } from './client-flow.ts'
 import { edgeHeader, stateClosed } from './edge-messages.ts'
 import type { ServiceSession } from './service-session.ts'
 
@@ -10,8 +11,8 @@ export interface ClientXgressParts {
   readonly session: ServiceSession
   readonly circuit: LocalCircuit
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
-  /** Of payloads: the ends send again what does not go out. */
-  readonly trySend: (outgoing: Outgoing) => boolean
+  /** Frames that do not go out are sent again by the ends. */
+  readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable'>
   readonly send: (outgoing: Outgoing) => void
   readonly onOver: () => void
 }
@@ -41,7 +42,11 @@ export class ClientXgress implements Destination {
   forward({ contentType, headers, body }: ChannelMessage): boolean {
     if (this.#isOver) return false
     const told = new Map(headers).set(edgeHeader.connectionId, int32Value(this.#parts.id))
-    return this.#parts.trySend({ contentType, headers: told, body })
+    return this.#parts.flow.trySend({ contentType, headers: told, body })
+  }
+
+  onceWritable(callback: () => void): void {
+    this.#parts.flow.onceWritable(callback)
   }
 
   onUnrouted(): void {

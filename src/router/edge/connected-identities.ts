@@ -5,11 +5,11 @@ import { connectEventsMessage, type IdentityConnects } from './control-messages.
 const TELL_MS = 1000
 const IDENTITIES_AT_ONCE = 1000
 
-/** Which identities have a channel to this router: controllers are told of those that come and go. */
+/** Identities with a channel to this router; controllers hear of those that come and go. */
 export class ConnectedIdentities {
   readonly #connections: () => readonly ControlConnection[]
   readonly #byIdentity = new Map<string, Set<ClientChannel>>()
-  /** Those to tell of. */
+  /** Identities that controllers are still to hear of. */
   readonly #changed = new Set<string>()
   #timer: NodeJS.Timeout | null = null
 
@@ -37,7 +37,7 @@ export class ConnectedIdentities {
     this.#tellSoon(identityId)
   }
 
-  /** To a controller that has just connected: nothing it knows of before counts. */
+  /** Sends all to a controller that has just connected, in place of what it knew. */
   tellAll(connection: ControlConnection): void {
     const all = [...this.#byIdentity.keys()].map((id) => this.#connectsOf(id))
     connection.channel.send(connectEventsMessage(all.slice(0, IDENTITIES_AT_ONCE), true))

@@ -23,7 +23,7 @@ import {
   stateClosed,
   xgressHeaders,
 } from './edge-messages.ts'
-import { type ServiceSession, serviceSessionIn } from './service-session.ts'
+import { type ServiceSession, shownServiceSession } from './service-session.ts'
 
 const { connectsAtOnceMax, connectsWaitingMax } = routerProgramLimits
 
@@ -37,7 +37,7 @@ export interface ConnectsParts {
 
 type MadeCircuit = Extract<CircuitAnswered, { kind: 'made' }>
 
-/** What a client has asked for, by the connection that is to have it. */
+/** One request of a client for a connection. */
 interface Asked {
   readonly client: ClientChannel
   readonly message: ChannelMessage
@@ -58,7 +58,7 @@ export class Connects {
   }
 
   connect(client: ClientChannel, message: ChannelMessage, id: number): void {
-    const session = serviceSessionIn(message.body)
+    const session = shownServiceSession(message.body)
     const fault =
       client.faultOfId(id) ??
       (session === null ? 'the request shows no service session' : null) ??

@@ -51,7 +51,7 @@ const header = {
   ingressAddress: 12,
   instanceId: 13,
   apiSessionToken: 14,
-  /** Of a whole state in several messages. */
+  /** The place of a message in a whole state of several. */
   syncState: 1014,
   errorCode: 1014,
   retryHint: 18,
@@ -66,7 +66,7 @@ export interface ToldSession {
   readonly fingerprints: ReadonlySet<string>
 }
 
-export interface ToldSessions {
+export interface SessionNews {
   readonly sessions: readonly ToldSession[]
   /** Part of all that there are; null: these come to what is known. */
   readonly part: SyncPart | null
@@ -80,7 +80,7 @@ export interface SyncPart {
 }
 
 /** @throws when the bytes are no such message. */
-export function readSessionsAdded({ headers, body }: ChannelMessage): ToldSessions {
+export function readSessionsAdded({ headers, body }: ChannelMessage): SessionNews {
   const { isFullState, apiSessions } = fromBinary(ApiSessionAddedSchema, body)
   const sessions = apiSessions.map(({ id, token, identityId, certFingerprints }) => ({
     id,
@@ -109,7 +109,7 @@ export function readSessionsRemoved(body: Uint8Array) {
   return fromBinary(ApiSessionRemovedSchema, body)
 }
 
-/** Of service sessions. @throws when the bytes are no such message. */
+/** Reads service sessions that are over. @throws when the bytes are no such message. */
 export function readServiceSessionsRemoved(body: Uint8Array) {
   return fromBinary(SessionRemovedSchema, body)
 }
@@ -130,7 +130,7 @@ export function validateSessionsMessage(tokens: readonly string[]): Outgoing {
   }
 }
 
-/** What a client shows a controller through this router. */
+/** A client, as this router shows it to a controller. */
 export interface Claim {
   readonly sessionToken: string
   readonly apiSessionToken: string
@@ -277,7 +277,7 @@ export function connectEventsMessage(
   }
 }
 
-/** By the number that clients say; one that is not known is the default. */
+/** The precedence of the number that clients say; the default for an unknown one. */
 export function precedenceOf(number: number): ModelPrecedence {
   if (number === ModelPrecedence.REQUIRED) return ModelPrecedence.REQUIRED
   return number === ModelPrecedence.FAILED ? ModelPrecedence.FAILED : ModelPrecedence.DEFAULT

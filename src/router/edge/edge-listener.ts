@@ -24,7 +24,7 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
-import { type Admission, admitClient, isStillAdmitted } from './client-admission.ts'
+import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientServices } from './client-channel.ts'
 import { ClientFlow } from './client-flow.ts'
 import { EDGE_PROTOCOL, MULTIPLEX_HEADER } from './edge-messages.ts'
@@ -38,7 +38,7 @@ export interface EdgeListenerParts {
   readonly services: ClientServices
   readonly trustDomain: () => string | null
   readonly handshakeTimeoutMs: number
-  /** From the first packet to the end of the hello. */
+  /** Time from the first packet to the end of the hello. */
   readonly helloTimeoutMs: number
   readonly lookupTimeoutMs: number
   /** @returns why one more of the identity is refused; null: it is not. */
@@ -55,7 +55,7 @@ const clientChannelLimits = {
   bytesPerSecondMax: Infinity,
 }
 
-/** Where clients connect. */
+/** The listener that clients connect to. */
 export class EdgeListener {
   readonly #parts: EdgeListenerParts
   readonly #server: Server
@@ -85,7 +85,7 @@ export class EdgeListener {
     this.#server.on('secureConnection', (socket) => this.#accept(socket))
   }
 
-  /** Where it listens, for one that was opened on any free port. */
+  /** The port that was chosen, where the configuration leaves it open. */
   get port(): number {
     const address = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : 0
@@ -173,7 +173,7 @@ export class EdgeListener {
         if (client !== null) this.#onClosed(client, reason)
       },
     })
-    const flow = new ClientFlow(channel, socket)
+    const flow = new ClientFlow(channel)
     this.#open.add(channel)
   }
 
@@ -217,7 +217,7 @@ export class EdgeListener {
     }
     const { client } = admission
     const { session } = client
-    // What was told of its session may have changed since it was judged.
+    // The session may have changed since it was judged.
     const fault = isStillAdmitted(client, sessions.find(session.token))
       ? this.#parts.faultOfRoom(session.identityId)
       : 'the API session has ended'
@@ -249,7 +249,7 @@ export class EdgeListener {
     return admitted
   }
 
-  async #judged(socket: TLSSocket, message: ChannelMessage): Promise<Admission> {
+  async #judged(socket: TLSSocket, message: ChannelMessage): Promise<EdgeAdmission> {
     const { sessions, lookupTimeoutMs, trustDomain } = this.#parts
     try {
       return await admitClient(socket, message, { sessions, lookupTimeoutMs, trustDomain })
@@ -270,4 +270,4 @@ export class EdgeListener {
   }
 }
 
-const noHello: Admission = { ok: false, reason: 'the first message is no hello' }
+const noHello: EdgeAdmission = { ok: false, reason: 'the first message is no hello' }

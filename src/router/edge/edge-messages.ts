@@ -74,7 +74,7 @@ export const edgeHeader = {
   dialerName: 1035,
 } as const
 
-/** Of the answer to a hello: messages of several connections may share a channel. */
+/** A header of the answer to a hello: several connections may share a channel. */
 export const MULTIPLEX_HEADER = 1024
 
 /** Peer data of a circuit that its ends are told by another number than each other. */
@@ -105,14 +105,14 @@ export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
 
 export const edgeFlag = { fin: 1 } as const
 
-/** What a client is told by number beside the text. */
+/** Numbers that clients know refusals by. */
 export const edgeErrorCode = {
   internal: 1,
   invalidSession: 3,
   invalidApiSessionType: 12,
 } as const
 
-/** What a client is told of trying again. */
+/** Numbers that tell a client whether to try again. */
 export const retryHint = { default: 0, startOver: 2, never: 3 } as const
 
 /** Answer to an inspection of a connection: it is one that listens. */
@@ -131,7 +131,7 @@ export function readUint16(headers: Headers, key: number): number | null {
   return value?.length === 2 ? (value[0] ?? 0) | ((value[1] ?? 0) << 8) : null
 }
 
-/** Of a connection, with further headers. */
+/** A message of one connection, with further headers. */
 export function connectionMessage(
   contentType: number,
   connectionId: number,
@@ -179,7 +179,7 @@ export function pieceIn({ headers, body }: ChannelMessage): Piece {
   }
 }
 
-/** What a controller passes on to the host of a client that connects. */
+/** Peer data that a controller passes on to the host of a client that connects. */
 export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
   const data = new Map<number, Uint8Array>()
   for (const [key, to] of dialData) {

@@ -34,7 +34,7 @@ export interface EdgeParts {
   readonly circuits: LocalCircuits
 }
 
-/** Where clients are told to connect. */
+/** An address that clients are told. */
 export interface EdgeAddress extends HostPort {
   readonly protocol: string
 }
@@ -62,7 +62,7 @@ export class Edge {
   readonly #sessions: ApiSessions
   readonly #terminators: HostedTerminators
   readonly #identities: ConnectedIdentities
-  /** By the token of the API session. */
+  /** Channels by the token of their API session. */
   readonly #byToken = new Map<string, Set<ClientChannel>>()
   /** Connections within channels, by identity. */
   readonly #room = new FairShare(routerProgramLimits.clientConnectionsMax)
@@ -86,7 +86,7 @@ export class Edge {
     this.dialer = new EdgeDialer({ circuits, terminators: this.#terminators })
   }
 
-  /** Those of the configuration that are opened. */
+  /** Addresses of the listeners that are opened. */
   get addresses(): readonly EdgeAddress[] {
     return this.#opened().flatMap(({ bind, advertise }) =>
       bind === null || advertise === null ? [] : [{ ...advertise, protocol: bind.protocol }],

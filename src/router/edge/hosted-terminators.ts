@@ -30,7 +30,7 @@ import {
   stateClosed,
 } from './edge-messages.ts'
 import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
-import { isAmong, serviceSessionIn } from './service-session.ts'
+import { isSessionAmong, shownServiceSession } from './service-session.ts'
 
 export interface HostedTerminatorsParts {
   readonly clock: Clock
@@ -46,14 +46,14 @@ const BINDING = 'edge'
 const HOSTED_PREFIX = 'hosted:'
 
 /**
- * Services that clients host at this router: each has a terminator at the controllers for as long as
- * its client hosts it, and no longer.
+ * Services that clients host at this router: each has a terminator at the controllers for as long
+ * as its client hosts it, and no longer.
  */
 export class HostedTerminators {
   readonly #parts: HostedTerminatorsParts
   readonly #byId = new Map<string, HostedTerminator>()
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
-  /** By the token of the service session. */
+  /** Terminators by the token of their service session. */
   readonly #bySession = new Map<string, Set<HostedTerminator>>()
   /** Ids that controllers are still to be told of. */
   readonly #removed = new Set<string>()
@@ -101,7 +101,7 @@ export class HostedTerminators {
   }
 
   bind(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
-    const session = serviceSessionIn(message.body)
+    const session = shownServiceSession(message.body)
     const fault =
       client.faultOfId(connectionId) ??
       (session === null ? 'the request shows no service session' : null) ??
@@ -171,11 +171,12 @@ export class HostedTerminators {
   /** Service sessions that are over. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const terminator of this.all) {
-      if (isAmong(terminator.session, tokens, ids)) this.#refuseHost(terminator, sessionEnded)
+      if (isSessionAmong(terminator.session, tokens, ids))
+        this.#refuseHost(terminator, sessionEnded)
     }
   }
 
-  /** Its channel is closed, so nobody answers for what it hosts. */
+  /** The channel is closed, so nothing that it hosts is reached. */
   onClientClosed(client: ClientChannel): void {
     for (const terminator of Array.from(this.#byClient.get(client)?.values() ?? [])) {
       this.#remove(terminator, 'the host is gone')
@@ -199,7 +200,7 @@ export class HostedTerminators {
     return isFull ? 'too many services are hosted' : null
   }
 
-  /** By the same identity, for the same session: no other client can take a terminator over. */
+  /** The identity and the session are the same: no other client takes a terminator over. */
   #sameListener({ client, session, listenerId }: HostedTerminator): HostedTerminator | null {
     if (listenerId === '') return null
     const { identityId } = client.client.session
@@ -334,7 +335,7 @@ export class HostedTerminators {
     }
   }
 
-  /** By batches, until a controller has said yes to each. */
+  /** Batches are sent until a controller has said yes to each. */
   async #tellRemoved(): Promise<void> {
     const [controller] = this.#parts.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
@@ -353,7 +354,7 @@ export class HostedTerminators {
     }
   }
 
-  /** Which of these there are still; one whose host does not answer is left out: it is asked later. */
+  /** Answers which of these there are; one whose host is silent is left out, and asked later. */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readValidation(body)
     const own = terminators.slice(0, limits.hostedMax)

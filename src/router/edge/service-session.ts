@@ -1,14 +1,14 @@
 /** A service session as a client shows it: for one service, to dial or to host. */
 export interface ServiceSession {
   readonly token: string
-  /** As its token says it; only a controller has judged whether that is true. */
+  /** The id that its token says; a controller judges whether that is true. */
   readonly id: string | null
 }
 
 const TOKEN_CHARACTERS_MAX = 8192
 
 /** Null when it is too long to be one. */
-export function serviceSessionIn(body: Uint8Array): ServiceSession | null {
+export function shownServiceSession(body: Uint8Array): ServiceSession | null {
   if (body.length === 0 || body.length > TOKEN_CHARACTERS_MAX) return null
   const token = Buffer.from(body).toString('utf8')
   return { token, id: idIn(token) }
@@ -28,7 +28,7 @@ function idIn(token: string): string | null {
 }
 
 /** Whether a controller means it by its words: routers know sessions by one or the other. */
-export function isAmong(
+export function isSessionAmong(
   { token, id }: ServiceSession,
   tokens: ReadonlySet<string>,
   ids: ReadonlySet<string>,

@@ -63,7 +63,10 @@ transport: {dtls: {}}
       const name = key.replaceAll(/\[\d+\]/g, '[]').replace('transport.dtls', 'transport.<name>')
       const found = rows.filter((row) => row.startsWith(`| \`${name}\``))
       expect(found, key).not.toEqual([])
-      return found.every((row) => row.endsWith('No effect in this version. |'))
+      // A table a binding: the options of a listener are those of one of them.
+      const isOfBinding = key.startsWith('listeners[0].options.')
+      const marks = found.map((row) => row.endsWith('No effect in this version. |'))
+      return isOfBinding ? marks.includes(true) : marks.every(Boolean)
     }
     for (const { key, hasEffect } of loaded.effective) expect(isMarked(key), key).toBe(!hasEffect)
     const inert = loaded.effective.filter(({ hasEffect }) => !hasEffect).map(({ key }) => key)

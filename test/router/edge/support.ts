@@ -4,7 +4,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import {
   ApiSessionAddedSchema,
   ApiSessionRemovedSchema,
-  CreateTerminatorResult,
+  type CreateTerminatorResult,
   type CreateTerminatorV2,
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
