@@ -80,6 +80,8 @@ export const routerProgramLimits = {
   /** Connections that are not admitted yet: of all, and of one source. */
   clientsWaitingMax: 1024,
   clientsWaitingPerSourceMax: 128,
+  /** A silent connection is tried so often, as clients answer no heartbeats. */
+  clientKeepAliveMs: 30_000,
   /** Channels of one identity. */
   clientChannelsPerIdentityMax: 256,
   /** Connections within channels: of one channel, and of all. */

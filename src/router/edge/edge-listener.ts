@@ -12,7 +12,7 @@ import {
   type VersionLine,
 } from '../../channel/hello.ts'
 import { channelLimits } from '../../channel/limits.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { circuitDataTypes, headerKey } from '../../channel/numbers.ts'
 import type { Address } from '../../config/router/values.ts'
 import { boundConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
@@ -27,7 +27,7 @@ import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientServices } from './client-channel.ts'
 import { ClientFlow } from './client-flow.ts'
-import { EDGE_PROTOCOL, MULTIPLEX_HEADER } from './edge-messages.ts'
+import { EDGE_PROTOCOL, edgeMessage, MULTIPLEX_HEADER } from './edge-messages.ts'
 
 export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity
@@ -48,11 +48,16 @@ export interface EdgeListenerParts {
 }
 
 const limits = routerProgramLimits
-/** Data has no rate: circuits take it as fast as the far end does. */
+/**
+ * Data has no rate, as circuits take it as fast as the far end does. Clients answer no heartbeats:
+ * one that is gone without a word is noticed by its connection.
+ */
 const clientChannelLimits = {
   ...channelLimits,
-  messagesPerSecondMax: Infinity,
-  bytesPerSecondMax: Infinity,
+  heartbeatEveryMs: Infinity,
+  silentMsMax: Infinity,
+  firstSilentMsMax: Infinity,
+  unmeteredTypes: new Set([...circuitDataTypes, edgeMessage.data]),
 }
 
 /** The listener that clients connect to. */
@@ -134,6 +139,7 @@ export class EdgeListener {
 
   #accept(socket: TLSSocket): void {
     const { clock, helloTimeoutMs, log } = this.#parts
+    socket.setKeepAlive(true, limits.clientKeepAliveMs)
     const wait = this.#wait(socket)
     if (wait === null) {
       socket.destroy()

@@ -30,6 +30,13 @@ describe('A client', () => {
     expect(latency.headers.get(128)).toEqual(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8))
   })
 
+  test('is sent no heartbeats, which clients of the family do not answer', async () => {
+    const client = await bench.admitted('ann')
+    bench.aheadMs = 120_000
+    const { headers } = await client.channel.request({ contentType: 3 })
+    expect(headers.has(5)).toBe(false)
+  })
+
   test('that comes before the word of a controller waits for it', async () => {
     const person = await bench.person('ann')
     const connecting = bench.connect(person)

@@ -312,6 +312,8 @@ export class EdgeBench {
   readonly network: TestNetwork
   readonly edge: Edge
   readonly circuits = new TestCircuits()
+  /** Ms by which the clock of the router is ahead. */
+  aheadMs = 0
   readonly lines: LoggedLine[] = []
   readonly controllers: FakeController[]
   readonly #clients: TestClient[] = []
@@ -339,7 +341,10 @@ listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0
       config: loaded.config,
       identity: () => holder.current(),
       version,
-      clock: systemClock,
+      clock: {
+        nowMs: () => systemClock.nowMs() + this.aheadMs,
+        monotonicMs: () => systemClock.monotonicMs() + this.aheadMs,
+      },
       log,
       connections: () => this.controllers.map(({ connection }) => connection),
       trustDomain: () => trustDomain,
