@@ -106,6 +106,33 @@ export class Edge {
     return this.#terminators.all.map(({ id }) => id)
   }
 
+  /** Terminators as an inspection shows them, without anything secret. */
+  get terminators(): readonly object[] {
+    return this.#terminators.all.map(({ id, client, connectionId, isEstablished, ...shown }) => ({
+      id,
+      identityId: client.client.session.identityId,
+      connId: connectionId,
+      state: isEstablished ? 'established' : 'establishing',
+      listenerId: shown.listenerId,
+      instance: shown.instanceId,
+      cost: shown.cost,
+      precedence: shown.precedence,
+      useSdkXgress: shown.isXgressInClient,
+    }))
+  }
+
+  /** Figures for the metrics of the router. */
+  figures(): Readonly<Record<string, number>> {
+    if (this.#parts.config.edge === null) return {}
+    const clients = [...this.#clients()]
+    return {
+      'edge.connections': clients.length,
+      'edge.circuits': clients.reduce((sum, { connections }) => sum + connections, 0),
+      'edge.terminators': this.#terminators.all.length,
+      'edge.api_sessions': this.#sessions.size,
+    }
+  }
+
   messages(): ControlMessageTable {
     if (this.#parts.config.edge === null) return new Map()
     return new Map([
