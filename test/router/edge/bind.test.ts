@@ -258,6 +258,39 @@ describe('A dial', () => {
     await expect(dialed).rejects.toMatchObject({ code: dialError.timedOut })
   })
 
+  test('reaches a host that keeps the ends of its circuits itself', async () => {
+    const id = await bound(host, 3, [[1028, flagValue(true)]])
+    host.onMessage = (message) => {
+      if (message.contentType === dial) host.reply(message, 60_788, message.headers.get(1012) ?? '')
+    }
+    await bench.edge.dialer.dial(dialOf(id), signal)
+    const [message] = host.ofType(dial)
+    expect(message?.headers.get(1028)).toEqual(flagValue(true))
+    expect(message === undefined ? null : textOf(message, 1030)).toBe('out-c1')
+    expect(bench.circuits.attached.map(({ circuit }) => circuit.id)).toEqual(['c1'])
+    host.channel.send({ contentType: 1101, headers: new Map([[2256, textValue('c1')]]) })
+    await eventually(() => bench.circuits.entered).toHaveLength(1)
+    host.onMessage = (refused) => {
+      if (refused.contentType === dial) host.reply(refused, 60_789, 'not today')
+    }
+    await expect(bench.edge.dialer.dial(dialOf(id, 'c2'), signal)).rejects.toThrow('not today')
+    expect(bench.circuits.left.map(({ circuit }) => circuit.id)).toEqual(['c2'])
+  })
+
+  test.each([
+    ['that it uses already', 3],
+    ['of those that the router gives', 0x80_00_00_05],
+  ])('leaves nothing when an old host names a connection %s', async (_, named) => {
+    await host.request(60_790, 3, token, [[1024, flagValue(true)]])
+    await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)
+    host.onMessage = (message) => {
+      if (message.contentType === dial) host.reply(message, 60_788, int32Value(named))
+    }
+    const dialed = bench.edge.dialer.dial(dialOf(created()[0]?.address ?? ''), signal)
+    await expect(dialed).rejects.toThrow('cannot be')
+    expect(bench.circuits.ends).toEqual([])
+  })
+
   test('reaches a host of before the ids of routers', async () => {
     const answer = await host.request(60_790, 3, token, [[1024, flagValue(true)]])
     expect(answer.headers.has(1012)).toBe(false)
