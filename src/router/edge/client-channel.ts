@@ -215,7 +215,6 @@ export class ClientChannel {
 
   /** The channel is closed. */
   onClosed(reason: string): void {
-    this.#parts.flow.goOn()
     for (const end of Array.from(this.#ends.values())) end.abandon(reason)
   }
 

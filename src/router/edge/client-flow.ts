@@ -10,15 +10,10 @@ const { clientQueuedBytesMax, clientUnsentBytesMax } = routerProgramLimits
 export class ClientFlow {
   readonly #channel: Channel
   #queuedBytes = 0
-  #pause: PromiseWithResolvers<void> | null = null
+  #isPaused = false
 
   constructor(channel: Channel) {
     this.#channel = channel
-  }
-
-  /** Resolved when the next message of the client may be taken; null: now. */
-  get paused(): Promise<void> | null {
-    return this.#pause?.promise ?? null
   }
 
   /** Sends data. @returns false when it was not sent: `onceWritable` tells when to try again. */
@@ -34,13 +29,19 @@ export class ClientFlow {
   /** @param bytes that a circuit does not take yet; less than zero when it has. */
   addQueued(bytes: number): void {
     this.#queuedBytes += bytes
-    if (this.#queuedBytes > clientQueuedBytesMax) this.#pause ??= Promise.withResolvers()
-    else if (this.#pause !== null && this.#queuedBytes <= clientQueuedBytesMax / 2) this.goOn()
+    if (this.#queuedBytes > clientQueuedBytesMax) this.#pause()
+    else if (this.#queuedBytes <= clientQueuedBytesMax / 2) this.#goOn()
   }
 
-  /** Nothing is waited for any more. */
-  goOn(): void {
-    this.#pause?.resolve()
-    this.#pause = null
+  #pause(): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    this.#channel.pauseReading()
+  }
+
+  #goOn(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#channel.resumeReading()
   }
 }

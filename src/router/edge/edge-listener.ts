@@ -167,11 +167,6 @@ export class EdgeListener {
         }
         return null
       },
-      begin: (work) => {
-        const steps = work()
-        while (steps !== null && steps.next().done !== true);
-        return flow.paused
-      },
       onClose: (reason) => {
         clearTimeout(deadline)
         wait.end()
