@@ -231,8 +231,8 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       why: 'Written by generators.',
       deprecated: 'use lookupSessionTimeout; it has no effect',
     }),
-    ...inert(flowOptions),
-    getCircuitTimeout: flowOptions.getCircuitTimeout,
+    ...flowOptions,
+    txPortalDupAckScale: { ...flowOptions.txPortalDupAckScale, hasEffect: false },
     ...channelOptions,
   }),
   tunnel: inert({

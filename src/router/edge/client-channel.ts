@@ -2,6 +2,7 @@ import type { Channel, Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
+import type { XgressOptions } from '../forward/xgress-options.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
@@ -48,6 +49,8 @@ export interface ClientChannelParts {
   readonly flow: ClientFlow
   readonly client: EdgeClient
   readonly services: ClientServices
+  /** Options of the listener, for the ends of its circuits. */
+  readonly options: XgressOptions
   /** Address and port. */
   readonly remoteAddress: string
   readonly localAddress: string
@@ -76,6 +79,10 @@ export class ClientChannel {
     this.remoteAddress = parts.remoteAddress
     this.localAddress = parts.localAddress
     this.connectedAtMs = parts.connectedAtMs
+  }
+
+  get options(): XgressOptions {
+    return this.#parts.options
   }
 
   get connections(): number {

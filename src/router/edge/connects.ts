@@ -125,7 +125,8 @@ export class Connects {
     made: MadeCircuit,
   ): void {
     const { client, message, id, session } = asked
-    const circuit = { id: made.id, address: made.address, owner, isTerminator: false }
+    const { options } = client
+    const circuit = { id: made.id, address: made.address, owner, isTerminator: false, options }
     if (connection.isOver || client.channel.isClosed) {
       this.#abandon(circuit)
       return

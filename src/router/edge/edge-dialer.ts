@@ -101,7 +101,10 @@ export class EdgeDialer implements TerminatorDialer {
     const connection = client.addConnection(id, session)
     if (connection === null) return null
     try {
-      connection.start((application) => this.#parts.circuits.open(circuit, application))
+      const { options } = client
+      connection.start((application) =>
+        this.#parts.circuits.open({ ...circuit, options }, application),
+      )
     } catch (error) {
       connection.abandon('the circuit could not be opened')
       throw error

@@ -20,6 +20,7 @@ import { sourceOf } from '../../lib/bounds/source.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
+import type { XgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
@@ -41,6 +42,7 @@ export interface EdgeListenerParts {
   /** Time from the first packet to the end of the hello. */
   readonly helloTimeoutMs: number
   readonly lookupTimeoutMs: number
+  readonly options: XgressOptions
   /** @returns why one more of the identity is refused; null: it is not. */
   readonly faultOfRoom: (identityId: string) => string | null
   readonly onOpen: (client: ClientChannel) => void
@@ -232,6 +234,7 @@ export class EdgeListener {
       flow,
       client,
       services,
+      options: this.#parts.options,
       localAddress: formatHostPort({ host: localAddress, port: localPort }),
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       connectedAtMs: clock.nowMs(),

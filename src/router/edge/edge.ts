@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
+import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
@@ -160,7 +161,9 @@ export class Edge {
         log.warn({}, `${place}: the protocol ${protocol} is not supported; it is not opened`)
         continue
       }
-      const opened = this.#listenerOf(listener.options as unknown as EdgeOptions)
+      const opened = this.#listenerOf(
+        listener.options as Readonly<Record<string, unknown>> & EdgeOptions,
+      )
       await opened.listen(listener.bind, place)
       this.#listeners.push(opened)
       log.info(
@@ -203,7 +206,7 @@ export class Edge {
     )
   }
 
-  #listenerOf(options: EdgeOptions): EdgeListener {
+  #listenerOf(options: Readonly<Record<string, unknown>> & EdgeOptions): EdgeListener {
     const { identity, version, clock, log, trustDomain, config, circuits } = this.#parts
     const connects = new Connects({
       circuits,
@@ -222,6 +225,7 @@ export class Edge {
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
       lookupTimeoutMs: options.lookupApiSessionTimeout,
+      options: xgressOptions(options),
       faultOfRoom: (identityId) => {
         const isFull =
           this.#identities.channelsOf(identityId) >=

@@ -113,6 +113,20 @@ describe('A client that connects', () => {
     }
   })
 
+  test('has the end of its circuit by the options of the listener', async () => {
+    const other = await EdgeBench.open({ options: ', rxBufferSize: 65536' })
+    try {
+      const client = await other.admitted('ann')
+      other.controller.circuits = () => madeCircuit('c1')
+      await client.request(60_783, 7, serviceToken('s1'))
+      await eventually(() => other.circuits.ends).toHaveLength(1)
+      const { options } = other.circuits.end('c1').circuit
+      expect(options).toMatchObject({ rxBufferSize: 65_536, txPortalMinSize: 16_384 })
+    } finally {
+      await other.close()
+    }
+  })
+
   test('that closes before the controller answers leaves no circuit', async () => {
     const client = await bench.admitted('ann')
     const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)
