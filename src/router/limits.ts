@@ -112,6 +112,40 @@ export const routerProgramLimits = {
   /** A host answers a dial, and whether it still hosts a service. */
   hostDialMsMax: 5000,
   hostInspectionMsMax: 10_000,
+  /** Largest piece of a stream that is sent at a time, in bytes. */
+  pieceBytesMax: 10 * 1024,
+  /** A peer that takes nothing for so long loses what is left for it when the circuit has ended. */
+  flushMsMax: 30_000,
+  /** A peer may still send for so long after the last byte for it, to no effect. */
+  lingerMs: 2000,
+  /** Largest datagram. */
+  datagramBytesMax: 65_507,
+  /** Bytes of datagrams for one peer that the system has not taken yet. */
+  datagramsUnsentBytesMax: 256 * 1024,
+  /** Silence after which a peer that sends datagrams is forgotten, and its circuit ends. */
+  datagramsIdleMs: 60_000,
+  /** Peers of one listener for datagrams, each with a circuit or waiting for it. */
+  datagramPeersMax: 4096,
+  /** The same from one source. */
+  datagramPeersPerSourceMax: 1024,
+  /** Datagrams of one peer that wait for its circuit, and their bytes; more are dropped. */
+  datagramsWaitingMax: 16,
+  datagramsWaitingBytesMax: 64 * 1024,
+  /** The same of all peers of a listener. */
+  datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
+  /** Open connections of one listener for streams, and those of one source. */
+  streamConnectionsMax: 8192,
+  streamConnectionsPerSourceMax: 4096,
+  /** Handshakes under way at one of them that speaks TLS. */
+  streamHandshakesMax: 512,
+  /** The line in which a client names its service: its bytes, and the time it has. */
+  requestLineBytesMax: 4096,
+  requestLineMsMax: 10_000,
+  /** Circuits that are asked for at a time, of all listeners. */
+  circuitsAskedMax: 128,
+  /** The same failure of a listener is logged so often. */
+  failureLoggedEveryMs: 60_000,
+  failureKindsMax: 256,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
   /**

@@ -1,0 +1,81 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+
+import type { Address } from '../../config/router/values.ts'
+import type { DialRequest, LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
+import { DatagramApplication } from '../streams/datagram-application.ts'
+import { reached } from './reached.ts'
+import { targetOf } from './target.ts'
+
+export interface DatagramDialerParts {
+  readonly circuits: LocalCircuits
+  /** Silence after which a circuit ends. */
+  readonly idleMs: number
+}
+
+/** The family of addresses of each protocol; 0: either. */
+const families = { udp: 0, udp4: 4, udp6: 6 } as const
+
+/** Dials `udp:` targets: a socket of its own for each circuit, which hears the target alone. */
+export class DatagramDialer implements TerminatorDialer {
+  readonly #parts: DatagramDialerParts
+
+  constructor(parts: DatagramDialerParts) {
+    this.#parts = parts
+  }
+
+  async dial(
+    { circuit, destination, timeoutMs }: DialRequest,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Uint8Array>> {
+    const { circuits, idleMs } = this.#parts
+    const target = targetOf(destination, Object.keys(families))
+    const socket = await this.#connect(target, timeoutMs, signal)
+    const application = new DatagramApplication({
+      idleMs,
+      transmit: (body, onSent) => socket.send(body, () => onSent()),
+      onClosed: () => socket.close(),
+    })
+    socket.on('error', (error) => application.fail(error.message))
+    socket.on('message', (body) => application.onDatagram(body))
+    try {
+      application.start(circuits.open(circuit, application))
+    } catch (error) {
+      application.onClosed()
+      throw error
+    }
+    return new Map()
+  }
+
+  async #connect(target: Address, waitMs: number, signal: AbortSignal): Promise<Socket> {
+    const opened = open(target)
+    try {
+      return await reached(opened, target.text, waitMs, signal)
+    } catch (error) {
+      opened.then(
+        (socket) => socket.close(),
+        () => undefined,
+      )
+      throw error
+    }
+  }
+}
+
+async function open({ protocol, host, port }: Address): Promise<Socket> {
+  const wanted = families[protocol as keyof typeof families]
+  const family = isIP(host)
+  const found = family === 0 ? await lookup(host, { family: wanted }) : { address: host, family }
+  const socket = createSocket(found.family === 6 ? 'udp6' : 'udp4')
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.once('error', reject)
+  socket.connect(port, found.address, () => resolve())
+  try {
+    await promise
+    socket.off('error', reject)
+    return socket
+  } catch (error) {
+    socket.close()
+    throw error
+  }
+}

@@ -1,0 +1,28 @@
+import { dialError, DialFailure } from '../forward/circuit-ends.ts'
+import { dialFault, dialTimedOut } from './dial-fault.ts'
+
+/**
+ * The outcome of the work, unless the time is over or the circuit ends before it: the caller
+ * releases what the work may still bring.
+ * @throws {DialFailure}
+ */
+export async function reached<T>(
+  work: Promise<T>,
+  destination: string,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<T> {
+  const { promise: givenUp, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(dialTimedOut(destination, waitMs)), waitMs)
+  const onAbort = (): void => reject(new DialFailure(dialError.other, 'the circuit has ended'))
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([givenUp, work])
+  } catch (error) {
+    throw dialFault(destination, error)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
+}

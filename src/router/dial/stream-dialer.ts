@@ -1,0 +1,98 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
+
+import type { Address } from '../../config/router/values.ts'
+import {
+  dialError,
+  DialFailure,
+  type DialRequest,
+  type LocalCircuits,
+  type TerminatorDialer,
+} from '../forward/circuit-ends.ts'
+import { SocketApplication } from '../streams/socket-application.ts'
+import { reached } from './reached.ts'
+import { addressesOf, targetOf } from './target.ts'
+
+export interface StreamDialerParts {
+  readonly circuits: LocalCircuits
+  /** Wait for the connection to a target; 0: as long as the controller waits. */
+  readonly connectTimeoutMs: number
+  /** Targets of `tls:` are verified against these. */
+  readonly caPem: () => string
+  /** Ports of the listeners of this router that make circuits. */
+  readonly ownPorts: () => ReadonlySet<number>
+}
+
+/**
+ * Dials `tcp:` and `tls:` targets. A `tls:` target must have a certificate of the network, and is
+ * shown none: that of this router would make the client at the other end of the circuit the router.
+ */
+export class StreamDialer implements TerminatorDialer {
+  readonly #parts: StreamDialerParts
+  #trust: { readonly caPem: string; readonly context: SecureContext } | null = null
+
+  constructor(parts: StreamDialerParts) {
+    this.#parts = parts
+  }
+
+  async dial(
+    { circuit, destination, timeoutMs }: DialRequest,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Uint8Array>> {
+    const { circuits, connectTimeoutMs } = this.#parts
+    const target = targetOf(destination, ['tcp', 'tls'])
+    const waitMs = connectTimeoutMs === 0 ? timeoutMs : Math.min(connectTimeoutMs, timeoutMs)
+    const socket = await this.#connect(target, waitMs, signal)
+    const addresses = addressesOf(socket)
+    const application = new SocketApplication(socket)
+    try {
+      application.start(circuits.open(circuit, application))
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+    return addresses
+  }
+
+  async #connect(target: Address, waitMs: number, signal: AbortSignal): Promise<Socket> {
+    const socket = this.#open(target)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    // It stays: an error after the time is over must not be one without a listener.
+    socket.on('error', reject)
+    socket.once(target.protocol === 'tls' ? 'secureConnect' : 'connect', () => resolve())
+    try {
+      await reached(promise, target.text, waitMs, signal)
+      this.#refuseOwn(target, socket)
+      return socket
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+  }
+
+  #open({ protocol, host, port }: Address): Socket {
+    const options = { host, port, allowHalfOpen: true, noDelay: true }
+    if (protocol === 'tcp') return connectTcp(options)
+    return connectTls({
+      ...options,
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      secureContext: this.#context(),
+      rejectUnauthorized: true,
+    })
+  }
+
+  /** Each connection would make another circuit, to the same target, without end. */
+  #refuseOwn({ text }: Address, socket: Socket): void {
+    const { localAddress, remoteAddress, remotePort = 0 } = socket
+    if (localAddress !== remoteAddress || !this.#parts.ownPorts().has(remotePort)) return
+    throw new DialFailure(dialError.portNotAllowed, `${text} is a listener of this router`)
+  }
+
+  #context(): SecureContext {
+    const caPem = this.#parts.caPem()
+    if (this.#trust?.caPem !== caPem) {
+      this.#trust = { caPem, context: createSecureContext({ ca: caPem, minVersion: 'TLSv1.2' }) }
+    }
+    return this.#trust.context
+  }
+}

@@ -1,0 +1,37 @@
+import { type Address, parseAddress } from '../../config/router/values.ts'
+import { textValue } from '../../channel/headers.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+import { misconfigured } from './dial-fault.ts'
+
+/** Keys of the addresses of the connection to a target, among what the ends of a circuit send. */
+const peerDataKey = { localAddress: 1110, remoteAddress: 1111 } as const
+
+/** @throws {DialFailure} when it is no address, or its protocol is none of these. */
+export function targetOf(destination: string, protocols: readonly string[]): Address {
+  const address = parseAddress(destination)
+  if (address === null || address.port === 0) {
+    throw misconfigured(`${destination} is no address <protocol>:<host>:<port>`)
+  }
+  if (!protocols.includes(address.protocol)) {
+    const known = protocols.join(', ')
+    throw misconfigured(`${destination}: this router dials ${known}, and not ${address.protocol}`)
+  }
+  return address
+}
+
+interface SocketEnds {
+  readonly localAddress?: string | undefined
+  readonly localPort?: number | undefined
+  readonly remoteAddress?: string | undefined
+  readonly remotePort?: number | undefined
+}
+
+export function addressesOf(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
+  const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
+  const local = formatHostPort({ host: localAddress, port: localPort })
+  const remote = formatHostPort({ host: remoteAddress, port: remotePort })
+  return new Map([
+    [peerDataKey.localAddress, textValue(local)],
+    [peerDataKey.remoteAddress, textValue(remote)],
+  ])
+}

@@ -1,0 +1,69 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
+import { dialError, type DialFailure } from '../../../src/router/forward/circuit-ends.ts'
+import { JoinedCircuits } from '../joined-circuits.ts'
+import { eventually } from '../support.ts'
+import { dialTo, FarEnd } from './support.ts'
+
+let circuits: JoinedCircuits
+let server: Socket
+let heard: { text: string; port: number }[]
+beforeEach(async () => {
+  circuits = new JoinedCircuits()
+  heard = []
+  server = createSocket('udp4')
+  server.on('message', (body, { port }) => heard.push({ text: body.toString(), port }))
+  await new Promise<void>((done) => server.bind(0, '127.0.0.1', done))
+})
+afterEach(() => server.close())
+
+const dial = (destination: string, idleMs = 60_000) =>
+  new DatagramDialer({ circuits, idleMs }).dial(dialTo(destination), new AbortController().signal)
+
+describe('A dialed UDP target', () => {
+  test.each(['udp', 'udp4'])(
+    '%s: gets a datagram for each piece, and answers so',
+    async (protocol) => {
+      await dial(`${protocol}:127.0.0.1:${server.address().port}`)
+      const far = new FarEnd(circuits)
+      for (const text of ['one', 'two', 'three']) far.send(text)
+      await eventually(() => heard.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+      const port = heard[0]?.port ?? 0
+      for (const text of ['a', 'b'.repeat(20_000)]) server.send(text, port, '127.0.0.1')
+      await eventually(() => far.sizes).toEqual([1, 20_000])
+      far.end.close('done')
+      await eventually(() => far.closedFor).toBe('done')
+    },
+  )
+
+  test('that is silent for too long loses its circuit', async () => {
+    await dial(`udp:127.0.0.1:${server.address().port}`, 50)
+    const far = new FarEnd(circuits)
+    await eventually(() => far.closedFor).toBe('silent for too long')
+  })
+
+  test('that goes away ends the circuit', async () => {
+    const gone = createSocket('udp4')
+    await new Promise<void>((done) => gone.bind(0, '127.0.0.1', done))
+    const { port } = gone.address()
+    gone.close()
+    await dial(`udp:127.0.0.1:${port}`)
+    const far = new FarEnd(circuits)
+    await eventually(() => {
+      far.send('hello?')
+      return far.closedFor
+    }).toMatch(/ECONNREFUSED/)
+  })
+
+  test.each([
+    ['udp:no-such-host.invalid:53', dialError.unknownName],
+    ['unixgram:/tmp/socket', dialError.misconfiguredTerminator],
+    ['tcp:127.0.0.1:53', dialError.misconfiguredTerminator],
+    ['udp:127.0.0.1:0', dialError.misconfiguredTerminator],
+  ])('%s cannot be dialed', async (destination, code) => {
+    const error = await dial(destination).catch((thrown: unknown) => thrown as DialFailure)
+    expect(error).toMatchObject({ code })
+  })
+})

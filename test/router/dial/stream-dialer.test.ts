@@ -1,0 +1,303 @@
+import { createHash } from 'node:crypto'
+import { createServer as createTlsServer } from 'node:tls'
+import type { AddressInfo, Socket } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
+import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
+import { dialError, DialFailure } from '../../../src/router/forward/circuit-ends.ts'
+import { newCa } from '../../support/authorities.ts'
+import { freePort } from '../../support/ports.ts'
+import { JoinedCircuits } from '../joined-circuits.ts'
+import { eventually } from '../support.ts'
+import { bytes, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
+
+// Goal: a circuit and a TCP connection are one stream in each direction, whoever ends, stalls or dies.
+
+let circuits: JoinedCircuits
+let target: TestTarget
+let caPem = ''
+const ownPorts = new Set<number>()
+beforeEach(async () => {
+  circuits = new JoinedCircuits()
+  target = await TestTarget.open()
+  ownPorts.clear()
+})
+afterEach(() => target.close())
+
+function dial(
+  destination: string,
+  { timeoutMs = 20_000, binding = 'transport', signal = new AbortController().signal } = {},
+) {
+  const config = [] as const
+  const all = terminatorDialers({ config, circuits, caPem: () => caPem, ownPorts: () => ownPorts })
+  const dialer = all.get(binding)
+  if (dialer === undefined) throw new Error('no such binding')
+  return dialer.dial(dialTo(destination, timeoutMs), signal)
+}
+
+async function failure(...args: Parameters<typeof dial>): Promise<DialFailure> {
+  const error: unknown = await dial(...args).then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (error instanceof DialFailure) return error
+  throw new Error(`no DialFailure: ${String(error)}`)
+}
+
+/** A circuit to the target, with the target's socket. */
+async function bridged() {
+  await dial(target.address)
+  const far = new FarEnd(circuits)
+  await eventually(() => target.sockets.length).toBe(1)
+  const [socket] = target.sockets
+  if (socket === undefined) throw new Error('no socket')
+  return { far, socket }
+}
+
+describe('A dialed TCP target', () => {
+  test('gets what the circuit carries, and answers; the addresses go back to the controller', async () => {
+    const peerData = await dial(target.address)
+    const far = new FarEnd(circuits)
+    await eventually(() => target.sockets.length).toBe(1)
+    const [socket] = target.sockets
+    expect(Buffer.from(peerData.get(1111) ?? []).toString()).toBe(`127.0.0.1:${target.port}`)
+    expect(Buffer.from(peerData.get(1110) ?? []).toString()).toBe(`127.0.0.1:${socket?.remotePort}`)
+    socket?.on('data', (chunk: Buffer) => socket.write(`got ${chunk.toString()}`))
+    far.send('hello')
+    await eventually(() => far.text).toBe('got hello')
+  })
+
+  test('ends its direction with the flag and the end of payloads, and hears the other direction still', async () => {
+    const { far, socket } = await bridged()
+    let heard = ''
+    socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
+    socket.end('last words')
+    await eventually(() => far.isFinished).toBe(true)
+    expect(far.text).toBe('last words')
+    expect(far.pieces.at(-1)).toMatchObject({ edgeFlags: FIN })
+    far.send('still here')
+    await eventually(() => heard).toBe('still here')
+    expect(far.closedFor).toBeNull()
+    far.end.finish()
+    await eventually(() => far.closedFor).not.toBeNull()
+  })
+
+  test.each([
+    ['the flag', (far: FarEnd) => far.send('that was all', FIN)],
+    ['the end of payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
+  ])('is told of the end by %s, and answers after it', async (_, end) => {
+    const { far, socket } = await bridged()
+    let heard = ''
+    socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
+    socket.once('end', () => socket.end(`bytes: ${heard.length}`))
+    end(far)
+    await eventually(() => far.text).toBe('bytes: 12')
+    await eventually(() => far.isFinished).toBe(true)
+  })
+
+  test('gives pieces of at most 10 KiB', async () => {
+    const { far, socket } = await bridged()
+    socket.end(Buffer.alloc(100_000))
+    await eventually(() => far.isFinished).toBe(true)
+    expect(Math.max(...far.sizes)).toBe(10 * 1024)
+    expect(far.sizes.reduce((sum, size) => sum + size, 0)).toBe(100_000)
+  })
+
+  test('is not read while the circuit takes nothing, and loses nothing', async () => {
+    const { far, socket } = await bridged()
+    far.takes = false
+    const total = 32 * 1024 * 1024
+    const sent = createHash('sha256')
+    let sentBytes = 0
+    const pump = (async () => {
+      for (const chunk of bytes(total)) {
+        sent.update(chunk)
+        sentBytes += chunk.length
+        if (!socket.write(chunk)) await new Promise((done) => socket.once('drain', done))
+      }
+      socket.end()
+    })()
+    await eventually(() => far.pieces.length).toBe(1)
+    // The buffers of the system between the target and the router fill, and the target waits.
+    let before = -1
+    await eventually(() => {
+      const isStill = before === sentBytes
+      before = sentBytes
+      return isStill
+    }).toBe(true)
+    expect(sentBytes).toBeLessThan(total)
+    expect(circuits.waitedBytesMax).toBeLessThan(256 * 1024)
+    far.takeAll()
+    await pump
+    await eventually(() => far.isFinished).toBe(true)
+    const got = createHash('sha256')
+    for (const { body } of far.pieces) got.update(body)
+    expect(got.digest('hex')).toBe(sent.digest('hex'))
+  })
+
+  test('that reads slowly holds the circuit back, and gets everything', async () => {
+    const { far, socket } = await bridged()
+    socket.pause()
+    const total = 32 * 1024 * 1024
+    const sent = createHash('sha256')
+    let sentBytes = 0
+    const pump = far
+      .sendAll(
+        (function* () {
+          for (const chunk of bytes(total, 16 * 1024)) {
+            sent.update(chunk)
+            sentBytes += chunk.length
+            yield chunk
+          }
+        })(),
+      )
+      .then(() => far.end.finish())
+    let before = -1
+    await eventually(() => {
+      const isStill = before === sentBytes && sentBytes > 0
+      before = sentBytes
+      return isStill
+    }).toBe(true)
+    expect(sentBytes).toBeLessThan(total)
+    const got = createHash('sha256')
+    socket.on('data', (chunk: Buffer) => got.update(chunk))
+    socket.resume()
+    const ended = new Promise((done) => socket.once('end', done))
+    await pump
+    await ended
+    expect(got.digest('hex')).toBe(sent.digest('hex'))
+    expect(circuits.waitedBytesMax).toBeLessThan(256 * 1024)
+  })
+
+  test('that is killed ends the circuit', async () => {
+    const { far, socket } = await bridged()
+    socket.resetAndDestroy()
+    await eventually(() => far.closedFor).toMatch(/ECONNRESET/)
+  })
+
+  test('is closed with its circuit, after it got what was sent', async () => {
+    const { far, socket } = await bridged()
+    let heard = 0
+    socket.on('data', (chunk: Buffer) => (heard += chunk.length))
+    const closed = new Promise((done) => socket.once('close', done))
+    socket.on('end', () => socket.end())
+    await far.sendAll(bytes(1024 * 1024))
+    far.end.close('done')
+    await closed
+    expect(heard).toBe(1024 * 1024)
+  })
+
+  test('that keeps its side open is closed all the same when the circuit is', async () => {
+    const { far, socket } = await bridged()
+    far.end.close('done')
+    socket.on('data', () => undefined)
+    await eventually(() => {
+      socket.write('still talking')
+      return socket.destroyed
+    }).toBe(true)
+  })
+})
+
+describe('A target that cannot be dialed is named by its cause:', () => {
+  test('refused', async () => {
+    expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialError.refused)
+  })
+
+  test('unknown name', async () => {
+    expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialError.unknownName)
+  })
+
+  test('no answer in time', async () => {
+    // A listener that never accepts, and whose queue is full, answers nothing.
+    const silent = createTlsServer(() => undefined)
+    await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
+    silent.removeAllListeners('connection')
+    const { port } = silent.address() as AddressInfo
+    const { code, message } = await failure(`tls:127.0.0.1:${port}`, { timeoutMs: 100 })
+    expect([code, message]).toEqual([dialError.timedOut, expect.stringMatching(/within 100 ms/)])
+    silent.close()
+  })
+
+  test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
+    '%s is no address',
+    async (destination) => {
+      expect((await failure(destination)).code).toBe(dialError.misconfiguredTerminator)
+    },
+  )
+
+  test.each(['proxy', 'proxy_udp'])('the binding %s listens only', async (binding) => {
+    const { code, message } = await failure(target.address, { binding })
+    expect([code, message]).toEqual([
+      dialError.misconfiguredTerminator,
+      expect.stringMatching(/is for listeners/),
+    ])
+  })
+
+  test('a listener of this router, which would dial itself without end', async () => {
+    ownPorts.add(target.port)
+    expect((await failure(target.address)).code).toBe(dialError.portNotAllowed)
+    await eventually(() =>
+      target.sockets.every(({ destroyed, readableEnded }) => destroyed || readableEnded),
+    ).toBe(true)
+  })
+
+  test('the circuit has ended meanwhile', async () => {
+    const gone = new AbortController()
+    gone.abort()
+    expect((await failure(target.address, { signal: gone.signal })).message).toMatch(/has ended/)
+    expect(circuits.ends.size).toBe(0)
+  })
+})
+
+describe('A dialed TLS target', () => {
+  test('is verified by the CA of the network, and shown no certificate', async () => {
+    const root = await newCa('network root', Date.now())
+    const other = await newCa('another root', Date.now())
+    const leaf = await issueLeaf({
+      issuer: root,
+      commonName: 'target',
+      uris: [],
+      hosts: ['localhost'],
+      usages: ['server'],
+      validity: validityFrom(Date.now(), LEAF_LIFETIME_MS),
+    })
+    let shown: unknown = null
+    const sockets: Socket[] = []
+    const raw: Socket[] = []
+    const server = createTlsServer(
+      {
+        cert: leaf.certificatePem,
+        key: leaf.privateKeyPem,
+        requestCert: true,
+        rejectUnauthorized: false,
+        allowHalfOpen: true,
+      },
+      (socket) => {
+        sockets.push(socket)
+        shown = socket.getPeerX509Certificate()
+        let heard = ''
+        socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
+        socket.on('end', () => socket.end(`after the end: ${heard}`))
+      },
+    )
+    server.on('connection', (socket: Socket) => raw.push(socket))
+    server.on('tlsClientError', (_, socket) => socket.destroy())
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const { port } = server.address() as AddressInfo
+    caPem = other.certificatePem
+    expect((await failure(`tls:localhost:${port}`)).code).toBe(dialError.other)
+    caPem = root.certificatePem
+    expect((await failure(`tls:127.0.0.1:${port}`)).message).toMatch(/altnames/i)
+    await dial(`tls:localhost:${port}`)
+    const far = new FarEnd(circuits)
+    far.send('secret')
+    far.end.finish()
+    await eventually(() => far.text).toBe('after the end: secret')
+    await eventually(() => sockets.map(({ closed }) => closed)).toEqual([true])
+    expect(shown).toBeUndefined()
+    await eventually(() => far.closedFor).not.toBeNull()
+    for (const socket of raw) socket.destroy()
+    await new Promise<void>((done) => server.close(() => done()))
+  })
+})

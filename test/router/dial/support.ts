@@ -1,0 +1,134 @@
+import { createServer, connect, type Server, type Socket, type AddressInfo } from 'node:net'
+
+import type {
+  Application,
+  CircuitEnd,
+  DialRequest,
+  LocalCircuit,
+  Piece,
+} from '../../../src/router/forward/circuit-ends.ts'
+import type { JoinedCircuits } from '../joined-circuits.ts'
+import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
+
+export const FIN = 1
+
+/** No test says anything to the owner of a circuit. */
+export const nobody = { id: 'ctrl1' } as Partial<ControlConnection> as ControlConnection
+
+export function circuit(id: string, isTerminator: boolean): LocalCircuit {
+  return { id, address: `${id} ${isTerminator ? 'E' : 'I'}`, owner: nobody, isTerminator }
+}
+
+export function dialTo(destination: string, timeoutMs = 20_000, id = 'c1'): DialRequest {
+  return { circuit: circuit(id, true), destination, timeoutMs, peerData: new Map() }
+}
+
+/** The other end of a circuit, in the hands of the test. */
+export class FarEnd implements Application {
+  readonly pieces: Piece[] = []
+  readonly end: CircuitEnd
+  isFinished = false
+  closedFor: string | null = null
+  /** False: it takes one piece, and no more until `takeAll`. */
+  takes = true
+  #onWritable: (() => void) | null = null
+
+  constructor(circuits: JoinedCircuits, id = 'c1') {
+    this.end = circuits.open(circuit(id, false), this)
+  }
+
+  get text(): string {
+    return Buffer.concat(this.pieces.map(({ body }) => body)).toString('utf8')
+  }
+
+  /** Sizes of the pieces, without the empty one that ends a stream. */
+  get sizes(): number[] {
+    return this.pieces.map(({ body }) => body.length).filter((size) => size > 0)
+  }
+
+  send(text: string, edgeFlags = 0): boolean {
+    return this.end.send({ body: Buffer.from(text), edgeFlags, traceId: null })
+  }
+
+  /** Sends all of it, as fast as the circuit takes it. */
+  async sendAll(chunks: Iterable<Uint8Array>): Promise<void> {
+    for (const body of chunks) {
+      if (this.end.send({ body, edgeFlags: 0, traceId: null })) continue
+      await new Promise<void>((done) => (this.#onWritable = done))
+    }
+  }
+
+  takeAll(): void {
+    this.takes = true
+    this.end.resume()
+  }
+
+  deliver(piece: Piece): boolean {
+    this.pieces.push(piece)
+    return this.takes
+  }
+
+  onFinished(): void {
+    this.isFinished = true
+  }
+
+  onWritable(): void {
+    this.#onWritable?.()
+  }
+
+  onClosed(reason: string): void {
+    this.closedFor = reason
+  }
+}
+
+/** A server that does nothing by itself; its sockets are the test's. */
+export class TestTarget {
+  readonly server: Server
+  readonly sockets: Socket[] = []
+
+  private constructor(onSocket: (socket: Socket) => void) {
+    this.server = createServer({ allowHalfOpen: true }, (socket) => {
+      this.sockets.push(socket)
+      socket.on('error', () => undefined)
+      onSocket(socket)
+    })
+  }
+
+  static async open(onSocket: (socket: Socket) => void = () => undefined): Promise<TestTarget> {
+    const target = new TestTarget(onSocket)
+    await new Promise<void>((done) => target.server.listen(0, '127.0.0.1', done))
+    return target
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port
+  }
+
+  get address(): string {
+    return `tcp:127.0.0.1:${this.port}`
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.sockets) socket.destroy()
+    await new Promise<void>((done) => this.server.close(() => done()))
+  }
+}
+
+export async function connected(port: number): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.on('error', () => undefined)
+  await new Promise<void>((done, fail) => {
+    socket.once('connect', done)
+    socket.once('error', fail)
+  })
+  return socket
+}
+
+/** Chunks of bytes that are all different, and the same each time. */
+export function* bytes(total: number, chunkBytes = 64 * 1024): Generator<Uint8Array> {
+  for (let at = 0; at < total; at += chunkBytes) {
+    const chunk = Buffer.alloc(Math.min(chunkBytes, total - at))
+    for (let word = 0; word + 4 <= chunk.length; word += 4) chunk.writeUInt32LE(at + word, word)
+    yield chunk
+  }
+}

@@ -1,0 +1,140 @@
+import type {
+  Application,
+  CircuitEnd,
+  LocalCircuit,
+  LocalCircuits,
+  Piece,
+} from '../../src/router/forward/circuit-ends.ts'
+
+const WAITING_BYTES_MAX = 64 * 1024
+
+/**
+ * The ends of circuits in memory: the first two that are opened by one id are joined. It keeps the
+ * promises of `circuit-ends.ts`, with a queue of some bytes in each direction.
+ */
+export class JoinedCircuits implements LocalCircuits {
+  readonly ends = new Map<string, JoinedEnd[]>()
+
+  open(circuit: LocalCircuit, application: Application): CircuitEnd {
+    const ends = this.ends.get(circuit.id) ?? []
+    const end = new JoinedEnd(circuit.id, application)
+    this.ends.set(circuit.id, [...ends, end])
+    const [other] = ends
+    if (other !== undefined) {
+      end.join(other)
+      other.join(end)
+    }
+    return end
+  }
+
+  attach(): void {
+    throw new Error('no end is kept elsewhere in this test')
+  }
+
+  enter(): void {
+    throw new Error('no end is kept elsewhere in this test')
+  }
+
+  leave(): void {
+    throw new Error('no end is kept elsewhere in this test')
+  }
+
+  /** Most bytes that have waited in one direction of a circuit. */
+  get waitedBytesMax(): number {
+    return Math.max(
+      0,
+      ...[...this.ends.values()].flat().map(({ waitedBytesMax }) => waitedBytesMax),
+    )
+  }
+}
+
+/** What is written here waits until the application of the other end takes it. */
+export class JoinedEnd implements CircuitEnd {
+  readonly circuitId: string
+  isClosed = false
+  waitedBytesMax = 0
+  readonly application: Application
+  #other: JoinedEnd | null = null
+  #queue: Piece[] = []
+  #queuedBytes = 0
+  #isBlocked = false
+  #isFinished = false
+  #isPaused = false
+  #isDue = false
+  #closing: string | null = null
+
+  constructor(circuitId: string, application: Application) {
+    this.circuitId = circuitId
+    this.application = application
+  }
+
+  join(other: JoinedEnd): void {
+    this.#other = other
+    this.#flushSoon()
+  }
+
+  send(piece: Piece): boolean {
+    if (this.isClosed) return true
+    this.#queue.push(piece)
+    this.#queuedBytes += piece.body.length
+    this.waitedBytesMax = Math.max(this.waitedBytesMax, this.#queuedBytes)
+    this.#isBlocked = this.#queuedBytes > WAITING_BYTES_MAX
+    this.#flushSoon()
+    return !this.#isBlocked
+  }
+
+  finish(): void {
+    this.#isFinished = true
+    this.#flushSoon()
+  }
+
+  failWrite(reason: string): void {
+    this.#other?.close(reason)
+    this.close(reason)
+  }
+
+  /** This end takes pieces of the other one again. */
+  resume(): void {
+    if (this.#other === null) return
+    this.#other.#isPaused = false
+    this.#other.#flushSoon()
+  }
+
+  close(reason: string): void {
+    this.#closing ??= reason
+    this.#flushSoon()
+  }
+
+  #flushSoon(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    setImmediate(() => {
+      this.#isDue = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    const other = this.#other
+    while (other !== null && !this.#isPaused) {
+      const piece = this.#queue.shift()
+      if (piece === undefined) break
+      this.#queuedBytes -= piece.body.length
+      if (!other.isClosed) this.#isPaused = !other.application.deliver(piece)
+    }
+    if (this.#isBlocked && this.#queuedBytes <= WAITING_BYTES_MAX / 2) {
+      this.#isBlocked = false
+      if (!this.isClosed) this.application.onWritable()
+    }
+    const isTaken = this.#queue.length === 0 || other === null || other.isClosed
+    if (!isTaken) return
+    if (other !== null && (this.#isFinished || this.#closing !== null)) {
+      this.#isFinished = false
+      if (!other.isClosed) other.application.onFinished()
+    }
+    if (this.#closing === null || this.isClosed) return
+    this.isClosed = true
+    this.application.onClosed(this.#closing)
+    other?.close(this.#closing)
+  }
+}
