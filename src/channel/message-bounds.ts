@@ -9,9 +9,11 @@ import {
   ConnectEventsSchema,
   CreateCircuitSchema,
   CreateTerminatorV2AnswerSchema,
+  CreateFabricCircuitSchema,
   CreateTerminatorV2Schema,
   CreateTunnelCircuitSchema,
   CreateTunnelTerminatorSchema,
+  DataStateSchema,
   ExtendRouterSchema,
   FaultSchema,
   HealthEventSchema,
@@ -20,6 +22,7 @@ import {
   LinkListenersSchema,
   LinkStateUpdateSchema,
   MetricsSchema,
+  ModelChangeSetSchema,
   PeerStateChangesSchema,
   RemoveTerminatorSchema,
   RemoveTerminatorsSchema,
@@ -32,6 +35,7 @@ import {
   UpdateCtrlAddressesSchema,
   UpdateEdgeTerminatorSchema,
   UpdateTerminatorSchema,
+  ValidateModelSchema,
   UpdateTunnelTerminatorSchema,
   ValidateSessionsSchema,
   ValidateTerminatorsSchema,
@@ -39,7 +43,7 @@ import {
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from './frame.ts'
-import { bodyFault } from './wire-scan.ts'
+import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 
 /** Bound of the body of one message, judged before it is decoded. */
 export interface MessageBound {
@@ -50,6 +54,8 @@ export interface MessageBound {
   readonly bytesMax: number
   /** Tags and lengths; a message within it counts four more. */
   readonly elementsMax: number
+  /** The same for each of its fields with its contents; absent: {@link FIELD_UNITS_MAX}. */
+  readonly fieldElementsMax?: number
 }
 
 const KIB = 1024
@@ -71,6 +77,8 @@ function bound(
  */
 export const messageBounds = {
   result: bound(2, null, 64 * KIB),
+  fabricCircuit: bound(1000, CreateFabricCircuitSchema, 64 * KIB, 1024),
+  fabricCircuitCreated: bound(1001, null, 4 * KIB),
   fault: bound(1004, FaultSchema, MIB, 64),
   route: bound(1005, RouteSchema, 64 * KIB, 1024),
   unroute: bound(1006, UnrouteSchema, 4 * KIB, 16),
@@ -78,6 +86,7 @@ export const messageBounds = {
   removeTerminator: bound(1012, RemoveTerminatorSchema, 4 * KIB, 16),
   inspect: bound(1013, InspectRequestSchema, 64 * KIB, 1024),
   inspected: bound(1014, InspectAnswerSchema, 4 * MIB, 16_384),
+  fabricCircuitFailed: bound(1016, null, 4 * KIB),
   updateTerminator: bound(1018, UpdateTerminatorSchema, 4 * KIB, 16),
   routeResult: bound(1022, null, 4 * KIB),
   circuitConfirmation: bound(1034, CircuitConfirmationSchema, 2 * MIB, 262_144),
@@ -110,8 +119,22 @@ export const messageBounds = {
   tunnelHealthEvent: bound(20_412, null, KIB),
   createTunnelTerminator: bound(20_413, CreateTunnelTerminatorSchema, 64 * KIB, 1024),
   connectEvents: bound(20_415, ConnectEventsSchema, 8 * MIB, 524_288),
+  dataState: {
+    ...bound(20_500, DataStateSchema, 64 * MIB, 8_388_608),
+    // One change of a policy names all that it means.
+    fieldElementsMax: 1_048_576,
+  },
+  modelChanges: {
+    ...bound(20_501, ModelChangeSetSchema, 16 * MIB, 2_097_152),
+    fieldElementsMax: 1_048_576,
+  },
+  validateModel: {
+    ...bound(20_503, ValidateModelSchema, 64 * MIB, 8_388_608),
+    fieldElementsMax: 8_388_608,
+  },
   subscribeToModel: bound(20_505, SubscribeToDataModelSchema, 4 * KIB, 64),
   edgeData: bound(60_786, null, 4 * MIB),
+  circuitPayload: bound(1100, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
 /** Bound of a message that is not in the table: nobody reads it; a longer body is skipped. */
@@ -131,5 +154,6 @@ export function messageFault(message: ChannelMessage): string | null {
   const of = byNumber.get(contentType)
   if (of === undefined) return null
   if (leftOutBytes > 0) return `${leftOutBytes} bytes of body`
-  return of.schema === null ? null : bodyFault(of.schema, body, of.elementsMax)
+  if (of.schema === null) return null
+  return bodyFault(of.schema, body, of.elementsMax, of.fieldElementsMax ?? FIELD_UNITS_MAX)
 }

@@ -133,6 +133,8 @@ export const routerProgramLimits = {
   datagramsWaitingBytesMax: 64 * 1024,
   /** The same of all peers of a listener. */
   datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
+  /** A peer whose circuit was refused is not heard for so long. */
+  datagramPeerRefusedMs: 1000,
   /** Open connections of one listener for streams, and those of one source. */
   streamConnectionsMax: 8192,
   streamConnectionsPerSourceMax: 4096,

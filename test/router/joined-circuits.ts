@@ -70,6 +70,7 @@ export class JoinedEnd implements CircuitEnd {
 
   join(other: JoinedEnd): void {
     this.#other = other
+    if (other.isClosed) this.close('the other end is closed')
     this.#flushSoon()
   }
 

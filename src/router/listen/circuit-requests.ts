@@ -1,0 +1,63 @@
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import type { LocalCircuit } from '../forward/circuit-ends.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { circuitRequest, readCircuitAnswer } from './messages.ts'
+
+/** A controller has refused the circuit, or none could be asked: one clause for the client. */
+export class CircuitUnavailable extends Error {
+  override readonly name = 'CircuitUnavailable'
+}
+
+export interface CircuitRequestsParts {
+  readonly connections: () => readonly ControlConnection[]
+  readonly clock: Pick<Clock, 'monotonicMs'>
+}
+
+/** Asks controllers for circuits that begin at this router itself. */
+export class CircuitRequests {
+  readonly #parts: CircuitRequestsParts
+  #asked = 0
+
+  constructor(parts: CircuitRequestsParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * @param service its id or name.
+   * @throws {CircuitUnavailable}
+   */
+  async request(service: string, client: string, timeoutMs: number): Promise<LocalCircuit> {
+    if (this.#asked >= routerProgramLimits.circuitsAskedMax) {
+      throw new CircuitUnavailable('too many circuits are asked for')
+    }
+    this.#asked += 1
+    try {
+      return await this.#request(service, client, timeoutMs)
+    } finally {
+      this.#asked -= 1
+    }
+  }
+
+  async #request(service: string, client: string, timeoutMs: number): Promise<LocalCircuit> {
+    const { connections, clock } = this.#parts
+    const deadlineMs = clock.monotonicMs() + timeoutMs
+    let reason = 'no controller is connected'
+    // Heartbeats come at other times from each, so this spreads the requests.
+    const owners = connections().toSorted((a, b) => a.channel.silentForMs - b.channel.silentForMs)
+    for (const owner of owners) {
+      const leftMs = Math.round(deadlineMs - clock.monotonicMs())
+      if (leftMs <= 0) break
+      const answer = await owner.channel
+        .request(circuitRequest(service, client), leftMs)
+        .then(readCircuitAnswer, errorMessage)
+        .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
+      if (typeof answer !== 'string') return answer
+      reason = answer
+      // A refusal is the answer; another controller is asked when this one is gone.
+      if (!owner.channel.isClosed) break
+    }
+    throw new CircuitUnavailable(reason)
+  }
+}

@@ -1,0 +1,98 @@
+import type { RouterConfig } from '../../config/router/table.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import type { LocalCircuits } from '../forward/circuit-ends.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
+import { CircuitRequests } from './circuit-requests.ts'
+import { DatagramListener } from './datagram-listener.ts'
+import { FailureLog } from './failure-log.ts'
+import { type ListenerParts, StreamListener } from './stream-listener.ts'
+
+type ListenerConfig = RouterConfig['listeners'][number]
+
+export interface ListenersParts {
+  readonly config: RouterConfig['listeners']
+  readonly handshakeTimeoutMs: number
+  readonly circuits: LocalCircuits
+  readonly connections: () => readonly ControlConnection[]
+  readonly identity: () => RouterIdentity
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+}
+
+/** The bindings that are served here, with the protocols that each listens on. */
+const protocols: Readonly<Record<string, readonly string[]>> = {
+  transport: ['tcp', 'tls'],
+  proxy: ['tcp', 'tls'],
+  transport_udp: ['udp'],
+  proxy_udp: ['udp'],
+}
+
+/** The ports where clients without an SDK enter the network. */
+export class Listeners {
+  readonly #parts: ListenersParts
+  readonly #streams: StreamListener[] = []
+  readonly #datagrams: DatagramListener[] = []
+
+  constructor(parts: ListenersParts) {
+    this.#parts = parts
+  }
+
+  /** Ports of its listeners for streams. */
+  get ports(): ReadonlySet<number> {
+    return new Set(this.#streams.map(({ port }) => port))
+  }
+
+  /** @throws {RouterFailure} naming the place in the configuration. */
+  async start(): Promise<void> {
+    const { config, circuits, log, clock } = this.#parts
+    const requests = new CircuitRequests(this.#parts)
+    const failures = new FailureLog(log, clock)
+    for (const [at, listener] of config.entries()) {
+      const { binding, bind, service, options } = listener
+      const place = `listeners[${at}]`
+      const known = protocols[binding]
+      if (known === undefined || bind === null) continue
+      if (!known.includes(bind.protocol)) {
+        throw new RouterFailure(
+          `${place}.bind: the binding ${binding} listens on ${known.join(' or ')}, and not on ${bind.protocol}`,
+        )
+      }
+      await this.#open(listener, {
+        place,
+        bind,
+        service: binding.startsWith('proxy') ? service : null,
+        circuitTimeoutMs: Number(options['getCircuitTimeout']),
+        circuits,
+        requests,
+        failures,
+      })
+      log.info({ binding, address: bind.text, service }, 'listening for clients')
+    }
+  }
+
+  renew(): void {
+    for (const listener of this.#streams) listener.renew()
+  }
+
+  /** All circuits that began here end. */
+  async stop(): Promise<void> {
+    const all = [...this.#streams, ...this.#datagrams]
+    await Promise.all(all.map((listener) => listener.close()))
+  }
+
+  async #open({ binding }: ListenerConfig, parts: ListenerParts): Promise<void> {
+    if (binding.endsWith('_udp')) {
+      const { datagramsIdleMs } = routerProgramLimits
+      const listener = new DatagramListener({ ...parts, idleMs: datagramsIdleMs })
+      await listener.listen()
+      this.#datagrams.push(listener)
+    } else {
+      const listener = new StreamListener({ ...this.#parts, ...parts })
+      await listener.listen()
+      this.#streams.push(listener)
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, Server as TlsServer } from 'node:tls'
+
+import type { Address } from '../../config/router/values.ts'
+import { boundConnections } from '../../lib/bounds/connections.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+import type { LocalCircuits } from '../forward/circuit-ends.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import { routerProgramLimits } from '../limits.ts'
+import { RouterFailure } from '../logger.ts'
+import { SocketApplication } from '../streams/socket-application.ts'
+import type { CircuitRequests } from './circuit-requests.ts'
+import type { FailureLog } from './failure-log.ts'
+import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
+
+const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
+  routerProgramLimits
+
+export interface ListenerParts {
+  /** Name in the configuration. */
+  readonly place: string
+  readonly bind: Address
+  /** Every connection is for this service; null: each client names its own. */
+  readonly service: string | null
+  readonly circuitTimeoutMs: number
+  readonly circuits: LocalCircuits
+  readonly requests: CircuitRequests
+  readonly failures: FailureLog
+}
+
+export interface StreamListenerParts extends ListenerParts {
+  readonly identity: () => RouterIdentity
+  readonly handshakeTimeoutMs: number
+}
+
+/** A port where each TCP or TLS connection becomes a circuit: the bindings `transport` and `proxy`. */
+export class StreamListener {
+  readonly #parts: StreamListenerParts
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  /** @throws {RouterFailure} when it needs a certificate and there is none. */
+  constructor(parts: StreamListenerParts) {
+    this.#parts = parts
+    const isTls = parts.bind.protocol === 'tls'
+    const server = isTls
+      ? createTlsServer({ ...this.#credentials(), allowHalfOpen: true, minVersion: 'TLSv1.2' })
+      : createTcpServer({ allowHalfOpen: true, noDelay: true })
+    this.#server = server
+    server.maxConnections = streamConnectionsMax
+    server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      void this.#serve(socket)
+    })
+    server.on('tlsClientError', (_error, socket: Socket) => socket.destroy())
+    server.on('drop', () => this.#warn('too many connections', {}))
+    boundConnections(server, {
+      connectionsPerSourceMax: streamConnectionsPerSourceMax,
+      handshakeTimeoutMs: isTls ? parts.handshakeTimeoutMs : null,
+      handshakesMax: streamHandshakesMax,
+    })
+  }
+
+  get port(): number {
+    const address = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  /** @throws {RouterFailure} when it cannot listen. */
+  async listen(): Promise<void> {
+    const { bind, place } = this.#parts
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#server.once('error', reject)
+    this.#server.listen(bind.port, bind.host, resolve)
+    try {
+      await promise
+    } catch (error) {
+      throw cannotListen(place, bind, error)
+    }
+    this.#server.off('error', reject)
+    this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
+  }
+
+  /** New connections get the certificate in force. */
+  renew(): void {
+    if (this.#server instanceof TlsServer) this.#server.setSecureContext(this.#credentials())
+  }
+
+  /** Its connections and their circuits end. */
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    for (const socket of this.#sockets) socket.destroy()
+    await promise
+  }
+
+  #credentials(): { cert: string; key: string } {
+    const { server } = this.#parts.identity()
+    if (server === null) {
+      const { place } = this.#parts
+      throw new RouterFailure(
+        `${place}: a tls: address needs a server certificate; name one with identity.server_cert`,
+      )
+    }
+    return { cert: server.certificatePem, key: server.privateKeyPem }
+  }
+
+  #warn(failure: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#parts.failures.warn(this.#parts.place, failure, fields)
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const { service } = this.#parts
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    // The client may leave before its circuit is there.
+    socket.on('error', () => undefined)
+    try {
+      if (service === null) await this.#serveRequest(socket)
+      else await this.#bridge(socket, { service, client: '' })
+    } catch (error) {
+      this.#warn('no circuit for a client', {
+        address: placeOf(socket),
+        reason: errorMessage(error),
+      })
+      if (service === null) {
+        socket.end(clientAnswer('', errorMessage(error)))
+        setTimeout(() => socket.destroy(), lingerMs).unref()
+      } else socket.destroy()
+    }
+  }
+
+  async #serveRequest(socket: Socket): Promise<void> {
+    const read = await readRequestLine(socket)
+    const request = read === null ? null : readClientRequest(read.line)
+    if (read === null || request === null) {
+      throw new Error('the first line is no request {"id": …, "svcId": …}')
+    }
+    await this.#bridge(socket, { ...request, first: read.rest })
+  }
+
+  /** @throws {CircuitUnavailable} */
+  async #bridge(
+    socket: Socket,
+    asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
+  ): Promise<void> {
+    const { requests, circuits, circuitTimeoutMs, service } = this.#parts
+    const circuit = await requests.request(asked.service, asked.client, circuitTimeoutMs)
+    if (service === null) socket.write(clientAnswer(circuit.id, ''))
+    const application = new SocketApplication(socket, asked.first)
+    application.start(circuits.open(circuit, application))
+  }
+}
+
+function placeOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
+  return formatHostPort({ host: remoteAddress, port: remotePort })
+}
+
+export function cannotListen(place: string, { text }: Address, error: unknown): RouterFailure {
+  return new RouterFailure(`${place}.bind: cannot listen on ${text}: ${errorMessage(error)}`, {
+    cause: error,
+  })
+}
