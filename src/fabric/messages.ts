@@ -18,6 +18,7 @@ export const routerMessage = {
   ping: 1,
   result: 2,
   fabricCircuit: 1000,
+  fabricCircuitCreated: 1001,
   fabricCircuitFailed: 1016,
   fault: 1004,
   route: 1005,

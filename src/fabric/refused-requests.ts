@@ -1,6 +1,5 @@
 import type { ChannelMessage } from '../channel/frame.ts'
 import type { Channel, Outgoing } from '../channel/channel.ts'
-import { textValue } from '../channel/headers.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { edgeRefusal } from './circuits/circuit-request.ts'
 import { INTERNAL, NO_TUNNELS } from './clients/client-errors.ts'
@@ -45,9 +44,6 @@ function refusalOf(message: ChannelMessage): Outgoing | null {
   if (oldTunnelRequests.has(contentType)) return edgeRefusal(NO_TUNNELS, NO_TUNNEL)
   if (contentType === routerMessage.createCircuitByName) {
     return edgeRefusal(INTERNAL, NOT_SUPPORTED)
-  }
-  if (contentType === routerMessage.fabricCircuit) {
-    return { contentType: routerMessage.fabricCircuitFailed, body: textValue(NOT_SUPPORTED) }
   }
   return null
 }

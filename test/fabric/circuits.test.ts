@@ -5,6 +5,7 @@ import {
   CircuitConfirmationSchema,
   CreateCircuitAnswerSchema,
   CreateCircuitSchema,
+  CreateFabricCircuitSchema,
   DestinationType,
   FaultSchema,
   FaultSubject,
@@ -186,6 +187,82 @@ async function laid(): Promise<{ er1: Pipe; er2: Pipe; id: string }> {
   await answer(er2, routes(er2)[0])
   return { er1, er2, id: first?.circuitId ?? '' }
 }
+
+async function askForListener(
+  pipe: Pipe,
+  service: string,
+  peerData: Readonly<Record<number, Uint8Array>> = {},
+): Promise<void> {
+  const request = create(CreateFabricCircuitSchema, { ingressId: 'me', service, peerData })
+  const body = toBinary(CreateFabricCircuitSchema, request)
+  pipe.say({ contentType: 1000, sequence: 51, body })
+  await settle()
+}
+
+const textOf = (message: ChannelMessage | undefined): string =>
+  Buffer.from(message?.body ?? []).toString()
+
+describe('a circuit for a listener of a router', () => {
+  test('is judged by the right of the router, and answered with its end and the data of the host', async () => {
+    hosts = [host('t1', 'er1')]
+    const er1 = await stage.dial('er1')
+    await askForListener(er1, 'web')
+    expect(tunnels.claims.slice(0, 2)).toEqual([
+      { routerId: 'er1', type: 'Dial', service: { id: 'web' } },
+      { routerId: 'er1', type: 'Dial', service: { name: 'web' } },
+    ])
+    const [route] = routes(er1)
+    await answer(er1, route)
+    const [reply] = er1.ofType(1001)
+    expect(readInt32(reply?.headers ?? new Map(), 1)).toBe(51)
+    expect(textOf(reply)).toBe(route?.circuitId)
+    const ingress = route?.forwards.find(({ dstType }) => dstType === DestinationType.START)
+    expect(readText(reply?.headers ?? new Map(), 1100)).toBe(ingress?.dstAddress)
+    expect(readText(reply?.headers ?? new Map(), 1003)).toBe('key of the host')
+    expect(readText(reply?.headers ?? new Map(), 1110)).toBe('seen by the host')
+    expect(circuits.list()).toMatchObject([{ clientId: 'er1', serviceId: 's1' }])
+  })
+
+  test('may name one instance of the hosts', async () => {
+    hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), instanceId: 'blue' }]
+    const er1 = await stage.dial('er1')
+    await askForListener(er1, 'blue@web')
+    expect(tunnels.claims.at(0)?.service).toEqual({ id: 'web' })
+    expect(routes(er1)[0]?.egress?.destination).toBe('at t2')
+  })
+
+  test.each(['tunnel', 'service', 'access', 'router', 'posture'] as const)(
+    'is refused by a text that names the fault: %s',
+    async (fault) => {
+      hosts = [host('t1', 'er1')]
+      const er1 = await stage.dial('er1')
+      tunnels.judged = { ok: false, fault }
+      await askForListener(er1, 'web')
+      expect(textOf(er1.ofType(1016)[0])).toBe(`dial refused: ${fault}`)
+      expect(routes(er1)).toEqual([])
+    },
+  )
+
+  test('is refused to a service that is encrypted end to end, as a listener has no key', async () => {
+    hosts = [host('t1', 'er1')]
+    encryptionRequired = true
+    const er1 = await stage.dial('er1')
+    await askForListener(er1, 'web')
+    expect(textOf(er1.ofType(1016)[0])).toBe('the service is encrypted end to end')
+    expect(routes(er1)).toEqual([])
+  })
+
+  test('ends when the router loses the right to dial', async () => {
+    hosts = [host('t1', 'er1')]
+    const er1 = await stage.dial('er1')
+    await askForListener(er1, 'web')
+    const [route] = routes(er1)
+    await answer(er1, route)
+    duty.endUngranted(() => false)
+    await settle()
+    expect(unroutes(er1)).toEqual([[route?.circuitId, true]])
+  })
+})
 
 describe('a circuit', () => {
   test('is asked for by older routers in a body, and answered in one', async () => {

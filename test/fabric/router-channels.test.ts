@@ -240,14 +240,6 @@ describe('a router that is admitted', () => {
     },
   )
 
-  test('is refused a circuit of the fabric by a text', async () => {
-    const pipe = await stage.dial()
-    pipe.say({ contentType: 1000, sequence: 42 })
-    await settle()
-    const [answer] = pipe.ofType(1016)
-    expect(Buffer.from(answer?.body ?? []).toString()).toBe('not supported')
-  })
-
   test('gets no answer to an answer, nor to what it tells without waiting', async () => {
     const pipe = await stage.dial()
     const before = pipe.sent.length

@@ -5,7 +5,7 @@ import {
   ENCRYPTION_DATA_MISSING,
   tunnelFaultCodes,
 } from '../clients/client-errors.ts'
-import type { CircuitRequest, ClientCircuit } from './circuit-request.ts'
+import type { CircuitRequest, ClientCircuit, TunnelCircuit } from './circuit-request.ts'
 import type { Hosts } from './hosts.ts'
 
 /** The key of the other end's encryption, among what ends tell each other. */
@@ -43,7 +43,7 @@ export async function admitDial(
 ): Promise<AdmittedDial> {
   const admitted =
     asked.of === 'tunnel'
-      ? admitTunnel(judges, routerId, asked.serviceName)
+      ? admitTunnel(judges, routerId, asked)
       : await admitClient(judges, routerId, asked)
   const service = judges.hosts.service(admitted.client.serviceId)
   if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
@@ -66,11 +66,18 @@ async function admitClient(
   return { client: judged.client, isGranted: () => true }
 }
 
-function admitTunnel({ tunnels }: DialJudges, routerId: string, serviceName: string): AdmittedDial {
-  const claim = { routerId, type: 'Dial', service: { name: serviceName } } as const
-  const judged = tunnels.judge(claim)
-  if (!judged.ok) {
-    throw new CircuitRefused(tunnelFaultCodes[judged.fault], `dial refused: ${judged.fault}`)
+/** Circuits that begin at a router itself are all judged so, whichever of its parts asks for them. */
+function admitTunnel(
+  { tunnels }: DialJudges,
+  routerId: string,
+  { services }: TunnelCircuit,
+): AdmittedDial {
+  const claim = { routerId, type: 'Dial' } as const
+  const judgements = services.map((service) => tunnels.judge({ ...claim, service }))
+  const judged = judgements.find(({ ok }) => ok) ?? judgements.at(-1)
+  if (judged?.ok !== true) {
+    const fault = judged?.fault ?? 'service'
+    throw new CircuitRefused(tunnelFaultCodes[fault], `dial refused: ${fault}`)
   }
   const { serviceId, identityName } = judged
   const sessions = { sessionId: NO_SESSION, apiSessionId: NO_SESSION }

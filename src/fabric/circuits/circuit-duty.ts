@@ -25,7 +25,13 @@ import type { RouterLogger } from '../router-channels.ts'
 import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
-import { circuitAnswer, edgeRefusal, type PeerData, readCircuitRequest } from './circuit-request.ts'
+import {
+  CHANNEL_HEADERS_MAX,
+  circuitAnswer,
+  circuitRefusal,
+  type PeerData,
+  readCircuitRequest,
+} from './circuit-request.ts'
 import {
   dialResultOf,
   isInvalidHost,
@@ -49,8 +55,6 @@ const STICKY = 1114
 const NS_PER_MS = 1_000_000n
 /** Bound to by the tunnel of a router. */
 const TUNNEL = 'tunnel'
-/** Of an answer to a route, what is not from the host. */
-const CHANNEL_HEADERS_MAX = 13
 
 /** Whether the tunnel of a router may dial a service, or host it. */
 export type IsTunnelGranted = (
@@ -135,6 +139,7 @@ export class CircuitDuty implements RouterDuty {
       [routerMessage.createCircuit, onRequest],
       [routerMessage.createCircuitOld, onRequest],
       [routerMessage.createTunnelCircuit, onRequest],
+      [routerMessage.fabricCircuit, onRequest],
       [
         routerMessage.routeResult,
         (connection, message) => this.#onRouteResult(connection, message),
@@ -267,7 +272,7 @@ export class CircuitDuty implements RouterDuty {
       this.#parts.log.warn({ routerId: router.id, reason }, 'a circuit could not be made')
     }
     const text = isKnown ? error.message : 'the circuit could not be made'
-    channel.reply(message, edgeRefusal(isKnown ? error.code : INTERNAL, text))
+    channel.reply(message, circuitRefusal(message, isKnown ? error.code : INTERNAL, text))
   }
 
   /** @throws {CircuitRefused} */

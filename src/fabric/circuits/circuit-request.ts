@@ -3,6 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import {
   CreateCircuitAnswerSchema,
   CreateCircuitSchema,
+  CreateFabricCircuitSchema,
   CreateTunnelCircuitSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
@@ -15,6 +16,7 @@ import {
 import { int32Value, readText, textValue } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { ClientClaim } from '../../ports/router-clients.ts'
+import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import { routerMessage } from '../messages.ts'
 
 /** Headers of requests for circuits and their answers. */
@@ -28,7 +30,11 @@ const header = {
   instanceId: 13,
   tags: 13,
   apiSessionToken: 14,
+  fabricIngressAddress: 1100,
 } as const
+
+/** Headers of the channel itself: no data of an end of a circuit goes by their keys. */
+export const CHANNEL_HEADERS_MAX = 13
 
 export type PeerData = ReadonlyMap<number, Uint8Array>
 
@@ -46,7 +52,8 @@ export interface ClientCircuit
 /** For the tunnel of the router itself. */
 export interface TunnelCircuit extends WantedCircuit {
   readonly of: 'tunnel'
-  readonly serviceName: string
+  /** What its service may be named by, in this order. */
+  readonly services: readonly TunnelClaim['service'][]
 }
 
 /** What a router asks for, whichever way it says it. */
@@ -67,6 +74,7 @@ export interface CircuitAnswer {
 export function readCircuitRequest(message: ChannelMessage): CircuitRequest | null {
   const { contentType } = message
   if (contentType === routerMessage.createTunnelCircuit) return requestOfTunnel(message)
+  if (contentType === routerMessage.fabricCircuit) return requestOfListener(message)
   return contentType === routerMessage.createCircuitOld
     ? requestInBody(message)
     : requestInHeaders(message)
@@ -74,7 +82,21 @@ export function readCircuitRequest(message: ChannelMessage): CircuitRequest | nu
 
 function requestOfTunnel({ body }: ChannelMessage): TunnelCircuit {
   const { serviceName, instanceId, peerData } = fromBinary(CreateTunnelCircuitSchema, body)
-  return { of: 'tunnel', serviceName, instanceId, peerData: peerDataOf(peerData) }
+  const services = [{ name: serviceName }]
+  return { of: 'tunnel', services, instanceId, peerData: peerDataOf(peerData) }
+}
+
+/** A listener of a router makes a circuit of each connection; it names the service as it likes. */
+function requestOfListener({ body }: ChannelMessage): TunnelCircuit {
+  const { service: named, peerData } = fromBinary(CreateFabricCircuitSchema, body)
+  const at = named.indexOf('@')
+  const service = named.slice(at + 1)
+  return {
+    of: 'tunnel',
+    services: [{ id: service }, { name: service }],
+    instanceId: named.slice(0, Math.max(0, at)),
+    peerData: peerDataOf(peerData),
+  }
 }
 
 function peerDataOf(peerData: Readonly<Record<number, Uint8Array>>): PeerData {
@@ -115,6 +137,16 @@ export function circuitAnswer(
   { contentType }: ChannelMessage,
   { circuitId, ingressAddress, peerData, tags }: CircuitAnswer,
 ): Outgoing {
+  if (contentType === routerMessage.fabricCircuit) {
+    return {
+      contentType: routerMessage.fabricCircuitCreated,
+      headers: new Map([
+        ...Array.from(peerData).filter(([key]) => key > CHANNEL_HEADERS_MAX),
+        [header.fabricIngressAddress, textValue(ingressAddress)],
+      ]),
+      body: textValue(circuitId),
+    }
+  }
   const inBody = answersInBody.get(contentType)
   if (inBody !== undefined) {
     const answer = create(CreateCircuitAnswerSchema, {
@@ -135,6 +167,13 @@ export function circuitAnswer(
       [header.tags, textMapValue(tags)],
     ]),
   }
+}
+
+/** In the form of the request that it answers. */
+export function circuitRefusal({ contentType }: ChannelMessage, code: number, text: string) {
+  return contentType === routerMessage.fabricCircuit
+    ? { contentType: routerMessage.fabricCircuitFailed, body: textValue(text) }
+    : edgeRefusal(code, text)
 }
 
 /** What routers take as the failure of whatever they asked for clients or for their own tunnel. */
