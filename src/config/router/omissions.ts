@@ -18,15 +18,8 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
 
 /** One sentence for each section that is read, checked and does nothing in this version. */
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
-  const { dialers, listeners, transport } = config
-  const others = new Set(listeners.map(({ binding }) => binding).filter((name) => name !== 'edge'))
+  const { transport } = config
   const sections: readonly (readonly [boolean, string, string])[] = [
-    [dialers.length > 0, 'dialers', 'no service is reached'],
-    [
-      others.size > 0,
-      `listeners with the binding ${[...others].join(', ')}`,
-      'nothing is listened on',
-    ],
     [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
   ]
   return sections.flatMap(([isThere, name, effect]) =>

@@ -23,8 +23,9 @@ export const addressProtocols = {
   datagram: ['udp', 'udp4', 'udp6', 'unixgram'],
 } as const
 
-/** The port of a text that ends in `:` and digits. */
+/** Whether a text ends in `:` and a port, after something else. */
 function isPort(text: string): boolean {
+  if (!/^.+:[0-9]{1,5}$/.test(text)) return false
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
   return port > 0 && port <= 65_535
 }
@@ -121,7 +122,11 @@ export const flowOptions = {
     default: 64,
     why: 'Acknowledgements that came twice after which less is sent at a time.',
   }),
-  txPortalDupAckScale: option(number(0, 1000), { default: 0.9, why: 'How much less.' }),
+  txPortalDupAckScale: option(number(0, 1000), {
+    default: 0.9,
+    why: 'How much less.',
+    hasEffect: false,
+  }),
   rxBufferSize: option(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Bytes that may wait to be read.',
@@ -156,6 +161,12 @@ export const flowOptions = {
     default: 0,
     why: 'Wait for the connection to a service; 0s: as the system does.',
   }),
+} as const
+
+/** Dialers ask for no circuits. */
+export const dialerOptions = {
+  ...flowOptions,
+  getCircuitTimeout: { ...flowOptions.getCircuitTimeout, hasEffect: false },
 } as const
 
 /** @param both minRetryInterval and maxRetryInterval in ms. */
@@ -201,14 +212,11 @@ export const controllerAddressing = {
 
 const plain = (fields: Fields): Fields => fields
 
-/** All of them are checked, and do nothing in this version. */
-const inert = (fields: Fields): Fields =>
-  Object.fromEntries(
-    Object.entries(fields).map(([name, field]) => [
-      name,
-      field.kind === 'option' ? { ...field, hasEffect: false } : field,
-    ]),
-  )
+/** They are read and checked, and have no effect in this version. */
+function inert(fields: Fields): Fields {
+  const entries = Object.entries(fields)
+  return Object.fromEntries(entries.map(([name, node]) => [name, { ...node, hasEffect: false }]))
+}
 
 /** Fields below `options` of a listener, by its binding. */
 export const listenerOptions: Readonly<Record<string, Fields>> = {
@@ -242,53 +250,58 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       ),
       {
         default: 'host',
-        why: 'host: reverse-proxies services by Bind policies. tproxy: intercepts transparently, with a name server, and includes host. proxy: listeners for `services`, and includes host.',
+        why: 'host: reverse-proxies services by Bind policies. proxy: listeners for `services`, and includes host. tproxy: not carried out by this program, which only hosts then.',
       },
     ),
     services: option(
       textOrTexts(
-        'a list of <service name>:<port>',
-        (service) => /^.+:[0-9]{1,5}$/.test(service) && isPort(service),
+        'a list of <service name>:<port>, each with :tcp or :udp after it or neither',
+        (service) => isPort(service.replace(/:(?:tcp|udp)$/, '')),
       ),
-      { default: [], why: 'proxy: a listener for each, as <service name>:<port>.' },
+      {
+        default: [],
+        why: 'proxy: a listener for each, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of a service counts before it.',
+      },
     ),
-    resolver: option(
-      textOrTexts(
-        'udp://<host>:<port>',
-        (url) => /^(?:udp|tcp):\/\/[^/]+:[0-9]{1,5}$/.test(url) && isPort(url),
+    ...inert({
+      resolver: option(
+        textOrTexts(
+          'udp://<host>:<port>',
+          (url) => /^(?:udp|tcp):\/\/[^/]+:[0-9]{1,5}$/.test(url) && isPort(url),
+        ),
+        { default: ['udp://127.0.0.1:53'], why: 'tproxy: address of the name server.' },
       ),
-      { default: ['udp://127.0.0.1:53'], why: 'tproxy: address of the name server.' },
-    ),
-    dnsSvcIpRange: option(cidr(), {
-      default: '100.64.0.1/10',
-      why: 'tproxy: addresses given to DNS names of services.',
-    }),
-    dnsUpstream: option(optional(textOrTexts()), {
-      default: null,
-      why: 'Name servers asked for other names.',
-    }),
-    dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
-      default: 'parallel',
-      why: 'In which order.',
-    }),
-    dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
-      default: 'refused',
-      why: 'Answer to what cannot be answered.',
-    }),
-    lanIf: option(optional(textOrTexts()), {
-      default: null,
-      why: 'Interfaces that the rules for interception are for.',
-    }),
-    svcPollRate: option(optional(duration(1, DAY_MS)), {
-      default: null,
-      why: 'How often services were polled.',
-      deprecated: 'services are pushed; it has no effect',
+      dnsSvcIpRange: option(cidr(), {
+        default: '100.64.0.1/10',
+        why: 'tproxy: addresses given to DNS names of services.',
+      }),
+      dnsUpstream: option(optional(textOrTexts()), {
+        default: null,
+        why: 'Name servers asked for other names.',
+      }),
+      dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
+        default: 'parallel',
+        why: 'In which order.',
+      }),
+      dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
+        default: 'refused',
+        why: 'Answer to what cannot be answered.',
+      }),
+      lanIf: option(optional(textOrTexts()), {
+        default: null,
+        why: 'Interfaces that the rules for interception are for.',
+      }),
+      svcPollRate: option(optional(duration(1, DAY_MS)), {
+        default: null,
+        why: 'How often services were polled.',
+        deprecated: 'services are pushed; it has no effect',
+      }),
+      udpCheckInterval: option(duration(0, DAY_MS), { default: 0, why: 'Interval of the check.' }),
     }),
     udpIdleTimeout: option(duration(0, DAY_MS), {
       default: 0,
-      why: 'Silence after which a UDP flow ends; 0s: the default of the mode.',
+      why: 'Silence after which a UDP flow ends; 0s: one minute.',
     }),
-    udpCheckInterval: option(duration(0, DAY_MS), { default: 0, why: 'Interval of the check.' }),
     ...flowOptions,
   }),
   transport: withAdvertise(),

@@ -37,7 +37,7 @@ import {
   channelOptions,
   controllerAddressing,
   dialerBindings,
-  flowOptions,
+  dialerOptions,
   heartbeatOptions,
   listenerBindings,
   listenerOptions,
@@ -151,11 +151,16 @@ export const routerFields = {
     'Fields of the certificates that are asked for at enrollment and renewal.',
     csrFields,
   ),
-  dialers: withoutEffect(
-    list(64, 'Dialers of services, with the options of one binding each.', {
-      binding: option(choice(dialerBindings), { default: required, why: 'Name of the dialer.' }),
-      options: section('Options of the binding.', flowOptions),
-    }),
+  dialers: list(
+    64,
+    'Bindings of terminators that this router dials, with the options of each; none without an entry. The last entry of a binding counts.',
+    {
+      binding: option(choice(dialerBindings), {
+        default: required,
+        why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: for listeners; a terminator of them fails as misconfigured.',
+      }),
+      options: section('Options of the binding.', dialerOptions),
+    },
   ),
   edge: optionalSection(
     'Present, even if empty: clients of the API family may connect.',
@@ -167,8 +172,8 @@ export const routerFields = {
         default: 60,
         why: 'Interval at which used sessions are reported to controllers.',
       }),
-      db: ignored('the data model is not kept yet'),
-      dbSaveIntervalSeconds: ignored('the data model is not kept yet'),
+      db: ignored('the data model is kept in memory alone'),
+      dbSaveIntervalSeconds: ignored('the data model is kept in memory alone'),
       sessionValidateChunkSize: ignored(
         'sessions are checked when a controller has told of all of them',
       ),
@@ -274,11 +279,11 @@ export const routerFields = {
   listeners: list(64, 'Ports that are open to clients.', {
     binding: option(choice(listenerBindings), {
       default: required,
-      why: 'The component that serves it.',
+      why: 'proxy, proxy_udp: each connection, or each source of datagrams, is a circuit to `service`. transport, transport_udp: the same, to the service that the client names in its first line.',
     }),
     bind: option(optional(address(addressProtocols.stream)), {
       default: null,
-      why: 'Where it listens. Required but for `tunnel`.',
+      why: 'Where it listens. Required but for `tunnel`. transport and proxy listen on `tcp:` or `tls:`, transport_udp and proxy_udp on `udp:`.',
       aliases: ['address'],
     }),
     advertise: option(optional(advertised(addressProtocols.stream)), {
@@ -287,8 +292,7 @@ export const routerFields = {
     }),
     service: option(optional(text()), {
       default: null,
-      why: 'proxy and proxy_udp: id or name of the service.',
-      hasEffect: false,
+      why: 'proxy and proxy_udp: id or name of the service, perhaps after the instance of its host and `@`.',
     }),
     options: variants('binding', 'Options of the binding.', listenerOptions),
   }),

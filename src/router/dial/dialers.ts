@@ -14,23 +14,36 @@ export interface DialersParts extends Pick<StreamDialerParts, 'caPem' | 'ownPort
   readonly circuits: LocalCircuits
 }
 
-/** Dialers of terminators by their binding, for all bindings that `dialers` may configure. */
+type DialerConfig = RouterConfig['dialers'][number]
+
+/**
+ * Dialers of terminators by their binding. A router dials for the bindings that its configuration
+ * names, and for no other: its operator says whether circuits leave the network there.
+ */
 export function terminatorDialers(parts: DialersParts): ReadonlyMap<string, TerminatorDialer> {
-  const { circuits, config } = parts
-  // The last entry of a binding counts; one without an entry has the defaults.
-  const options = config.findLast(({ binding }) => binding === 'transport')?.options
-  const streams = new StreamDialer({ ...parts, connectTimeoutMs: options?.connectTimeout ?? 0 })
+  // The last entry of a binding counts, as in the routers of the family.
+  const dialers = new Map<string, TerminatorDialer>(
+    parts.config.map((each) => [each.binding, dialerOf(each, parts)]),
+  )
+  // Controllers name the binding so of a terminator that was made with a udp: address alone.
+  const datagrams = dialers.get('transport_udp')
+  if (datagrams !== undefined) dialers.set('udp', datagrams)
+  return dialers
+}
+
+function dialerOf(
+  { binding, options }: DialerConfig,
+  { circuits, caPem, ownPorts }: DialersParts,
+): TerminatorDialer {
+  if (binding !== 'transport' && binding !== 'transport_udp') return listenerOnly(binding)
   const datagrams = new DatagramDialer({ circuits, idleMs: routerProgramLimits.datagramsIdleMs })
-  const transport: TerminatorDialer = {
+  if (binding === 'transport_udp') return datagrams
+  const connectTimeoutMs = options.connectTimeout
+  const streams = new StreamDialer({ circuits, caPem, ownPorts, connectTimeoutMs })
+  return {
     dial: (request, signal) =>
       (request.destination.startsWith('udp:') ? datagrams : streams).dial(request, signal),
   }
-  return new Map([
-    ['transport', transport],
-    ['transport_udp', datagrams],
-    ['proxy', listenerOnly('proxy')],
-    ['proxy_udp', listenerOnly('proxy_udp')],
-  ])
 }
 
 function listenerOnly(binding: string): TerminatorDialer {

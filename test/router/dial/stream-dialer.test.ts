@@ -10,7 +10,7 @@ import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
-import { bytes, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
+import { ALL_DIALERS, bytes, configured, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
 
 // Goal: a circuit and a TCP connection are one stream in each direction, whoever ends, stalls or dies.
 
@@ -29,9 +29,12 @@ function dial(
   destination: string,
   { timeoutMs = 20_000, binding = 'transport', signal = new AbortController().signal } = {},
 ) {
-  const config = [] as const
-  const all = terminatorDialers({ config, circuits, caPem: () => caPem, ownPorts: () => ownPorts })
-  const dialer = all.get(binding)
+  const dialer = terminatorDialers({
+    config: configured(ALL_DIALERS).dialers,
+    circuits,
+    caPem: () => caPem,
+    ownPorts: () => ownPorts,
+  }).get(binding)
   if (dialer === undefined) throw new Error('no such binding')
   return dialer.dial(dialTo(destination, timeoutMs), signal)
 }
@@ -248,6 +251,20 @@ describe('A target that cannot be dialed is named by its cause:', () => {
     expect((await failure(target.address, { signal: gone.signal })).message).toMatch(/has ended/)
     expect(circuits.ends.size).toBe(0)
   })
+})
+
+test('A router dials only for the bindings that its configuration names', () => {
+  const named = (sections: string): string[] => [
+    ...terminatorDialers({
+      config: configured(sections).dialers,
+      circuits,
+      caPem: () => '',
+      ownPorts: () => ownPorts,
+    }).keys(),
+  ]
+  expect(named('')).toEqual([])
+  expect(named('dialers: [{binding: transport}]')).toEqual(['transport'])
+  expect(named('dialers: [{binding: transport_udp}]')).toEqual(['transport_udp', 'udp'])
 })
 
 describe('A dialed TLS target', () => {

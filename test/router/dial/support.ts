@@ -8,9 +8,27 @@ import type {
   Piece,
 } from '../../../src/router/forward/circuit-ends.ts'
 import type { JoinedCircuits } from '../joined-circuits.ts'
+import { parseRouterConfig } from '../../../src/config/router/load.ts'
+import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 
 export const FIN = 1
+
+/** @param sections of a configuration of a router, besides those that each has. */
+export function configured(sections: string): RouterConfig {
+  const text = `v: 3
+identity: {cert: r.cert, key: r.key, ca: r.ca}
+ctrl: {endpoint: "tls:127.0.0.1:6262"}
+csr: {sans: {dns: [r.test]}}
+${sections}
+`
+  const loaded = parseRouterConfig('/router.yml', text, {})
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+  return loaded.config
+}
+
+export const ALL_DIALERS =
+  'dialers: [{binding: transport}, {binding: transport_udp}, {binding: proxy}, {binding: proxy_udp}]'
 
 /** No test says anything to the owner of a circuit. */
 export const nobody = { id: 'ctrl1' } as Partial<ControlConnection> as ControlConnection

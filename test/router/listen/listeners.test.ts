@@ -3,7 +3,6 @@ import { connect as connectTls } from 'node:tls'
 import type { Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
@@ -12,7 +11,7 @@ import { Listeners } from '../../../src/router/listen/listeners.ts'
 import { routerProgramLimits } from '../../../src/router/limits.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
-import { connected, dialTo, FarEnd, TestTarget } from '../dial/support.ts'
+import { ALL_DIALERS, configured, connected, dialTo, FarEnd, TestTarget } from '../dial/support.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { AskedController } from './support.ts'
@@ -41,19 +40,11 @@ afterEach(async () => {
 })
 
 async function listen(entry: string): Promise<void> {
-  const text = `v: 3
-identity: {cert: r.cert, key: r.key, ca: r.ca}
-ctrl: {endpoint: "tls:127.0.0.1:6262"}
-csr: {sans: {dns: [r.test]}}
-listeners: [${entry}]
-`
-  const loaded = parseRouterConfig('/router.yml', text, {})
-  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
   const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
     lines.push({ message, fields })
   }
   listeners = new Listeners({
-    config: loaded.config.listeners,
+    config: configured(`listeners: [${entry}]`).listeners,
     handshakeTimeoutMs: 5000,
     circuits,
     connections: () => controllers.map(({ connection }) => connection),
@@ -326,7 +317,7 @@ test('A target that is a listener of the router itself is not dialed', async () 
   await proxy()
   const { ports } = listeners
   const dialers = terminatorDialers({
-    config: [],
+    config: configured(ALL_DIALERS).dialers,
     circuits,
     caPem: () => '',
     ownPorts: () => ports,
