@@ -40,6 +40,8 @@ export class ScriptedController {
   readonly hellos: Hello[] = []
   /** Of certificates of routers that it is asked about. */
   verifies = true
+  /** What the test does with messages of a type. */
+  readonly handlers = new Map<number, (message: ChannelMessage, channel: Channel) => void>()
   channel: Channel | null = null
   readonly #server: Server
   readonly #channels = new Set<Channel>()
@@ -68,6 +70,7 @@ export class ScriptedController {
         },
         onMessage: (message) => {
           this.received.push(message)
+          this.handlers.get(message.contentType)?.(message, channel)
           if (message.contentType === 1052 || message.contentType === 1) {
             channel.replyResult(message, true)
           }
