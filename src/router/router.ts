@@ -14,6 +14,7 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from './controllers/control-connection.ts'
+import { combinedTables } from './controllers/combined-tables.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
@@ -24,20 +25,27 @@ import {
   metricsMessage,
   readInspection,
 } from './controllers/messages.ts'
+import { Edge, EDGE_BINDING } from './edge/edge.ts'
+import { terminatorDialers } from './dial/dialers.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
 import { type AskExtension, CertificateExtender } from './identity/extension.ts'
-import { IdentityHolder } from './identity/identity.ts'
+import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
 import { listenersValue } from './links/link-messages.ts'
 import { Links } from './links/links.ts'
+import { ClientListeners } from './listen/client-listeners.ts'
+import { routerProgramLimits } from './limits.ts'
 import { RouterFailure, type RouterProgramLogger } from './logger.ts'
+import { ModelSubscription } from './model/model-subscription.ts'
+import { RouterDataModel } from './model/router-data-model.ts'
 import { inspectRouter } from './reports/inspections.ts'
 import { InterfaceReporter } from './reports/interface-reporter.ts'
 import { MetricsReporter } from './reports/metrics.ts'
 import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/trace.ts'
+import { type Tunnel, TUNNEL_BINDING, tunnelOf } from './tunnel/tunnel.ts'
 
 export interface RouterParts {
   readonly config: RouterConfig
@@ -58,7 +66,12 @@ export class RouterProgram {
   readonly #holder: IdentityHolder
   readonly #controllers: Controllers
   readonly #links: Links
+  readonly #model = new RouterDataModel(routerProgramLimits)
+  readonly #modelSubscription: ModelSubscription
+  readonly #tunnel: Tunnel | null
   readonly #forwarder: Forwarder
+  readonly #listeners: ClientListeners
+  readonly #edge: Edge
   readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
   readonly #interfaces: InterfaceReporter
@@ -85,6 +98,26 @@ export class RouterProgram {
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
     this.#forwarder = new Forwarder({ config: config.forwarder, clock, log, connections })
+    this.#edge = new Edge({
+      config,
+      identity,
+      version,
+      clock,
+      log,
+      connections,
+      trustDomain,
+      circuits: this.#forwarder,
+    })
+    this.#listeners = new ClientListeners({
+      config: config.listeners,
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+      circuits: this.#forwarder,
+      connections,
+      identity,
+      clock,
+      log,
+    })
+    this.#registerDialers(identity)
     this.#links = new Links({
       user: this.#forwarder,
       identity,
@@ -114,13 +147,28 @@ export class RouterProgram {
         onMessage: (connection, message) => {
           this.#messages.get(message.contentType)?.(connection, message)
         },
-        onClosed: () => undefined,
+        onClosed: (connection) => {
+          this.#edge.onControllerClosed(connection)
+          this.#modelSubscription.onDisconnected(connection)
+        },
       },
     })
-    this.#messages = new Map([
-      ...this.#messagesOfTheRouter(),
-      ...this.#links.messages(),
-      ...this.#forwarder.messages(),
+    this.#modelSubscription = this.#newModelSubscription(connections)
+    this.#tunnel = tunnelOf(config.listeners, {
+      ...parts,
+      identity,
+      model: this.#model,
+      circuits: this.#forwarder,
+      connections,
+    })
+    if (this.#tunnel !== null) this.#forwarder.registerDialer(TUNNEL_BINDING, this.#tunnel.dialer)
+    this.#messages = combinedTables([
+      this.#messagesOfTheRouter(),
+      this.#links.messages(),
+      this.#modelSubscription.messages(),
+      this.#forwarder.messages(),
+      this.#tunnel?.messages() ?? new Map(),
+      this.#edge.messages(),
     ])
     this.#metrics = new MetricsReporter({
       clock,
@@ -136,17 +184,50 @@ export class RouterProgram {
     })
     this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
     this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
-    this.#extender = new CertificateExtender({
+    this.#extender = this.#newExtender()
+  }
+
+  #registerDialers(identity: () => RouterIdentity): void {
+    this.#forwarder.registerDialer(EDGE_BINDING, this.#edge.dialer)
+    for (const [binding, dialer] of terminatorDialers({
+      config: this.#parts.config.dialers,
+      circuits: this.#forwarder,
+      caPem: () => identity().caPem,
+      ownPorts: () => this.#listeners.ports,
+    })) {
+      this.#forwarder.registerDialer(binding, dialer)
+    }
+  }
+
+  #newModelSubscription(connections: () => readonly ControlConnection[]): ModelSubscription {
+    const { config, clock, random, log } = this.#parts
+    const { sendInterval, unresponsiveAfter } = config.ctrl.heartbeats
+    const silentMsMax = sendInterval + unresponsiveAfter
+    return new ModelSubscription({
+      model: this.#model,
+      connections,
+      silentMsMax,
+      clock,
+      random,
+      log,
+    })
+  }
+
+  #newExtender(): CertificateExtender {
+    const { config, clock, log, askExtension } = this.#parts
+    return new CertificateExtender({
       config,
       clock,
       log,
       holder: this.#holder,
-      ask: parts.askExtension,
+      ask: askExtension,
       apis: () => this.#controllers.apis,
       onExtended: (api) => {
         this.#controllers.rememberApi(api)
         this.#health.renew()
         this.#links.renew()
+        this.#edge.renew()
+        this.#listeners.renew()
       },
     })
   }
@@ -155,7 +236,7 @@ export class RouterProgram {
     return this.#holder.current().id
   }
 
-  /** Ends of circuits are opened here. */
+  /** Ends of circuits are opened by it. */
   get forwarder(): Forwarder {
     return this.#forwarder
   }
@@ -177,8 +258,12 @@ export class RouterProgram {
     await this.#health.start()
     this.#forwarder.start()
     await this.#links.start()
+    await this.#edge.start()
+    await this.#listeners.start()
     for (const check of this.#checks) check.start()
     this.#startStartupTimer()
+    await this.#tunnel?.start()
+    this.#modelSubscription.start()
     this.#controllers.start()
     this.#metrics.start()
     this.#interfaces.start()
@@ -197,6 +282,10 @@ export class RouterProgram {
     this.#metrics.stop()
     this.#interfaces.stop()
     for (const check of this.#checks) check.stop()
+    await this.#edge.stop()
+    this.#modelSubscription.stop()
+    await this.#tunnel?.stop()
+    await this.#listeners.stop()
     this.#forwarder.stop()
     await this.#links.stop()
     this.#controllers.stop()
@@ -222,7 +311,10 @@ export class RouterProgram {
     this.#startupTimer = null
     // The channel opens in a later turn, and whatever is sent goes out after the hello in any case.
     this.#links.tellAll(connection)
+    this.#modelSubscription.onConnected()
+    this.#tunnel?.onConnected()
     this.#forwarder.onConnected(connection)
+    this.#edge.onControllerConnected(connection)
     this.#interfaces.tellAll()
     this.#metrics.flush()
   }
@@ -242,7 +334,10 @@ export class RouterProgram {
       [
         controlMessage.serverHello,
         ({ channel }, message) => {
-          channel.reply(message, clientHello(this.#parts.version.version, hostname(), []))
+          channel.reply(
+            message,
+            clientHello(this.#parts.version.version, hostname(), this.#edge.addresses),
+          )
         },
       ],
       [
@@ -279,6 +374,7 @@ export class RouterProgram {
         'ctrl.known': this.#controllers.membership.controllers.length,
         'link.count': this.#links.links.length,
         ...this.#forwarder.figures(),
+        ...this.#edge.figures(),
       },
       numbers: { 'process.cpu_seconds': (user + system) / 1_000_000 },
       latenciesNs: Object.fromEntries(
@@ -298,10 +394,13 @@ export class RouterProgram {
       links: () => ({ links: this.#linkValues() }),
       config: () =>
         Object.fromEntries(effective.map(({ key, value, source }) => [key, { value, source }])),
-      'router-data-model-index': () => ({ index: 0, timeline: '' }),
+      'router-data-model-index': () => ({
+        index: Number(this.#model.index),
+        timeline: this.#model.timelineId,
+      }),
       'router-circuits': () => ({ circuits: this.#forwarder.shown() }),
-      'sdk-terminators': () => ({ entries: [] }),
-      'ert-terminators': () => ({ entries: [] }),
+      'sdk-terminators': () => ({ entries: this.#edge.terminators }),
+      'ert-terminators': () => this.#tunnel?.shown() ?? { entries: [] },
       metrics: () => this.#figures(),
       health: () => this.#checks.map((check) => check.shown(false)),
       sections: () => ({ omitted: omissionsOf(config), withoutData: sectionsWithoutData(config) }),

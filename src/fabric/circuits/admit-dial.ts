@@ -66,7 +66,7 @@ async function admitClient(
   return { client: judged.client, isGranted: () => true }
 }
 
-/** Circuits that begin at a router itself are all judged so, whichever of its parts asks for them. */
+/** Circuits that begin at a router itself are judged so, whichever of its parts asks for them. */
 function admitTunnel(
   { tunnels }: DialJudges,
   routerId: string,

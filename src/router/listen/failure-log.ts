@@ -5,7 +5,7 @@ import type { RouterProgramLogger } from '../logger.ts'
 
 const { failureLoggedEveryMs, failureKindsMax } = routerProgramLimits
 
-/** Warnings of listeners: clients can cause each as often as they like, so each kind comes rarely. */
+/** Warnings of listeners: each kind comes rarely, as clients can cause it as often as they like. */
 export class FailureLog {
   readonly #log: Pick<RouterProgramLogger, 'warn'>
   readonly #rate: KeyedRate

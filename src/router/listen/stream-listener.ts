@@ -34,7 +34,7 @@ export interface StreamListenerParts extends ListenerParts {
   readonly handshakeTimeoutMs: number
 }
 
-/** A port where each TCP or TLS connection becomes a circuit: the bindings `transport` and `proxy`. */
+/** A port where each connection becomes a circuit: the bindings `transport` and `proxy`. */
 export class StreamListener {
   readonly #parts: StreamListenerParts
   readonly #server: Server

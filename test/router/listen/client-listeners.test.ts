@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import type { RouterIdentity } from '../../../src/router/identity/identity.ts'
-import { Listeners } from '../../../src/router/listen/listeners.ts'
+import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
 import { routerProgramLimits } from '../../../src/router/limits.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
@@ -20,7 +20,7 @@ import { AskedController } from './support.ts'
 
 let controllers: AskedController[]
 let circuits: JoinedCircuits
-let listeners: Listeners
+let listeners: ClientListeners
 let lines: { message: string; fields: Readonly<Record<string, unknown>> }[]
 let identity: Partial<RouterIdentity>
 let port: number
@@ -43,7 +43,7 @@ async function listen(entry: string): Promise<void> {
   const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
     lines.push({ message, fields })
   }
-  listeners = new Listeners({
+  listeners = new ClientListeners({
     config: configured(`listeners: [${entry}]`).listeners,
     handshakeTimeoutMs: 5000,
     circuits,

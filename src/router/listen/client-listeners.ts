@@ -12,7 +12,7 @@ import { type ListenerParts, StreamListener } from './stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
 
-export interface ListenersParts {
+export interface ClientListenersParts {
   readonly config: RouterConfig['listeners']
   readonly handshakeTimeoutMs: number
   readonly circuits: LocalCircuits
@@ -31,12 +31,12 @@ const protocols: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The ports where clients without an SDK enter the network. */
-export class Listeners {
-  readonly #parts: ListenersParts
+export class ClientListeners {
+  readonly #parts: ClientListenersParts
   readonly #streams: StreamListener[] = []
   readonly #datagrams: DatagramListener[] = []
 
-  constructor(parts: ListenersParts) {
+  constructor(parts: ClientListenersParts) {
     this.#parts = parts
   }
 
