@@ -52,7 +52,7 @@ export interface ClientCircuit
 /** For the tunnel of the router itself. */
 export interface TunnelCircuit extends WantedCircuit {
   readonly of: 'tunnel'
-  /** What its service may be named by, in this order. */
+  /** Names and ids that its service may have, in this order. */
   readonly services: readonly TunnelClaim['service'][]
 }
 
@@ -169,7 +169,7 @@ export function circuitAnswer(
   }
 }
 
-/** In the form of the request that it answers. */
+/** A refusal in the form of the request that it answers. */
 export function circuitRefusal({ contentType }: ChannelMessage, code: number, text: string) {
   return contentType === routerMessage.fabricCircuit
     ? { contentType: routerMessage.fabricCircuitFailed, body: textValue(text) }
