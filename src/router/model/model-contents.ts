@@ -1,0 +1,277 @@
+import {
+  ModelAction,
+  type ModelConfig,
+  type ModelConfigType,
+  type ModelEvent,
+  type ModelIdentity,
+  ModelPolicyType,
+  type ModelPostureCheck,
+  type ModelPublicKey,
+  ModelRelatedType,
+  type ModelRevocation,
+  type ModelRouter,
+  type ModelService,
+  type ModelServicePolicyChange,
+} from '../../../proto/gen/router_pb.ts'
+import { estimatedBytes } from './estimated-bytes.ts'
+import { ModelTable } from './model-table.ts'
+
+export interface ModelLimits {
+  readonly modelRecordsMax: number
+  readonly modelMembersMax: number
+  readonly modelBytesMax: number
+}
+
+/** A policy with all that it means, as controllers have resolved it. */
+export interface FollowedPolicy {
+  readonly id: string
+  readonly name: string
+  readonly type: 'Dial' | 'Bind'
+  readonly services: ReadonlySet<string>
+  readonly identities: ReadonlySet<string>
+  readonly postureChecks: ReadonlySet<string>
+}
+
+interface Policy extends FollowedPolicy {
+  name: string
+  type: 'Dial' | 'Bind'
+  readonly services: Set<string>
+  readonly identities: Set<string>
+  readonly postureChecks: Set<string>
+}
+
+/** Counted for each id in a policy, and for each entry of an index. */
+const MEMBER_BYTES = 64
+
+/**
+ * The records of the data model and who may use what by them. It answers for one moment: who
+ * follows it, and from where, is not its matter.
+ */
+export class ModelContents {
+  readonly identities = new ModelTable<ModelIdentity>()
+  readonly services = new ModelTable<ModelService>()
+  readonly configs = new ModelTable<ModelConfig>()
+  readonly configTypes = new ModelTable<ModelConfigType>()
+  readonly routers = new ModelTable<ModelRouter>()
+  readonly postureChecks = new ModelTable<ModelPostureCheck>()
+  readonly revocations = new Map<string, ModelRevocation>()
+  /** Keys by their id. */
+  readonly publicKeys = new Map<string, ModelPublicKey>()
+  readonly #policies = new Map<string, Policy>()
+  /** Identity or service id → ids of the policies that mean it. */
+  readonly #policiesOfIdentity = new Map<string, Set<string>>()
+  readonly #policiesOfService = new Map<string, Set<string>>()
+  #members = 0
+  #otherBytes = 0
+
+  get policies(): ReadonlyMap<string, FollowedPolicy> {
+    return this.#policies
+  }
+
+  get recordCount(): number {
+    return (
+      this.#tables().reduce((sum, { size }) => sum + size, 0) +
+      this.revocations.size +
+      this.publicKeys.size +
+      this.#policies.size
+    )
+  }
+
+  get memberCount(): number {
+    return this.#members
+  }
+
+  /** Estimated. */
+  get byteCount(): number {
+    const records = this.#tables().reduce((sum, { bytes }) => sum + bytes, 0)
+    return records + this.#otherBytes + this.#members * MEMBER_BYTES
+  }
+
+  /** The reason why it is too large to be kept; null: it is not. */
+  excess(limits: ModelLimits): string | null {
+    const { modelRecordsMax, modelMembersMax, modelBytesMax } = limits
+    if (this.recordCount > modelRecordsMax) return `more than ${modelRecordsMax} records`
+    if (this.#members > modelMembersMax) return `more than ${modelMembersMax} members of policies`
+    return this.byteCount > modelBytesMax ? `more than ${modelBytesMax} bytes` : null
+  }
+
+  /** Takes one change; kinds of later versions are skipped. */
+  apply({ action, model }: ModelEvent): void {
+    const isDelete = action === ModelAction.DELETE
+    switch (model.case) {
+      case 'identity':
+        this.#put(this.identities, model.value, isDelete)
+        if (isDelete) this.#forgetMember(this.#policiesOfIdentity, model.value.id, 'identities')
+        return
+      case 'service':
+        this.#put(this.services, model.value, isDelete)
+        if (isDelete) this.#forgetMember(this.#policiesOfService, model.value.id, 'services')
+        return
+      case 'config':
+        return this.#put(this.configs, model.value, isDelete)
+      case 'configType':
+        return this.#put(this.configTypes, model.value, isDelete)
+      case 'router':
+        return this.#put(this.routers, model.value, isDelete)
+      case 'postureCheck':
+        this.#put(this.postureChecks, model.value, isDelete)
+        if (isDelete) this.#forgetCheck(model.value.id)
+        return
+      case 'publicKey':
+        return this.#putOther(this.publicKeys, model.value.kid, isDelete ? null : model.value)
+      case 'revocation':
+        return this.#putOther(this.revocations, model.value.id, isDelete ? null : model.value)
+      case 'servicePolicy':
+        return this.#putPolicy(model.value, isDelete)
+      case 'servicePolicyChange':
+        return this.#changeMembers(model.value)
+      case undefined:
+    }
+  }
+
+  policiesOf(identityId: string, type: 'Dial' | 'Bind'): readonly FollowedPolicy[] {
+    const found: FollowedPolicy[] = []
+    for (const id of this.#policiesOfIdentity.get(identityId) ?? []) {
+      const policy = this.#policies.get(id)
+      if (policy?.type === type) found.push(policy)
+    }
+    return found
+  }
+
+  /** The policies by which an identity may use a service. */
+  policiesBetween(
+    identityId: string,
+    serviceId: string,
+    type: 'Dial' | 'Bind',
+  ): readonly FollowedPolicy[] {
+    return this.policiesOf(identityId, type).filter(({ services }) => services.has(serviceId))
+  }
+
+  /**
+   * Configs of a service as an identity has them, by the name of their type: its own configs stand
+   * in for those of the service.
+   */
+  configsOf(service: ModelService, identity: ModelIdentity | undefined): Map<string, ModelConfig> {
+    const own = Object.values(identity?.serviceConfigs[service.id]?.configs ?? {})
+    const found = new Map<string, ModelConfig>()
+    for (const id of [...service.configs, ...own]) {
+      const config = this.configs.get(id)
+      const type = config === undefined ? undefined : this.configTypes.get(config.typeId)
+      if (config !== undefined && type !== undefined) found.set(type.name, config)
+    }
+    return found
+  }
+
+  #tables(): readonly { readonly size: number; readonly bytes: number }[] {
+    const { identities, services, configs, configTypes, routers, postureChecks } = this
+    return [identities, services, configs, configTypes, routers, postureChecks]
+  }
+
+  #put<T extends { readonly id: string; readonly name: string }>(
+    table: ModelTable<T>,
+    record: T,
+    isDelete: boolean,
+  ): void {
+    if (isDelete) table.delete(record.id)
+    else if (record.id !== '') table.set(record)
+  }
+
+  #putOther<T extends object>(map: Map<string, T>, id: string, record: T | null): void {
+    const before = map.get(id)
+    if (before !== undefined) this.#otherBytes -= estimatedBytes(before)
+    if (record === null || id === '') {
+      map.delete(id)
+      return
+    }
+    map.set(id, record)
+    this.#otherBytes += estimatedBytes(record)
+  }
+
+  #putPolicy(
+    { id, name, policyType }: { id: string; name: string; policyType: ModelPolicyType },
+    isDelete: boolean,
+  ): void {
+    const known = this.#policies.get(id)
+    const isKnownType =
+      policyType === ModelPolicyType.DIAL_POLICY || policyType === ModelPolicyType.BIND_POLICY
+    // A policy of a type that is not known permits nothing.
+    if (isDelete || !isKnownType) {
+      if (known !== undefined) this.#forgetPolicy(known)
+      return
+    }
+    const type = policyType === ModelPolicyType.DIAL_POLICY ? 'Dial' : 'Bind'
+    if (known !== undefined) {
+      known.name = name
+      known.type = type
+      return
+    }
+    if (id === '') return
+    const sets = { services: new Set<string>(), identities: new Set<string>() }
+    this.#policies.set(id, { id, name, type, ...sets, postureChecks: new Set() })
+  }
+
+  #forgetPolicy(policy: Policy): void {
+    for (const id of policy.identities) unlink(this.#policiesOfIdentity, id, policy.id)
+    for (const id of policy.services) unlink(this.#policiesOfService, id, policy.id)
+    const { identities, services, postureChecks } = policy
+    this.#members -= identities.size + services.size + postureChecks.size
+    this.#policies.delete(policy.id)
+  }
+
+  #changeMembers(change: ModelServicePolicyChange): void {
+    const policy = this.#policies.get(change.policyId)
+    if (policy === undefined) return
+    const { members, index } = this.#membersOf(policy, change.relatedEntityType)
+    if (members === null) return
+    for (const id of change.relatedEntityIds) {
+      if (change.add === members.has(id)) continue
+      if (change.add) members.add(id)
+      else members.delete(id)
+      this.#members += change.add ? 1 : -1
+      if (index === null) continue
+      if (change.add) link(index, id, policy.id)
+      else unlink(index, id, policy.id)
+    }
+  }
+
+  /** Null for a kind of a later version: it is skipped. */
+  #membersOf(
+    policy: Policy,
+    type: ModelRelatedType,
+  ): { members: Set<string> | null; index: Map<string, Set<string>> | null } {
+    if (type === ModelRelatedType.RELATED_SERVICE) {
+      return { members: policy.services, index: this.#policiesOfService }
+    }
+    if (type === ModelRelatedType.RELATED_IDENTITY) {
+      return { members: policy.identities, index: this.#policiesOfIdentity }
+    }
+    const isCheck = type === ModelRelatedType.RELATED_POSTURE_CHECK
+    return { members: isCheck ? policy.postureChecks : null, index: null }
+  }
+
+  /** Controllers do not say that what is gone has left its policies. */
+  #forgetMember(index: Map<string, Set<string>>, id: string, of: 'identities' | 'services'): void {
+    for (const policyId of index.get(id) ?? []) {
+      if (this.#policies.get(policyId)?.[of].delete(id) === true) this.#members -= 1
+    }
+    index.delete(id)
+  }
+
+  #forgetCheck(id: string): void {
+    for (const { postureChecks } of this.#policies.values()) {
+      if (postureChecks.delete(id)) this.#members -= 1
+    }
+  }
+}
+
+function link(index: Map<string, Set<string>>, id: string, policyId: string): void {
+  const known = index.get(id)
+  if (known === undefined) index.set(id, new Set([policyId]))
+  else known.add(policyId)
+}
+
+function unlink(index: Map<string, Set<string>>, id: string, policyId: string): void {
+  const known = index.get(id)
+  known?.delete(policyId)
+  if (known?.size === 0) index.delete(id)
+}

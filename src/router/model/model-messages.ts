@@ -1,0 +1,84 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import {
+  SubscribeToDataModelSchema,
+  ValidateModelAnswerSchema,
+} from '../../../proto/gen/router_pb.ts'
+import type { Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { readText, readUint64 } from '../../channel/headers.ts'
+import type { ModelComparison } from './compare-models.ts'
+
+/** Content types between routers and controllers that are about the data model. */
+export const modelMessage = {
+  state: 20_500,
+  changes: 20_501,
+  validate: 20_503,
+  validated: 20_504,
+  subscribe: 20_505,
+  index: 20_506,
+} as const
+
+const INDEX_HEADER = 1025
+const SUBSCRIPTION_HEADER = 1026
+
+export interface Subscribe {
+  /** Index and timeline that the router has; 0 and '' before it has any. */
+  readonly index: bigint
+  readonly timelineId: string
+  readonly seconds: number
+  /** Only the time is to be extended. */
+  readonly renews: boolean
+  readonly subscriptionId: string
+}
+
+export function subscribeMessage(subscribe: Subscribe): Outgoing {
+  const message = create(SubscribeToDataModelSchema, {
+    currentIndex: subscribe.index,
+    timelineId: subscribe.timelineId,
+    subscriptionDurationSeconds: subscribe.seconds,
+    renew: subscribe.renews,
+    subscriptionId: subscribe.subscriptionId,
+  })
+  return {
+    contentType: modelMessage.subscribe,
+    body: toBinary(SubscribeToDataModelSchema, message),
+  }
+}
+
+/** @throws when the bytes are no such message. */
+export function readSubscribe(body: Uint8Array): Subscribe {
+  const { currentIndex, timelineId, subscriptionDurationSeconds, renew, subscriptionId } =
+    fromBinary(SubscribeToDataModelSchema, body)
+  return {
+    index: currentIndex,
+    timelineId,
+    seconds: subscriptionDurationSeconds,
+    renews: renew,
+    subscriptionId,
+  }
+}
+
+/** Null: the message is of no subscription. */
+export function subscriptionOf({ headers }: ChannelMessage): string | null {
+  return readText(headers, SUBSCRIPTION_HEADER)
+}
+
+/** The index that the model of a controller is at. */
+export function indexOf({ headers }: ChannelMessage): bigint | null {
+  return readUint64(headers, INDEX_HEADER)
+}
+
+export function validatedMessage({ own, theirs, differences }: ModelComparison): Outgoing {
+  const answer = create(ValidateModelAnswerSchema, {
+    origEntityCounts: { ...theirs },
+    copyEntityCounts: { ...own },
+    diffs: differences.map(({ kind, id, difference, detail }) => ({
+      entityType: kind,
+      entityId: id,
+      diffType: difference,
+      detail,
+    })),
+  })
+  return { contentType: modelMessage.validated, body: toBinary(ValidateModelAnswerSchema, answer) }
+}

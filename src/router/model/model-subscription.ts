@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto'
+
+import type { ChannelMessage } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import type { Random } from '../../lib/random.ts'
+import type {
+  ControlConnection,
+  ControlMessageHandler,
+  ControlMessageTable,
+} from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import {
+  indexOf,
+  modelMessage,
+  subscribeMessage,
+  subscriptionOf,
+  validatedMessage,
+} from './model-messages.ts'
+import type { RouterDataModel } from './router-data-model.ts'
+
+const {
+  modelAskedEveryMs,
+  modelJudgedEveryMs,
+  modelMessageBytesMax,
+  modelMessagesMax,
+  modelRenewedEveryMs,
+  modelSubscriptionSeconds,
+} = routerProgramLimits
+
+export interface ModelSubscriptionParts {
+  readonly model: RouterDataModel
+  readonly connections: () => readonly ControlConnection[]
+  /** Silence of a controller, ms, after which another one is preferred. */
+  readonly silentMsMax: number
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+}
+
+interface Subscription {
+  readonly id: string
+  readonly connection: ControlConnection
+  renewedMs: number
+}
+
+interface Waiting {
+  readonly connection: ControlConnection
+  readonly message: ChannelMessage
+}
+
+/**
+ * Follows the data model at one controller at a time, and moves to another one when that one is
+ * gone or away. What a controller sends is taken in its order.
+ */
+export class ModelSubscription {
+  readonly #parts: ModelSubscriptionParts
+  readonly #waiting = new BoundedQueue<Waiting>(modelMessagesMax)
+  #waitingBytes = 0
+  #isWorking = false
+  #subscription: Subscription | null = null
+  #askedMs = -Infinity
+  #timer: NodeJS.Timeout | null = null
+  #askTimer: NodeJS.Timeout | null = null
+  #isStopped = false
+
+  constructor(parts: ModelSubscriptionParts) {
+    this.#parts = parts
+  }
+
+  /** The controller that is followed; null: none is. */
+  get controllerId(): string | null {
+    return this.#subscription?.connection.id ?? null
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#judge(), modelJudgedEveryMs)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    for (const timer of [this.#timer, this.#askTimer]) if (timer !== null) clearTimeout(timer)
+  }
+
+  messages(): ControlMessageTable {
+    const take: ControlMessageHandler = (connection, message) => this.#take(connection, message)
+    return new Map<number, ControlMessageHandler>([
+      [modelMessage.state, take],
+      [modelMessage.changes, take],
+      [modelMessage.validate, take],
+      [modelMessage.index, (connection, message) => this.#onIndex(connection, message)],
+    ])
+  }
+
+  onConnected(): void {
+    // Messages are taken once the channel is open, which it is in a later turn.
+    setImmediate(() => this.#judge())
+  }
+
+  onDisconnected(connection: ControlConnection): void {
+    if (this.#subscription?.connection !== connection) return
+    this.#subscription = null
+    this.#judge()
+  }
+
+  #judge(): void {
+    if (this.#isStopped) return
+    const current = this.#subscription
+    const nowMs = this.#parts.clock.monotonicMs()
+    if (current === null || current.connection.channel.isClosed || this.#isAway(current)) {
+      this.#subscribe()
+    } else if (nowMs - current.renewedMs >= modelRenewedEveryMs) {
+      current.renewedMs = nowMs
+      // A model that is not there, as it was too large, is asked for as a whole.
+      if (this.#parts.model.isFilled) this.#send(current, true)
+      else this.#subscribe()
+    }
+  }
+
+  #isAway({ connection }: Pick<Subscription, 'connection'>): boolean {
+    return connection.channel.silentForMs > this.#parts.silentMsMax
+  }
+
+  #subscribe(): void {
+    const { connections, random, clock, log } = this.#parts
+    const open = connections().filter(({ channel }) => !channel.isClosed)
+    const near = open.filter((connection) => !this.#isAway({ connection }))
+    // Routers spread over the controllers.
+    const chosen = near[random.integer(0, Math.max(0, near.length - 1))]
+    if (chosen === undefined) return
+    const connection = chosen
+    const isMoved = this.#subscription?.connection !== connection
+    this.#subscription = { id: randomUUID(), connection, renewedMs: clock.monotonicMs() }
+    if (isMoved) log.info({ controllerId: connection.id }, 'following the data model')
+    this.#send(this.#subscription, false)
+  }
+
+  /** Everything is asked for again, from where the router is; no sooner than it may be. */
+  #resubscribe(reason: string): void {
+    if (this.#isStopped || this.#askTimer !== null) return
+    const { log, model, clock } = this.#parts
+    log.warn({ reason, index: String(model.index) }, 'data model: subscribing again')
+    const waitMs = Math.max(0, this.#askedMs + modelAskedEveryMs - clock.monotonicMs())
+    this.#askTimer = setTimeout(() => {
+      this.#askTimer = null
+      this.#subscribe()
+    }, waitMs)
+  }
+
+  #send({ id, connection }: Subscription, renews: boolean): void {
+    const { model, clock } = this.#parts
+    if (!renews) this.#askedMs = clock.monotonicMs()
+    const { index, timelineId } = model
+    const seconds = modelSubscriptionSeconds
+    connection.channel.send(
+      subscribeMessage({ index, timelineId, seconds, renews, subscriptionId: id }),
+    )
+  }
+
+  #take(connection: ControlConnection, message: ChannelMessage): void {
+    const bytes = message.body.length
+    const isFull = this.#waiting.length > 0 && this.#waitingBytes + bytes > modelMessageBytesMax
+    if (isFull || !this.#waiting.push({ connection, message })) {
+      for (const dropped of this.#waiting.drain()) this.#waitingBytes -= dropped.message.body.length
+      this.#resubscribe('too much of it waits to be taken')
+      return
+    }
+    this.#waitingBytes += bytes
+    void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    if (this.#isWorking) return
+    this.#isWorking = true
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      this.#waitingBytes -= next.message.body.length
+      try {
+        await inTurns(this.#stepsOf(next))
+      } catch (error) {
+        const { contentType } = next.message
+        const fields = { controllerId: next.connection.id, contentType, err: error }
+        this.#parts.log.warn(fields, 'message of a controller rejected')
+        this.#resubscribe(errorMessage(error))
+      }
+    }
+    this.#isWorking = false
+  }
+
+  *#stepsOf({ connection, message }: Waiting): Generator<void, void> {
+    const { model, log } = this.#parts
+    const isOfSubscription = this.#isOfSubscription(connection, message)
+    if (message.contentType === modelMessage.validate) {
+      connection.channel.reply(message, validatedMessage(yield* model.compare(message.body)))
+      return
+    }
+    if (message.contentType === modelMessage.state) {
+      if (!isOfSubscription) return
+      const excess = yield* model.replace(message.body)
+      const { index, timelineId } = model
+      const fields = { controllerId: connection.id, index: String(index), timelineId }
+      if (excess === null) log.info(fields, 'data model received')
+      else this.#onExcess(excess)
+      return
+    }
+    const outcome = yield* model.change(message.body, isOfSubscription)
+    if (outcome === 'not following') this.#resubscribe('a change does not follow on what is here')
+    if (outcome === 'too large') this.#onExcess('it has grown too large')
+  }
+
+  #onExcess(reason: string): void {
+    this.#parts.log.error(
+      { reason },
+      'the data model is not kept, so that nothing is permitted at this router: it is larger than a router keeps',
+    )
+  }
+
+  #isOfSubscription(connection: ControlConnection, message: ChannelMessage): boolean {
+    const current = this.#subscription
+    if (current?.connection !== connection) return false
+    const id = subscriptionOf(message)
+    return id === null || id === current.id
+  }
+
+  /** The controller is further, and nothing of it has come: it may have lost the subscription. */
+  #onIndex(connection: ControlConnection, message: ChannelMessage): void {
+    const current = this.#subscription
+    if (current?.connection !== connection || this.#isWorking) return
+    const index = indexOf(message)
+    if (index === null || !this.#parts.model.isFilled || index <= this.#parts.model.index) return
+    this.#resubscribe('the controller is further')
+  }
+}
+
+/** Other work has its turn between two steps. */
+async function inTurns(steps: Iterator<void, void>): Promise<void> {
+  while (steps.next().done !== true) await new Promise((resolve) => setImmediate(resolve))
+}

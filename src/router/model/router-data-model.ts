@@ -1,0 +1,158 @@
+import { EventEmitter } from 'node:events'
+
+import {
+  type DataState,
+  DataStateSchema,
+  ModelChangeSetSchema,
+  ValidateModelSchema,
+} from '../../../proto/gen/router_pb.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
+import { compareModels, type ModelComparison } from './compare-models.ts'
+import { ModelContents, type ModelLimits } from './model-contents.ts'
+
+/** Events that are applied before other work has its turn. */
+const STEP_EVENTS = 500
+const DIFFERENCES_MAX = 1000
+
+/** The outcome of a set of changes. */
+export type ChangeOutcome = 'applied' | 'old' | 'not following' | 'too large'
+
+/**
+ * The data model as the router keeps it, in memory: records of identities, services and policies by
+ * which it judges who may use what. Work on large messages is given in steps.
+ */
+export class RouterDataModel {
+  readonly #limits: ModelLimits
+  readonly #changes = new EventEmitter()
+  #contents = new ModelContents()
+  #index = 0n
+  #timelineId = ''
+  #isFilled = false
+  #isChangeDue = false
+
+  constructor(limits: ModelLimits) {
+    this.#limits = limits
+    this.#changes.setMaxListeners(0)
+  }
+
+  /** The records as of now; to be asked for again after each turn. */
+  get contents(): ModelContents {
+    return this.#contents
+  }
+
+  get index(): bigint {
+    return this.#index
+  }
+
+  get timelineId(): string {
+    return this.#timelineId
+  }
+
+  /** Once a controller has sent all of it: until then nothing can be said of anybody's access. */
+  get isFilled(): boolean {
+    return this.#isFilled
+  }
+
+  /** @param listener called once a turn in which it has changed. @returns the way to stop it. */
+  onChanged(listener: () => void): () => void {
+    this.#changes.on('changed', listener)
+    return () => this.#changes.off('changed', listener)
+  }
+
+  /** Whether an identity that is not disabled may use a service, postures aside. */
+  mayUse(identityId: string, serviceId: string, type: 'Dial' | 'Bind'): boolean {
+    const identity = this.#contents.identities.get(identityId)
+    if (identity === undefined || identity.disabled) return false
+    return this.#contents.policiesBetween(identityId, serviceId, type).length > 0
+  }
+
+  /** Ids of the services that exist and that such an identity may use. */
+  servicesOf(identityId: string, type: 'Dial' | 'Bind'): ReadonlySet<string> {
+    const { identities, services } = this.#contents
+    const found = new Set<string>()
+    if (identities.get(identityId)?.disabled !== false) return found
+    for (const policy of this.#contents.policiesOf(identityId, type)) {
+      for (const id of policy.services) if (services.get(id) !== undefined) found.add(id)
+    }
+    return found
+  }
+
+  /**
+   * Takes a whole model in place of the one that is there, at its last step.
+   * @returns why it is not kept: it is too large, and the router has none then; null: it is.
+   * @throws when the bytes are no such message.
+   */
+  *replace(body: Uint8Array): Generator<void, string | null> {
+    const state = yield* decodeInSteps(DataStateSchema, body)
+    const { contents, excess } = yield* this.#contentsOf(state)
+    if (excess !== null) {
+      this.clear()
+      return excess
+    }
+    this.#contents = contents
+    this.#index = state.endIndex
+    this.#timelineId = state.timelineId
+    this.#isFilled = true
+    this.#changed()
+    return null
+  }
+
+  /** @throws when the bytes are no such message. */
+  *change(body: Uint8Array, isOfSubscription: boolean): Generator<void, ChangeOutcome> {
+    const set = yield* decodeInSteps(ModelChangeSetSchema, body)
+    if (!set.isSynthetic) {
+      if (!isOfSubscription || !this.#isFilled) return 'old'
+      if (set.timelineId !== '' && set.timelineId !== this.#timelineId) return 'not following'
+      if (set.index <= this.#index) return 'old'
+      if (set.previousIndex > 0n && set.previousIndex !== this.#index) return 'not following'
+    }
+    for (const event of set.changes) this.#contents.apply(event)
+    if (!set.isSynthetic) this.#index = set.index
+    if (this.#contents.excess(this.#limits) !== null) {
+      this.clear()
+      return 'too large'
+    }
+    this.#changed()
+    return 'applied'
+  }
+
+  /** @throws when the bytes are no such message. */
+  *compare(body: Uint8Array): Generator<void, ModelComparison> {
+    const { state } = yield* decodeInSteps(ValidateModelSchema, body)
+    const theirs =
+      state === undefined ? new ModelContents() : (yield* this.#contentsOf(state)).contents
+    return compareModels(this.#contents, theirs, DIFFERENCES_MAX)
+  }
+
+  /** Nothing is permitted to anybody until a whole model is taken again. */
+  clear(): void {
+    this.#contents = new ModelContents()
+    this.#index = 0n
+    this.#timelineId = ''
+    this.#isFilled = false
+    this.#changed()
+  }
+
+  *#contentsOf({
+    events,
+  }: DataState): Generator<void, { contents: ModelContents; excess: string | null }> {
+    const contents = new ModelContents()
+    for (const [at, event] of events.entries()) {
+      contents.apply(event)
+      if (at % STEP_EVENTS !== STEP_EVENTS - 1) continue
+      const excess = contents.excess(this.#limits)
+      if (excess !== null) return { contents, excess }
+      yield
+    }
+    return { contents, excess: contents.excess(this.#limits) }
+  }
+
+  #changed(): void {
+    if (this.#isChangeDue) return
+    this.#isChangeDue = true
+    setImmediate(() => {
+      this.#isChangeDue = false
+      this.#changes.emit('changed')
+    })
+  }
+}

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+
+import type { ModelEvent } from '../../src/ports/router-model.ts'
+import { basis, member, serviceOf } from '../router/tunnel/support.ts'
+import { changesBody, finished, modelOf, wholeBody } from '../router/model/support.ts'
+
+// The attack: a router is to permit what no controller that it follows has said: by a change of another history or of another
+// controller, by one that is old, or by a model that it can keep a part of alone.
+
+const events: readonly ModelEvent[] = [...basis, ...serviceOf('s1', {}, [])]
+const grant = [member('Bind', 's1')]
+
+test('a change that follows on is taken', async () => {
+  const model = await modelOf(events, 10)
+  expect(finished(model.change(changesBody(grant, 11, 10), true))).toBe('applied')
+  expect(model.mayUse('router1', 's1', 'Bind')).toBe(true)
+})
+
+test.each<[string, Uint8Array, boolean]>([
+  ['of a controller that is not followed', changesBody(grant, 11, 10), false],
+  ['that is old', changesBody(grant, 9, 0), true],
+  ['after one that is missing', changesBody(grant, 12, 11), true],
+  ['of another history', changesBody(grant, 11, 10, { timeline: 'other' }), true],
+])('a change %s is not taken', async (_what, body, isOfSubscription) => {
+  const model = await modelOf(events, 10)
+  finished(model.change(body, isOfSubscription))
+  expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
+})
+
+test('a model that grows beyond its bounds permits nothing', async () => {
+  const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
+  expect(model.mayUse('router1', 's1', 'Bind')).toBe(true)
+  finished(model.change(changesBody(serviceOf('s2', {}, []), 11, 10), true))
+  expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
+})
+
+test('a model that is sent beyond its bounds permits nothing', async () => {
+  const model = await modelOf([...events, ...grant], 10, { modelRecordsMax: 4 })
+  const body = await wholeBody([...events, ...grant, ...serviceOf('s2', {}, [])], 11)
+  finished(model.replace(body))
+  expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)
+})

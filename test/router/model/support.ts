@@ -1,0 +1,56 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
+import { encodedEvent } from '../../../src/fabric/model/encode.ts'
+import { followingOn } from '../../../src/fabric/model/model-log.ts'
+import { encodeWholeModel } from '../../../src/fabric/model/whole-model.ts'
+import type { ModelEvent } from '../../../src/ports/router-model.ts'
+import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
+
+export const timelineId = 'timeline-1'
+
+/** The message by which our controllers send all of the model. */
+export function wholeBody(
+  events: Iterable<ModelEvent>,
+  endIndex: number,
+  timeline = timelineId,
+): Promise<Uint8Array> {
+  return encodeWholeModel({ events, keys: [], endIndex, timelineId: timeline, nowMs: 0 })
+}
+
+/** The message by which our controllers send what an entry has changed. */
+export function changesBody(
+  events: readonly ModelEvent[],
+  index: number,
+  previousIndex: number,
+  options: { readonly isSynthetic?: boolean; readonly timeline?: string } = {},
+): Uint8Array {
+  const { isSynthetic = false, timeline = timelineId } = options
+  const changes = events.flatMap((event) => encodedEvent(event, 0) ?? [])
+  const set = create(ModelChangeSetSchema, {
+    index: BigInt(index),
+    changes,
+    timelineId: timeline,
+    isSynthetic,
+  })
+  return followingOn(toBinary(ModelChangeSetSchema, set), previousIndex)
+}
+
+/** Takes all steps at once. */
+export function finished<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+export async function modelOf(
+  events: Iterable<ModelEvent>,
+  endIndex = 1,
+  limits: Partial<Record<keyof typeof routerProgramLimits, number>> = {},
+): Promise<RouterDataModel> {
+  const model = new RouterDataModel({ ...routerProgramLimits, ...limits })
+  finished(model.replace(await wholeBody(events, endIndex)))
+  return model
+}
