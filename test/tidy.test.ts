@@ -202,6 +202,7 @@ const packageOwners: Readonly<Record<string, string>> = {
   commander: 'cli',
   yaml: 'config',
   ws: 'events',
+  'libsodium-wrappers': 'router',
 }
 
 /**

@@ -164,16 +164,17 @@ export function bodyFault(
   schema: DescMessage,
   body: Uint8Array,
   elementsMax: number,
+  fieldElementsMax: number = FIELD_UNITS_MAX,
 ): string | null {
   const fields = fieldsOf(schema)
   const scan = new Scan(body)
   try {
     while (scan.at < body.length) {
       const before = scan.units
-      scan.field(fields, body.length, Math.min(elementsMax, before + FIELD_UNITS_MAX), 0)
+      scan.field(fields, body.length, Math.min(elementsMax, before + fieldElementsMax), 0)
       if (scan.units > elementsMax) return `more than ${elementsMax} elements`
-      if (scan.units > before + FIELD_UNITS_MAX) {
-        return `more than ${FIELD_UNITS_MAX} elements in one field`
+      if (scan.units > before + fieldElementsMax) {
+        return `more than ${fieldElementsMax} elements in one field`
       }
     }
     return null

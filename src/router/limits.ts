@@ -41,36 +41,86 @@ export const routerProgramLimits = {
   linkConnectionsMax: 2048,
   /** From the TLS handshake of a router that dials to the word of a controller about it. */
   linkAdmissionMsMax: 10_000,
-  /** Circuits that this router carries; its controllers share the room. */
-  circuitsMax: 131_072,
-  /** Ways that one circuit has taken, and its ends in this router, one an attempt. */
-  hopsPerCircuitMax: 64,
-  endsPerCircuitMax: 8,
-  circuitNameCharactersMax: 128,
-  /** Between the route of a controller and the answer of the terminator. */
-  dialMsMax: 120_000,
-  reasonCharactersMax: 1024,
-  /** A removed circuit goes on for as long as frames arrive, up to this. */
-  leavingMsMax: 60_000,
-  /** Circuits that controllers are told of in one message. */
-  circuitsPerMessageMax: 1000,
-  /** Circuits whose frames lead nowhere, until controllers are told; links share the room. */
-  missesMax: 8192,
-  /** The log tells of such frames of one router so often. */
-  circuitWarningEveryMs: 60_000,
-  /** An idle circuit of a controller that is away is kept so long; one that has closed, shorter. */
-  abandonedMsMax: 24 * 60 * 60_000,
-  closedAbandonedMsMax: 10 * 60_000,
-  /** Circuits that one inspection shows. */
-  circuitsShownMax: 2000,
-  /** Ends look for what is due so often. */
-  ticksEveryMs: 100,
   /**
-   * Bytes that wait at a link with a payload, and with anything else: acknowledgements get through
-   * where payloads wait or are dropped.
+   * The data model: records, members of policies, and their estimated bytes. A larger one is not
+   * kept at all, since a part of it may lack what forbids.
    */
-  payloadsQueuedBytesMax: 1024 * 1024,
-  acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
+  modelRecordsMax: 500_000,
+  modelMembersMax: 4_000_000,
+  modelBytesMax: 256 * 1024 * 1024,
+  /** Messages about the model that wait to be decoded; beyond them, it is asked for again. */
+  modelMessagesMax: 4096,
+  modelMessageBytesMax: 128 * 1024 * 1024,
+  modelSubscriptionSeconds: 300,
+  /** How often it is judged whether the subscription is to be renewed or moved. */
+  modelJudgedEveryMs: 5000,
+  modelRenewedEveryMs: 60_000,
+  /** Whole models that are asked for, at most one in this time. */
+  modelAskedEveryMs: 1000,
+  /** Tunnel: services that are hosted or offered, and terminators of each. */
+  tunnelServicesMax: 10_000,
+  hostedTerminatorsMax: 64,
+  /** Addresses, ports and translations of one config, and its health checks and their actions. */
+  hostRulesMax: 4096,
+  hostProbesMax: 64,
+  hostConnectMsMax: 300_000,
+  /** Interval and timeout of a health check; others count as the nearest of these. */
+  hostProbeMsMin: 100,
+  hostProbeMsMax: 86_400_000,
+  /** The body of an answer to a health check that is looked at. */
+  hostProbeBodyBytesMax: 64 * 1024,
+  /** Requests about terminators that wait for their answer, and how long each does. */
+  offersAtOnceMax: 16,
+  offerTimeoutMs: 10_000,
+  /** Waits after failures grow from the one to the other; after a refusal it is the longest. */
+  offerWaitMsMin: 500,
+  offerWaitMsMax: 60_000,
+  /** All terminators are told again so long after a controller has connected. */
+  offersRepeatedAfterMs: 10_000,
+  /** Attempts to remove a terminator before it is left to the controllers. */
+  withdrawalsMax: 10,
+  /** How often ports that could not be opened are tried again. */
+  entriesRetriedEveryMs: 30_000,
+  /** The answer of an HTTP proxy to CONNECT, without what follows it. */
+  proxyHeadBytesMax: 16 * 1024,
+  /** Application data of a client of a hosted service. */
+  appDataBytesMax: 4096,
+  /** Largest piece of a stream that is sent at a time, in bytes. */
+  pieceBytesMax: 10 * 1024,
+  /** A peer that takes nothing for so long loses what is left for it when the circuit has ended. */
+  flushMsMax: 30_000,
+  /** A peer may still send for so long after the last byte for it, to no effect. */
+  lingerMs: 2000,
+  /** Largest datagram. */
+  datagramBytesMax: 65_507,
+  /** Bytes of datagrams for one peer that the system has not taken yet. */
+  datagramsUnsentBytesMax: 256 * 1024,
+  /** Silence after which a peer that sends datagrams is forgotten, and its circuit ends. */
+  datagramsIdleMs: 60_000,
+  /** Peers of one listener for datagrams, each with a circuit or waiting for it. */
+  datagramPeersMax: 4096,
+  /** The same from one source. */
+  datagramPeersPerSourceMax: 1024,
+  /** Datagrams of one peer that wait for its circuit, and their bytes; more are dropped. */
+  datagramsWaitingMax: 16,
+  datagramsWaitingBytesMax: 64 * 1024,
+  /** The same of all peers of a listener. */
+  datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
+  /** A peer whose circuit was refused is not heard for so long. */
+  datagramPeerRefusedMs: 1000,
+  /** Open connections of one listener for streams, and those of one source. */
+  streamConnectionsMax: 8192,
+  streamConnectionsPerSourceMax: 4096,
+  /** Handshakes under way at one of them that speaks TLS. */
+  streamHandshakesMax: 512,
+  /** The line in which a client names its service: its bytes, and the time it has. */
+  requestLineBytesMax: 4096,
+  requestLineMsMax: 10_000,
+  /** Circuits that are asked for at a time, of all listeners. */
+  circuitsAskedMax: 128,
+  /** The same failure of a listener is logged so often. */
+  failureLoggedEveryMs: 60_000,
+  failureKindsMax: 256,
   /** API sessions that are kept, and hellos that wait for the word of a controller about theirs. */
   apiSessionsMax: 250_000,
   apiSessionWaitersMax: 1024,
@@ -112,42 +162,36 @@ export const routerProgramLimits = {
   /** A host answers a dial, and whether it still hosts a service. */
   hostDialMsMax: 5000,
   hostInspectionMsMax: 10_000,
-  /** Largest piece of a stream that is sent at a time, in bytes. */
-  pieceBytesMax: 10 * 1024,
-  /** A peer that takes nothing for so long loses what is left for it when the circuit has ended. */
-  flushMsMax: 30_000,
-  /** A peer may still send for so long after the last byte for it, to no effect. */
-  lingerMs: 2000,
-  /** Largest datagram. */
-  datagramBytesMax: 65_507,
-  /** Bytes of datagrams for one peer that the system has not taken yet. */
-  datagramsUnsentBytesMax: 256 * 1024,
-  /** Silence after which a peer that sends datagrams is forgotten, and its circuit ends. */
-  datagramsIdleMs: 60_000,
-  /** Peers of one listener for datagrams, each with a circuit or waiting for it. */
-  datagramPeersMax: 4096,
-  /** The same from one source. */
-  datagramPeersPerSourceMax: 1024,
-  /** Datagrams of one peer that wait for its circuit, and their bytes; more are dropped. */
-  datagramsWaitingMax: 16,
-  datagramsWaitingBytesMax: 64 * 1024,
-  /** The same of all peers of a listener. */
-  datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
-  /** A peer whose circuit was refused is not heard for so long. */
-  datagramPeerRefusedMs: 1000,
-  /** Open connections of one listener for streams, and those of one source. */
-  streamConnectionsMax: 8192,
-  streamConnectionsPerSourceMax: 4096,
-  /** Handshakes under way at one of them that speaks TLS. */
-  streamHandshakesMax: 512,
-  /** The line in which a client names its service: its bytes, and the time it has. */
-  requestLineBytesMax: 4096,
-  requestLineMsMax: 10_000,
-  /** Circuits that are asked for at a time, of all listeners. */
-  circuitsAskedMax: 128,
-  /** The same failure of a listener is logged so often. */
-  failureLoggedEveryMs: 60_000,
-  failureKindsMax: 256,
+  /** Circuits that this router carries; its controllers share the room. */
+  circuitsMax: 131_072,
+  /** Ways that one circuit has taken, and its ends in this router, one an attempt. */
+  hopsPerCircuitMax: 64,
+  endsPerCircuitMax: 8,
+  circuitNameCharactersMax: 128,
+  /** Between the route of a controller and the answer of the terminator. */
+  dialMsMax: 120_000,
+  reasonCharactersMax: 1024,
+  /** A removed circuit goes on for as long as frames arrive, up to this. */
+  leavingMsMax: 60_000,
+  /** Circuits that controllers are told of in one message. */
+  circuitsPerMessageMax: 1000,
+  /** Circuits whose frames lead nowhere, until controllers are told; links share the room. */
+  missesMax: 8192,
+  /** The log tells of such frames of one router so often. */
+  circuitWarningEveryMs: 60_000,
+  /** An idle circuit of a controller that is away is kept so long; one that has closed, shorter. */
+  abandonedMsMax: 24 * 60 * 60_000,
+  closedAbandonedMsMax: 10 * 60_000,
+  /** Circuits that one inspection shows. */
+  circuitsShownMax: 2000,
+  /** Ends look for what is due so often. */
+  ticksEveryMs: 100,
+  /**
+   * Bytes that wait at a link with a payload, and with anything else: acknowledgements get through
+   * where payloads wait or are dropped.
+   */
+  payloadsQueuedBytesMax: 1024 * 1024,
+  acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
   /**

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { routerProgramLimits } from '../../src/router/limits.ts'
-import type { TestPlace } from '../router/forward/support.ts'
 import {
   endsOf,
   frame,
   linked,
   TestController,
   TestDialer,
+  type TestPlace,
   TestRouter,
 } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'

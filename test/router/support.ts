@@ -40,6 +40,8 @@ export class ScriptedController {
   readonly hellos: Hello[] = []
   /** Of certificates of routers that it is asked about. */
   verifies = true
+  /** Shown each message as it comes. */
+  onReceived: (message: ChannelMessage) => void = () => undefined
   /** What the test does with messages of a type. */
   readonly handlers = new Map<number, (message: ChannelMessage, channel: Channel) => void>()
   channel: Channel | null = null
@@ -70,6 +72,7 @@ export class ScriptedController {
         },
         onMessage: (message) => {
           this.received.push(message)
+          this.onReceived(message)
           this.handlers.get(message.contentType)?.(message, channel)
           if (message.contentType === 1052 || message.contentType === 1) {
             channel.replyResult(message, true)

@@ -163,10 +163,10 @@ function checkTunnel(
   reader: RelationReader,
 ): void {
   const mode = String(options['mode'])
-  if (mode === 'proxy' && reader.isMissing(`${key}.options.services`)) {
-    reader.fault(
-      `${key}.options.services`,
-      'is missing; mode proxy has a listener for each of them',
+  if (mode.startsWith('tproxy')) {
+    reader.warn(
+      `${key}.options.mode`,
+      'tproxy intercepts nothing and answers no name in this program: services are hosted alone; use mode proxy to reach services at ports of this host',
     )
   }
   const of = { services: 'proxy', resolver: 'tproxy', dnsSvcIpRange: 'tproxy' } as const

@@ -56,7 +56,7 @@ export interface TunnelCircuit extends WantedCircuit {
   readonly services: readonly TunnelClaim['service'][]
 }
 
-/** What a router asks for, whichever way it says it. */
+/** Request of a router for a circuit, in any of its forms. */
 export type CircuitRequest = ClientCircuit | TunnelCircuit
 
 /** A circuit as the router that asked for it is told of it. */

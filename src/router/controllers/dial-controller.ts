@@ -7,6 +7,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import { readVersionLine, type VersionLine } from '../../channel/hello.ts'
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
+import { messageBounds } from '../../channel/message-bounds.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -116,6 +117,8 @@ function answerFault({ headers }: ChannelMessage, id: string): string | null {
 function limitsOf({ heartbeats }: RouterConfig['ctrl']): ChannelLimits {
   return {
     ...channelLimits,
+    // A whole data model comes in one message.
+    frameBodyBytesMax: Math.max(channelLimits.frameBodyBytesMax, messageBounds.dataState.bytesMax),
     heartbeatEveryMs: heartbeats.sendInterval,
     silentMsMax: heartbeats.closeUnresponsiveTimeout,
     firstSilentMsMax: Math.max(

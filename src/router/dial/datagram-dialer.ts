@@ -4,12 +4,14 @@ import { isIP } from 'node:net'
 
 import type { Address } from '../../config/router/values.ts'
 import type { DialRequest, LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
+import type { XgressOptions } from '../forward/xgress-options.ts'
 import { DatagramApplication } from '../streams/datagram-application.ts'
 import { reached } from './reached.ts'
 import { targetOf } from './target.ts'
 
 export interface DatagramDialerParts {
   readonly circuits: LocalCircuits
+  readonly flow: XgressOptions
   /** Silence after which a circuit ends. */
   readonly idleMs: number
 }
@@ -29,7 +31,7 @@ export class DatagramDialer implements TerminatorDialer {
     { circuit, destination, timeoutMs }: DialRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
-    const { circuits, idleMs } = this.#parts
+    const { circuits, flow, idleMs } = this.#parts
     const target = targetOf(destination, Object.keys(families))
     const socket = await this.#connect(target, timeoutMs, signal)
     const application = new DatagramApplication({
@@ -40,7 +42,7 @@ export class DatagramDialer implements TerminatorDialer {
     socket.on('error', (error) => application.fail(error.message))
     socket.on('message', (body) => application.onDatagram(body))
     try {
-      application.start(circuits.open(circuit, application))
+      application.start(circuits.open({ ...circuit, options: flow }, application))
     } catch (error) {
       application.onClosed()
       throw error

@@ -1,21 +1,12 @@
-import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { type DialError, dialError, DialFailure } from '../forward/circuit-ends.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { dialError, DialFailure } from '../forward/circuit-ends.ts'
+import { dialErrorOf } from '../forward/dial-error.ts'
 
-const byCode: ReadonlyMap<string, DialError> = new Map([
-  ['ECONNREFUSED', dialError.refused],
-  ['ETIMEDOUT', dialError.timedOut],
-  ['ENOTFOUND', dialError.unknownName],
-  ['EAI_AGAIN', dialError.unknownName],
-  ['EMFILE', dialError.outOfResources],
-  ['ENFILE', dialError.outOfResources],
-  ['ENOBUFS', dialError.outOfResources],
-])
-
-/** Why the target could not be reached, as controllers and clients read it. */
+/** The failure to reach a target, as controllers and clients read it. */
 export function dialFault(destination: string, error: unknown): DialFailure {
   if (error instanceof DialFailure) return error
-  const code = byCode.get(errorCode(error)) ?? dialError.other
-  return new DialFailure(code, `cannot reach ${destination}: ${errorMessage(error)}`)
+  const reason = `cannot reach ${destination}: ${errorMessage(error)}`
+  return new DialFailure(dialErrorOf(error), reason)
 }
 
 export function dialTimedOut(destination: string, timeoutMs: number): DialFailure {

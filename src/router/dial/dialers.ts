@@ -5,6 +5,7 @@ import {
   type LocalCircuits,
   type TerminatorDialer,
 } from '../forward/circuit-ends.ts'
+import { xgressOptions } from '../forward/xgress-options.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerParts } from './stream-dialer.ts'
@@ -36,10 +37,15 @@ function dialerOf(
   { circuits, caPem, ownPorts }: DialersParts,
 ): TerminatorDialer {
   if (binding !== 'transport' && binding !== 'transport_udp') return listenerOnly(binding)
-  const datagrams = new DatagramDialer({ circuits, idleMs: routerProgramLimits.datagramsIdleMs })
+  const flow = xgressOptions(options)
+  const datagrams = new DatagramDialer({
+    circuits,
+    flow,
+    idleMs: routerProgramLimits.datagramsIdleMs,
+  })
   if (binding === 'transport_udp') return datagrams
   const connectTimeoutMs = options.connectTimeout
-  const streams = new StreamDialer({ circuits, caPem, ownPorts, connectTimeoutMs })
+  const streams = new StreamDialer({ circuits, flow, caPem, ownPorts, connectTimeoutMs })
   return {
     dial: (request, signal) =>
       (request.destination.startsWith('udp:') ? datagrams : streams).dial(request, signal),

@@ -9,12 +9,14 @@ import {
   type LocalCircuits,
   type TerminatorDialer,
 } from '../forward/circuit-ends.ts'
+import type { XgressOptions } from '../forward/xgress-options.ts'
 import { SocketApplication } from '../streams/socket-application.ts'
 import { reached } from './reached.ts'
 import { addressesOf, targetOf } from './target.ts'
 
 export interface StreamDialerParts {
   readonly circuits: LocalCircuits
+  readonly flow: XgressOptions
   /** Wait for the connection to a target; 0: as long as the controller waits. */
   readonly connectTimeoutMs: number
   /** Targets of `tls:` are verified against these. */
@@ -39,14 +41,14 @@ export class StreamDialer implements TerminatorDialer {
     { circuit, destination, timeoutMs }: DialRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
-    const { circuits, connectTimeoutMs } = this.#parts
+    const { circuits, flow, connectTimeoutMs } = this.#parts
     const target = targetOf(destination, ['tcp', 'tls'])
     const waitMs = connectTimeoutMs === 0 ? timeoutMs : Math.min(connectTimeoutMs, timeoutMs)
     const socket = await this.#connect(target, waitMs, signal)
     const addresses = addressesOf(socket)
     const application = new SocketApplication(socket)
     try {
-      application.start(circuits.open(circuit, application))
+      application.start(circuits.open({ ...circuit, options: flow }, application))
     } catch (error) {
       socket.destroy()
       throw error

@@ -20,11 +20,11 @@ import {
   xgressHeaders,
 } from './edge-messages.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
-import type { HostedTerminators } from './hosted-terminators.ts'
+import type { ClientTerminators } from './hosted-terminators.ts'
 
 export interface EdgeDialerParts {
   readonly circuits: LocalCircuits
-  readonly terminators: Pick<HostedTerminators, 'find'>
+  readonly terminators: Pick<ClientTerminators, 'find'>
 }
 
 type PeerData = ReadonlyMap<number, Uint8Array>

@@ -22,7 +22,7 @@ import {
 } from './control-messages.ts'
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
-import { HostedTerminators } from './hosted-terminators.ts'
+import { ClientTerminators } from './hosted-terminators.ts'
 
 export interface EdgeParts {
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls'>
@@ -61,7 +61,7 @@ export class Edge {
   readonly #parts: EdgeParts
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
-  readonly #terminators: HostedTerminators
+  readonly #terminators: ClientTerminators
   readonly #identities: ConnectedIdentities
   /** Channels by the token of their API session. */
   readonly #byToken = new Map<string, Set<ClientChannel>>()
@@ -77,7 +77,7 @@ export class Edge {
       onWhole: (connection) => this.#askAboutSessions(connection),
     })
     const { clock, log, connections, circuits } = parts
-    this.#terminators = new HostedTerminators({
+    this.#terminators = new ClientTerminators({
       clock,
       log,
       connections,

@@ -49,7 +49,7 @@ const HOSTED_PREFIX = 'hosted:'
  * Services that clients host at this router: each has a terminator at the controllers for as long
  * as its client hosts it, and no longer.
  */
-export class HostedTerminators {
+export class ClientTerminators {
   readonly #parts: HostedTerminatorsParts
   readonly #byId = new Map<string, HostedTerminator>()
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()

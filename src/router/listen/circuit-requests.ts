@@ -1,16 +1,30 @@
+import type { Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { LocalCircuit } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
-import { circuitRequest, readCircuitAnswer } from './messages.ts'
+import { circuitRequest, readFabricCircuitAnswer } from './messages.ts'
 
 /** A controller has refused the circuit, or none could be asked: one clause for the client. */
 export class CircuitUnavailable extends Error {
   override readonly name = 'CircuitUnavailable'
 }
 
+/** One way to ask a controller for a circuit. */
+export interface CircuitExchange {
+  readonly message: Outgoing
+  /** @returns why there is no circuit, as a text. */
+  readonly read: (
+    answer: ChannelMessage,
+  ) => { readonly id: string; readonly address: string } | string
+  readonly onCreated?: (circuit: LocalCircuit) => void
+}
+
 export interface CircuitRequestsParts {
+  /** Absent: as listeners do that are no tunnel. */
+  readonly exchange?: (service: string, client: string) => CircuitExchange
   readonly connections: () => readonly ControlConnection[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -41,7 +55,8 @@ export class CircuitRequests {
   }
 
   async #request(service: string, client: string, timeoutMs: number): Promise<LocalCircuit> {
-    const { connections, clock } = this.#parts
+    const { connections, clock, exchange = fabricExchange } = this.#parts
+    const { message, read: readAnswer, onCreated } = exchange(service, client)
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'
     // Heartbeats come at other times from each, so this spreads the requests.
@@ -50,14 +65,21 @@ export class CircuitRequests {
       const leftMs = Math.round(deadlineMs - clock.monotonicMs())
       if (leftMs <= 0) break
       const answer = await owner.channel
-        .request(circuitRequest(service, client), leftMs)
-        .then(readCircuitAnswer, errorMessage)
+        .request(message, leftMs)
+        .then(readAnswer, errorMessage)
         .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
-      if (typeof answer !== 'string') return answer
+      if (typeof answer !== 'string') {
+        onCreated?.(answer)
+        return answer
+      }
       reason = answer
       // A refusal is the answer; another controller is asked when this one is gone.
       if (!owner.channel.isClosed) break
     }
     throw new CircuitUnavailable(reason)
   }
+}
+
+function fabricExchange(service: string, client: string): CircuitExchange {
+  return { message: circuitRequest(service, client), read: readFabricCircuitAnswer }
 }

@@ -2,6 +2,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { LocalCircuits } from '../forward/circuit-ends.ts'
+import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
@@ -66,6 +67,7 @@ export class ClientListeners {
         service: binding.startsWith('proxy') ? service : null,
         circuitTimeoutMs: Number(options['getCircuitTimeout']),
         circuits,
+        flow: xgressOptions(options),
         requests,
         failures,
       })

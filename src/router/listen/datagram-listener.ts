@@ -137,7 +137,7 @@ export class DatagramListener {
   }
 
   async #serve(peer: Peer, request: ClientRequest | null): Promise<void> {
-    const { requests, circuits, circuitTimeoutMs, service, idleMs } = this.#parts
+    const { requests, circuits, flow, circuitTimeoutMs, service, idleMs } = this.#parts
     try {
       if (request === null) throw new Error('the first datagram is no request')
       const circuit = await requests.request(request.service, request.client, circuitTimeoutMs)
@@ -147,7 +147,7 @@ export class DatagramListener {
         transmit: (body, onSent) => this.#send(peer, body, onSent),
         onClosed: () => this.#forget(peer),
       })
-      application.start(circuits.open(circuit, application))
+      application.start(circuits.open({ ...circuit, options: flow }, application))
       peer.application = application
       for (const body of this.#takeWaiting(peer)) application.onDatagram(body)
       if (this.#isClosed) application.fail('the router stops')

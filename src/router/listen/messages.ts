@@ -19,7 +19,7 @@ export function circuitRequest(service: string, client: string): Outgoing {
 }
 
 /** @returns why there is no circuit, as a text. */
-export function readCircuitAnswer({
+export function readFabricCircuitAnswer({
   contentType,
   headers,
   body,

@@ -6,6 +6,7 @@ import { boundConnections } from '../../lib/bounds/connections.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { LocalCircuits } from '../forward/circuit-ends.ts'
+import type { XgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure } from '../logger.ts'
@@ -24,7 +25,8 @@ export interface ListenerParts {
   /** Every connection is for this service; null: each client names its own. */
   readonly service: string | null
   readonly circuitTimeoutMs: number
-  readonly circuits: LocalCircuits
+  readonly circuits: Pick<LocalCircuits, 'open'>
+  readonly flow: XgressOptions
   readonly requests: CircuitRequests
   readonly failures: FailureLog
 }
@@ -144,11 +146,11 @@ export class StreamListener {
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
   ): Promise<void> {
-    const { requests, circuits, circuitTimeoutMs, service } = this.#parts
+    const { requests, circuits, flow, circuitTimeoutMs, service } = this.#parts
     const circuit = await requests.request(asked.service, asked.client, circuitTimeoutMs)
     if (service === null) socket.write(clientAnswer(circuit.id, ''))
     const application = new SocketApplication(socket, asked.first)
-    application.start(circuits.open(circuit, application))
+    application.start(circuits.open({ ...circuit, options: flow }, application))
   }
 }
 

@@ -64,7 +64,6 @@ describe('router check', () => {
     expect(keys(/^edge\.csr\./)).not.toEqual([])
     const checked = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect(checked.stdout).toContain('note: no identity.ca: no controller is verified')
-    expect(checked.stdout).toContain('forwarder: checked, and carries no data in this version')
   })
 
   test.each(['wiki:70000', 'wiki:0', 'wiki'])(

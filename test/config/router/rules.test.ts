@@ -509,7 +509,14 @@ describe('listeners', () => {
   test('of a tunnel in mode proxy take services as <service name>:<port>', () => {
     const found = config(tunnel('mode: proxy, services: ["web shop:8080", "db:5432"]'))
     expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
-    expectFault(tunnel('mode: proxy'), 'listeners[0].options.services: is missing')
+    const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
+    expect(also.listeners[0]?.options['services']).toEqual(['web:8080:tcp', 'dns:53:udp'])
+    // A service may also say by a config of its own at which port it is offered.
+    expect(config(tunnel('mode: proxy')).listeners[0]?.options['services']).toEqual([])
+    expectFault(
+      tunnel('mode: proxy, services: ["web:8080:sctp"]'),
+      'listeners[0].options.services: expected',
+    )
     expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
   })
 

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
 import { dialError, type DialFailure } from '../../../src/router/forward/circuit-ends.ts'
+import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { dialTo, FarEnd } from './support.ts'
@@ -20,7 +21,10 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const dial = (destination: string, idleMs = 60_000) =>
-  new DatagramDialer({ circuits, idleMs }).dial(dialTo(destination), new AbortController().signal)
+  new DatagramDialer({ circuits, idleMs, flow: xgressOptions() }).dial(
+    dialTo(destination),
+    new AbortController().signal,
+  )
 
 describe('A dialed UDP target', () => {
   test.each(['udp', 'udp4'])(

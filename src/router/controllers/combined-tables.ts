@@ -1,0 +1,19 @@
+import type { ControlMessageHandler, ControlMessageTable } from './control-connection.ts'
+
+/** One table of several: a message that more than one of them takes goes to each. */
+export function combinedTables(tables: readonly ControlMessageTable[]): ControlMessageTable {
+  const all = new Map<number, ControlMessageHandler>()
+  for (const [contentType, handler] of tables.flatMap((table) => [...table])) {
+    const before = all.get(contentType)
+    all.set(
+      contentType,
+      before === undefined
+        ? handler
+        : (connection, message) => {
+            before(connection, message)
+            handler(connection, message)
+          },
+    )
+  }
+  return all
+}

@@ -1,0 +1,60 @@
+import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+import { dialError, DialFailure } from '../forward/circuit-ends.ts'
+import { routerProgramLimits } from '../limits.ts'
+
+/** Wishes of a client of a service; null: it did not say. */
+export interface AppData {
+  readonly protocol: string | null
+  readonly hostname: string | null
+  readonly address: string | null
+  readonly port: string | null
+  readonly sourceAddress: string | null
+  readonly connectionType: string | null
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** @throws {DialFailure} when it is not JSON text of an object whose values are texts. */
+export function readAppData(bytes: Uint8Array | undefined): AppData {
+  const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
+  const text = (key: string): string | null => {
+    const found = Object.hasOwn(value, key) ? value[key] : undefined
+    if (found === undefined) return null
+    if (typeof found !== 'string') throw refused(`${key} is no text`)
+    return found
+  }
+  return {
+    protocol: text('dst_protocol'),
+    hostname: text('dst_hostname'),
+    address: text('dst_ip'),
+    port: text('dst_port'),
+    sourceAddress: text('source_addr'),
+    connectionType: text('connType'),
+  }
+}
+
+function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const { appDataBytesMax } = routerProgramLimits
+  if (bytes.length > appDataBytesMax) throw refused(`it is longer than ${appDataBytesMax} bytes`)
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    throw refused('it is not UTF-8')
+  }
+  const value = jsonOrNull(text)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw refused('it is no JSON object')
+  }
+  return value as Readonly<Record<string, unknown>>
+}
+
+function refused(reason: string): DialFailure {
+  return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
+}
+
+/** The same for a host, by a client that has a port of its own for the service. */
+export function proxyAppData(protocol: string, address: string, port: number): Uint8Array {
+  const value = { dst_protocol: protocol, dst_ip: address, dst_port: String(port) }
+  return new TextEncoder().encode(JSON.stringify(value))
+}

@@ -1,0 +1,255 @@
+import { isDeepStrictEqual } from 'node:util'
+
+import type { Outgoing } from '../../channel/channel.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { readFlag } from '../../channel/headers.ts'
+import { headerKey } from '../../channel/numbers.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
+import type { Random } from '../../lib/random.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import {
+  createTunnelTerminatorMessage,
+  tunnelHealthMessage,
+  type OfferedTerminator,
+  readTunnelTerminatorAnswer,
+  removeTunnelTerminatorsMessage,
+  tunnelMessage,
+  updateTunnelTerminatorMessage,
+} from './tunnel-messages.ts'
+
+const {
+  offersAtOnceMax,
+  offerWaitMsMin,
+  offerWaitMsMax,
+  offerTimeoutMs,
+  offersRepeatedAfterMs,
+  withdrawalsMax,
+} = routerProgramLimits
+
+export interface TerminatorOffersParts {
+  readonly connections: () => readonly ControlConnection[]
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: RouterProgramLogger
+}
+
+const COST_UNKNOWN = -1
+
+/** A terminator at the controllers, as it is wanted and as they were last told. */
+interface Offer {
+  readonly id: string
+  /** Null: it is to be gone. */
+  wanted: OfferedTerminator | null
+  /** The one that they have; null: they have none, 'unknown': they may have any. */
+  told: OfferedTerminator | 'unknown' | null
+  /** They are to be told again, though nothing has changed. */
+  isRepeated: boolean
+  isWorking: boolean
+  failures: number
+  timer: NodeJS.Timeout | null
+}
+
+/** A controller has answered that it does not do it; the message says why. */
+class OfferRefused extends Error {
+  readonly isBusy: boolean
+
+  constructor(reason: string, isBusy: boolean) {
+    super(reason)
+    this.isBusy = isBusy
+  }
+}
+
+/**
+ * Keeps the terminators of the tunnel at the controllers as they are wanted: what fails is tried
+ * again, and the steps for one terminator follow each other.
+ */
+export class TerminatorOffers {
+  readonly #parts: TerminatorOffersParts
+  readonly #offers = new Map<string, Offer>()
+  readonly #tasks = new KeyedTasks(offersAtOnceMax)
+  #repeatTimer: NodeJS.Timeout | null = null
+  #isStopped = false
+
+  constructor(parts: TerminatorOffersParts) {
+    this.#parts = parts
+  }
+
+  /** Ids and whether the controllers have them. */
+  get offers(): readonly { readonly id: string; readonly isEstablished: boolean }[] {
+    return [...this.#offers.values()]
+      .filter(({ wanted }) => wanted !== null)
+      .map(({ id, told }) => ({ id, isEstablished: told !== null && told !== 'unknown' }))
+  }
+
+  offer(wanted: OfferedTerminator): void {
+    const offer = this.#offers.get(wanted.id) ?? {
+      id: wanted.id,
+      wanted,
+      told: null,
+      isRepeated: false,
+      isWorking: false,
+      failures: 0,
+      timer: null,
+    }
+    this.#offers.set(wanted.id, offer)
+    offer.wanted = wanted
+    this.#retry(offer)
+  }
+
+  withdraw(id: string): void {
+    const offer = this.#offers.get(id)
+    if (offer === undefined) return
+    offer.wanted = null
+    this.#retry(offer)
+  }
+
+  /** Says how the target of a terminator is; lost with its controller. */
+  sendHealth(id: string, isHealthy: boolean): void {
+    this.#controller()?.channel.send(tunnelHealthMessage(id, isHealthy))
+  }
+
+  /** A controller that was away may have lost what it had, or removed it. */
+  onConnected(): void {
+    for (const offer of this.#offers.values()) if (!isSettled(offer)) this.#retry(offer)
+    if (this.#repeatTimer !== null || this.#isStopped) return
+    this.#repeatTimer = setTimeout(() => {
+      this.#repeatTimer = null
+      for (const offer of this.#offers.values()) {
+        if (offer.wanted === null || offer.told === null) continue
+        // The same terminator made twice is one.
+        offer.isRepeated = true
+        this.#retry(offer)
+      }
+    }, offersRepeatedAfterMs)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    if (this.#repeatTimer !== null) clearTimeout(this.#repeatTimer)
+    for (const { timer } of this.#offers.values()) if (timer !== null) clearTimeout(timer)
+  }
+
+  /** Works on it now, though it was put off. */
+  #retry(offer: Offer): void {
+    offer.failures = 0
+    if (offer.timer !== null) clearTimeout(offer.timer)
+    offer.timer = null
+    void this.#work(offer)
+  }
+
+  async #work(offer: Offer): Promise<void> {
+    if (offer.isWorking || offer.timer !== null || this.#isStopped) return
+    offer.isWorking = true
+    try {
+      while (!isSettled(offer) && !this.#isStopped) {
+        const controller = this.#controller()
+        if (controller === null) return
+        await this.#tasks.run('', () => this.#step(offer, controller))
+        offer.failures = 0
+      }
+      if (offer.wanted === null && offer.told === null) this.#offers.delete(offer.id)
+    } catch (error) {
+      this.#onFailure(offer, error)
+    } finally {
+      offer.isWorking = false
+    }
+  }
+
+  #onFailure(offer: Offer, error: unknown): void {
+    offer.failures += 1
+    const { id: terminatorId, wanted } = offer
+    const fields = { terminatorId, serviceId: wanted?.serviceId, reason: errorMessage(error) }
+    const isBusy = error instanceof OfferRefused && error.isBusy
+    if (!isBusy) this.#parts.log.warn(fields, 'a controller did not change a terminator')
+    if (wanted === null && offer.failures >= withdrawalsMax) {
+      // Controllers ask for what they have not heard of, and remove it then.
+      this.#offers.delete(terminatorId)
+      return
+    }
+    if (this.#isStopped) return
+    const isRefused = error instanceof OfferRefused && !isBusy
+    const grown = Math.min(offerWaitMsMin * 2 ** (offer.failures - 1), offerWaitMsMax)
+    const waitMs = isRefused ? offerWaitMsMax : grown
+    offer.timer = setTimeout(
+      () => {
+        offer.timer = null
+        void this.#work(offer)
+      },
+      waitMs / 2 + (this.#parts.random.next() * waitMs) / 2,
+    )
+  }
+
+  /** One request, after which the controllers have what was wanted when it began, or less. */
+  async #step(offer: Offer, controller: ControlConnection): Promise<void> {
+    const { wanted, told, id } = offer
+    if (isSettled(offer)) return
+    if (wanted === null || told === 'unknown') {
+      await this.#asked(controller, removeTunnelTerminatorsMessage([id]))
+      offer.told = null
+    } else if (offer.isRepeated || told === null) await this.#create(offer, wanted, controller)
+    else if (isSameButForHealth(told, wanted)) {
+      const { cost, precedence } = wanted
+      // One that is not there, or not as it was told, is made again.
+      offer.told = 'unknown'
+      await this.#asked(controller, updateTunnelTerminatorMessage(id, cost, precedence))
+      offer.told = wanted
+    } else offer.told = 'unknown'
+  }
+
+  async #create(
+    offer: Offer,
+    wanted: OfferedTerminator,
+    { channel, id: controllerId }: ControlConnection,
+  ): Promise<void> {
+    const message = createTunnelTerminatorMessage(wanted, this.#parts.clock.nowMs())
+    const { told } = offer
+    offer.isRepeated = false
+    // The answer may not come, and it may be there nevertheless.
+    offer.told = 'unknown'
+    const reply = await channel.request(message, offerTimeoutMs)
+    if (reply.contentType !== tunnelMessage.terminatorCreated) throw failureOf(reply)
+    const { outcome, message: reason } = readTunnelTerminatorAnswer(reply.body)
+    if (outcome === 'created') {
+      // A terminator of the process before is taken as it is.
+      offer.told = told === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
+      const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
+      if (told === null) this.#parts.log.info(fields, 'service hosted')
+    } else if (outcome !== 'taken') {
+      offer.told = told
+      throw new OfferRefused(reason, outcome === 'busy')
+    }
+  }
+
+  async #asked({ channel }: ControlConnection, message: Outgoing): Promise<void> {
+    const reply = await channel.request(message, offerTimeoutMs)
+    const isDone =
+      reply.contentType === tunnelMessage.terminatorUpdated ||
+      readFlag(reply.headers, headerKey.resultSuccess)
+    if (!isDone) throw failureOf(reply)
+  }
+
+  /** Any of them: it passes on what only the leader may write. */
+  #controller(): ControlConnection | null {
+    const open = this.#parts.connections().filter(({ channel }) => !channel.isClosed)
+    return open[this.#parts.random.integer(0, Math.max(0, open.length - 1))] ?? null
+  }
+}
+
+function isSettled({ wanted, told, isRepeated }: Offer): boolean {
+  return isDeepStrictEqual(wanted, told) && (wanted === null || !isRepeated)
+}
+
+/** Cost and precedence change in place: circuits that are there stay. */
+function isSameButForHealth(told: OfferedTerminator, wanted: OfferedTerminator): boolean {
+  const { cost, precedence } = wanted
+  return isDeepStrictEqual({ ...told, cost, precedence }, wanted)
+}
+
+function failureOf({ contentType, body }: ChannelMessage): OfferRefused {
+  const text = Buffer.from(body.subarray(0, 1024)).toString('utf8')
+  return new OfferRefused(text === '' ? `answered by a message ${contentType}` : text, false)
+}

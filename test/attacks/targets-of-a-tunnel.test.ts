@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+
+import { readAppData } from '../../src/router/tunnel/app-data.ts'
+import { parseHostConfig } from '../../src/router/tunnel/host-config.ts'
+import { resolvedTarget, targetFor } from '../../src/router/tunnel/host-target.ts'
+
+// The attack: a client of a hosted service asks its host for a target that the operator has not written out: another address
+// or port, this host in another form, a name that leads to it.
+
+const forwarding = {
+  forwardProtocol: true,
+  allowedProtocols: ['tcp'],
+  forwardAddress: true,
+  allowedAddresses: ['10.1.0.0/16', '*.corp.example', 'db.example'],
+  forwardPort: true,
+  allowedPortRanges: [{ low: 80, high: 90 }],
+}
+const ask = { dst_protocol: 'tcp', dst_ip: '10.1.2.3', dst_port: '80' }
+
+async function reached(data: object, config: object = forwarding): Promise<string> {
+  const [terms] = parseHostConfig('host.v1', JSON.stringify(config))
+  if (terms === undefined) throw new Error('no terms')
+  const target = targetFor(terms, readAppData(Buffer.from(JSON.stringify({ ...ask, ...data }))))
+  return `${target.protocol} ${await resolvedTarget(target)} ${target.port}`
+}
+
+test('what is allowed is reached', async () => {
+  expect(await reached({})).toBe('tcp 10.1.2.3 80')
+})
+
+test.each([
+  ['an address beside the networks', { dst_ip: '10.2.0.1' }],
+  ['this host', { dst_ip: '127.0.0.1' }],
+  ['this host as IPv4 within IPv6', { dst_ip: '::ffff:7f00:1' }],
+  ['a port beside the ranges', { dst_port: '22' }],
+  ['a port that comes round to an allowed one', { dst_port: String(65_536 + 80) }],
+  ['another protocol', { dst_protocol: 'udp' }],
+  ['a name of nobody that the operator knows', { dst_hostname: 'localhost' }],
+  ['an address in an old form as a name', { dst_hostname: '127.1' }],
+  ['another source address', { source_addr: '127.0.0.1' }],
+])('%s is not reached', async (_what, data) => {
+  await expect(reached(data)).rejects.toThrow(/allowed|source/)
+})
+
+test('any address, which is this host, is not reached where every network is allowed', async () => {
+  const open = { ...forwarding, allowedAddresses: ['0.0.0.0/0'] }
+  await expect(reached({ dst_ip: '0.0.0.0' }, open)).rejects.toThrow('allowed')
+})
+
+test('a name that is not allowed is not reached by an address of it that is', async () => {
+  const open = { ...forwarding, allowedAddresses: ['db.example', '127.0.0.0/8'] }
+  await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
+})
+
+test('an address in an old form is no name where every name is allowed', async () => {
+  const open = { ...forwarding, allowedAddresses: ['*', '127.0.0.0/8'] }
+  await expect(reached({ dst_hostname: '2130706433' }, open)).rejects.toThrow('allowed')
+})
+
+test('a name that leads to this host is not reached where every name is allowed', async () => {
+  const open = { ...forwarding, allowedAddresses: ['*'] }
+  await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
+})
+
+test('application data has a bound', () => {
+  expect(() => readAppData(Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) })))).toThrow('longer')
+})

@@ -1,0 +1,255 @@
+import { describe, expect, test } from 'vitest'
+
+import { parseIp, networkOf, translatedAddress } from '../../../src/router/tunnel/address-rules.ts'
+import { readAppData } from '../../../src/router/tunnel/app-data.ts'
+import { parseHostConfig } from '../../../src/router/tunnel/host-config.ts'
+import {
+  type HostTarget,
+  resolvedTarget,
+  targetFor,
+} from '../../../src/router/tunnel/host-target.ts'
+
+// Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
+
+type Data = Readonly<Record<string, unknown>>
+
+const forwarding = {
+  forwardProtocol: true,
+  allowedProtocols: ['tcp', 'udp'],
+  forwardAddress: true,
+  allowedAddresses: ['10.1.0.0/16', '192.168.7.7', 'db.example', '*.corp.example', 'fd00:1::/64'],
+  forwardPort: true,
+  allowedPortRanges: [
+    { low: 80, high: 90 },
+    { low: 443, high: 443 },
+  ],
+}
+const ask = { dst_protocol: 'tcp', dst_ip: '10.1.2.3', dst_port: '80' }
+
+function target(data: Data, config: object = forwarding): HostTarget {
+  const [terms] = parseHostConfig('host.v1', JSON.stringify(config))
+  if (terms === undefined) throw new Error('no terms')
+  return targetFor(terms, readAppData(Buffer.from(JSON.stringify(data))))
+}
+
+describe('A host whose clients choose the target', () => {
+  test.each<[string, Data, string]>([
+    ['an address of an allowed network', ask, 'tcp 10.1.2.3 80'],
+    ['an allowed address', { ...ask, dst_ip: '192.168.7.7' }, 'tcp 192.168.7.7 80'],
+    ['an allowed name', { ...ask, dst_hostname: 'db.example' }, 'tcp db.example 80'],
+    ['it in capitals', { ...ask, dst_hostname: 'DB.Example.' }, 'tcp db.example 80'],
+    [
+      'a name below a domain',
+      { ...ask, dst_hostname: 'a.b.corp.example' },
+      'tcp a.b.corp.example 80',
+    ],
+    ['the domain itself', { ...ask, dst_hostname: 'corp.example' }, 'tcp corp.example 80'],
+    ['the last port of a range', { ...ask, dst_port: '90' }, 'tcp 10.1.2.3 90'],
+    ['the other protocol', { ...ask, dst_protocol: 'udp' }, 'udp 10.1.2.3 80'],
+    ['an address of IPv6', { ...ask, dst_ip: 'FD00:1::0:7' }, 'tcp fd00:1::7 80'],
+    ['an address of IPv4 within IPv6', { ...ask, dst_ip: '::ffff:10.1.2.3' }, 'tcp 10.1.2.3 80'],
+  ])('reaches %s', (_what, data, expected) => {
+    const { protocol, host, port } = target(data)
+    expect(`${protocol} ${host} ${port}`).toBe(expected)
+  })
+
+  test.each<[string, Data]>([
+    ['an address beside the networks', { ...ask, dst_ip: '10.2.0.1' }],
+    ['this host', { ...ask, dst_ip: '127.0.0.1' }],
+    ['it as IPv4 within IPv6', { ...ask, dst_ip: '::ffff:127.0.0.1' }],
+    ['it as IPv4 within IPv6, in hexadecimal', { ...ask, dst_ip: '::ffff:7f00:1' }],
+    ['it in an old form', { ...ask, dst_ip: '127.1' }],
+    ['it as a number', { ...ask, dst_ip: '2130706433' }],
+    ['any address', { ...ask, dst_ip: '0.0.0.0' }],
+    ['an address with a zone', { ...ask, dst_ip: 'fd00:1::1%lo' }],
+    ['an address with a port in it', { ...ask, dst_ip: '10.1.2.3:22' }],
+    ['a name in place of an address', { ...ask, dst_ip: 'db.example' }],
+    ['an address in place of a name', { ...ask, dst_hostname: '10.1.2.3' }],
+    ['a name that ends in another domain', { ...ask, dst_hostname: 'corp.example.evil.test' }],
+    ['a name that only ends alike', { ...ask, dst_hostname: 'evilcorp.example' }],
+    ['a name with a wildcard', { ...ask, dst_hostname: '*.corp.example' }],
+    ['a name with a blank', { ...ask, dst_hostname: 'a .corp.example' }],
+    ['a name with a port', { ...ask, dst_hostname: 'db.example:22' }],
+    ['a name that is not allowed, beside an address that is', { ...ask, dst_hostname: 'x.test' }],
+    ['nothing', { dst_protocol: 'tcp', dst_port: '80' }],
+    ['no port', { ...ask, dst_port: undefined }],
+    ['a port beside the ranges', { ...ask, dst_port: '91' }],
+    ['a port that comes round', { ...ask, dst_port: String(65_536 + 80) }],
+    ['a port with a sign', { ...ask, dst_port: '+80' }],
+    ['a port with a blank', { ...ask, dst_port: ' 80' }],
+    ['a port with a fraction', { ...ask, dst_port: '80.0' }],
+    ['a port that is no text', { ...ask, dst_port: 80 }],
+    ['port 0', { ...ask, dst_port: '0' }],
+    ['another protocol', { ...ask, dst_protocol: 'TCP' }],
+    ['a protocol that every object has', { ...ask, dst_protocol: 'constructor' }],
+    ['no protocol', { ...ask, dst_protocol: undefined }],
+    ['a source address', { ...ask, source_addr: '10.1.9.9' }],
+    ['the resolver of the host', { ...ask, connType: 'resolver' }],
+  ])('does not reach %s', (_what, data) => {
+    expect(() => target(data)).toThrow()
+  })
+
+  test('takes no notice of what its clients ask for where the target is fixed', () => {
+    const fixed = { protocol: 'tcp', address: 'web.example', port: 8080 }
+    const asked = { ...ask, dst_hostname: 'evil.test', dst_port: '22', dst_protocol: 'udp' }
+    expect(target(asked, fixed)).toEqual({
+      protocol: 'tcp',
+      host: 'web.example',
+      port: 8080,
+      isReachable: null,
+    })
+  })
+
+  test('reaches the translated address, by the longest prefix', () => {
+    const config = {
+      ...forwarding,
+      forwardAddressTranslations: [
+        { from: '10.1.0.0', to: '172.16.0.0', prefixLength: 16 },
+        { from: '10.1.2.3', to: '172.31.9.9', prefixLength: 32 },
+      ],
+    }
+    expect(target(ask, config).host).toBe('172.31.9.9')
+    expect(target({ ...ask, dst_ip: '10.1.2.4' }, config).host).toBe('172.16.2.4')
+    expect(target({ ...ask, dst_ip: '192.168.7.7' }, config).host).toBe('192.168.7.7')
+  })
+})
+
+test.each([
+  ['192.168.10.3', '192.168.0.0', '10.0.1.0', 16, '10.0.10.3'],
+  ['192.168.10.3', '192.168.0.0', '10.0.1.0', 24, null],
+  ['10.0.0.255', '10.0.0.128', '10.9.9.0', 25, '10.9.9.127'],
+  ['fd00::1:2', 'fd00::', 'fd11:2::', 64, 'fd11:2::1:2'],
+  ['1.2.3.4', '0.0.0.0', '9.9.9.9', 0, '1.2.3.4'],
+  ['1.2.3.4', '::', '::', 0, null],
+])('%s from %s to %s by %i bits is %s', (address, from, to, prefix, expected) => {
+  const [ip, source, aim] = [parseIp(address), networkOf(from, prefix), networkOf(to, prefix)]
+  if (ip === null || source === null || aim === null) throw new Error('no address')
+  expect(translatedAddress(ip, source, aim)?.text ?? null).toBe(expected)
+})
+
+test.each<[string, Uint8Array]>([
+  ['no JSON', Buffer.from('{')],
+  ['a list', Buffer.from('[]')],
+  ['null', Buffer.from('null')],
+  ['no UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
+  ['too long', Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) }))],
+])('application data that is %s is refused', (_what, bytes) => {
+  expect(() => readAppData(bytes)).toThrow('application data')
+})
+
+describe('A name', () => {
+  const named = (dst_hostname: string, allowedAddresses: readonly string[]) =>
+    target({ ...ask, dst_hostname }, { ...forwarding, allowedAddresses })
+
+  test('below an allowed domain does not lead to this host, unless that is allowed as well', async () => {
+    const resolved = (allowed: readonly string[]) =>
+      resolvedTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
+    await expect(resolved([])).rejects.toThrow('an address that is not allowed')
+    expect(await resolved(['127.0.0.0/8'])).toBe('127.0.0.1')
+  })
+
+  test('that an operator has written out leads where it leads', async () => {
+    expect(['127.0.0.1', '::1']).toContain(await resolvedTarget(named('localhost', ['localhost'])))
+  })
+})
+
+describe('A config of a host', () => {
+  const host = { protocol: 'tcp', address: 'a.example', port: 80 }
+  const fault = (config: unknown, type: 'host.v1' | 'host.v2' = 'host.v1') => {
+    try {
+      parseHostConfig(type, JSON.stringify(config))
+      return ''
+    } catch (error) {
+      return error instanceof Error ? error.message : ''
+    }
+  }
+
+  test.each<[string, unknown, string]>([
+    ['no object', [], 'host.v1 is no JSON object'],
+    ['without a protocol', { ...host, protocol: undefined }, 'protocol is missing'],
+    ['with another protocol', { ...host, protocol: 'sctp' }, 'neither tcp nor udp'],
+    ['without a port', { ...host, port: undefined }, 'port is missing'],
+    ['with a port as a text', { ...host, port: '80' }, 'port is no integer'],
+    [
+      'with every address allowed by none',
+      { ...forwarding, allowedAddresses: [] },
+      'allowedAddresses is missing or empty',
+    ],
+    [
+      'with no port allowed',
+      { ...forwarding, allowedPortRanges: undefined },
+      'allowedPortRanges is missing',
+    ],
+    [
+      'with no protocol allowed',
+      { ...forwarding, allowedProtocols: [] },
+      'allowedProtocols is missing',
+    ],
+    [
+      'with source addresses',
+      { ...host, allowedSourceAddresses: ['10.0.0.0/8'] },
+      'allowedSourceAddresses is not supported',
+    ],
+    [
+      'with a proxy of another kind',
+      { ...host, proxy: { type: 'socks5', address: 'p:1' } },
+      'socks5 is not supported',
+    ],
+    [
+      'with an action that is none',
+      {
+        ...host,
+        portChecks: [
+          {
+            address: 'a:1',
+            interval: '1s',
+            timeout: '1s',
+            actions: [{ trigger: 'fail', action: 'increase cost' }],
+          },
+        ],
+      },
+      'is no action',
+    ],
+    [
+      'with a check of no port',
+      { ...host, portChecks: [{ address: 'a', interval: '1s', timeout: '1s' }] },
+      'is no <host>:<port>',
+    ],
+    [
+      'with a check of a file',
+      { ...host, httpChecks: [{ url: 'file:///etc/passwd', interval: '1s', timeout: '1s' }] },
+      'is no HTTP URL',
+    ],
+  ])('%s is not followed', (_what, config, expected) => {
+    expect(fault(config)).toContain(expected)
+  })
+
+  test('of several terminators is followed as a whole', () => {
+    const both = {
+      terminators: [
+        host,
+        {
+          ...host,
+          port: 81,
+          listenOptions: { cost: 7, precedence: 'required', connectTimeout: '2s' },
+        },
+      ],
+    }
+    const [, second] = parseHostConfig('host.v2', JSON.stringify(both))
+    expect(second).toMatchObject({
+      port: 81,
+      cost: 7,
+      precedence: 'required',
+      connectTimeoutMs: 2000,
+    })
+    expect(fault({ terminators: [host, { ...host, port: 0 }] }, 'host.v2')).toContain(
+      'terminators[1].port',
+    )
+  })
+
+  test('of the older kind names the host by another member', () => {
+    const older = { protocol: 'udp', hostname: 'a.example', port: 53 }
+    const [terms] = parseHostConfig('ziti-tunneler-server.v1', JSON.stringify(older))
+    expect(terms).toMatchObject({ protocol: 'udp', address: 'a.example', port: 53 })
+  })
+})

@@ -1,0 +1,121 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import { freePort } from '../../support/ports.ts'
+import { eventually } from '../support.ts'
+import { echoDatagrams, echoServer, member, serviceOf, TunnelStage } from './support.ts'
+
+// Goal: what enters at a port of one tunnel comes out at the target of a service that a tunnel hosts, and back. Method: a real
+// router that is both, its controller played by the test, and real sockets at both ends.
+
+const closing: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function running(
+  events: Parameters<typeof TunnelStage.create>[0],
+  options: string,
+): Promise<TunnelStage> {
+  const stage = await TunnelStage.create(events, options)
+  closing.push(() => stage.close())
+  return stage
+}
+
+/** Sends all of it and ends, and reads until the other side ends. */
+function exchanged(port: number, data: Uint8Array): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    const parts: Buffer[] = []
+    socket.on('data', (part: Buffer) => parts.push(part))
+    socket.on('end', () => {
+      socket.destroy()
+      resolve(Buffer.concat(parts))
+    })
+    socket.on('error', reject)
+    socket.end(data)
+  })
+}
+
+const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('hex')
+
+describe.each([
+  ['in the clear', false],
+  ['encrypted', true],
+])('A TCP service, %s,', (_what, isEncrypted) => {
+  test('that a tunnel hosts is reached at a port of its clients', async () => {
+    const target = await echoServer()
+    closing.push(target.close)
+    const port = await freePort()
+    const host = { protocol: 'tcp', address: '127.0.0.1', port: target.port }
+    const { network, controller } = await running(
+      serviceOf('s1', { 'host.v1': host }, ['Bind', 'Dial'], isEncrypted),
+      `{mode: proxy, services: ["name of s1:${port}"]}`,
+    )
+    await controller.terminator('s1')
+    await eventually(() => network.logged('service offered').length).toBe(1)
+    const data = randomBytes(300_000)
+    expect(sha256(await exchanged(port, data))).toBe(sha256(data))
+    expect(controller.asked[0]?.serviceName).toBe('name of s1')
+    const { 1003: key, 1011: appData } = controller.asked[0]?.peerData ?? {}
+    expect(key?.length).toBe(isEncrypted ? 32 : undefined)
+    expect(JSON.parse(Buffer.from(appData ?? []).toString())).toEqual({
+      dst_protocol: 'tcp',
+      dst_ip: '0.0.0.0',
+      dst_port: String(port),
+    })
+  })
+})
+
+test('a UDP service is reached by datagrams, encrypted', async () => {
+  const target = await echoDatagrams()
+  closing.push(target.close)
+  const port = await freePort()
+  const host = { protocol: 'udp', address: '127.0.0.1', port: target.port }
+  const { network, controller } = await running(
+    serviceOf(
+      's1',
+      { 'host.v1': host, 'proxy.v1': { port, protocols: ['udp'] } },
+      ['Bind', 'Dial'],
+      true,
+    ),
+    '{mode: proxy}',
+  )
+  await controller.terminator('s1')
+  await eventually(() => network.logged('service offered').length).toBe(1)
+  const client = createSocket('udp4')
+  closing.push(() => {
+    client.close()
+  })
+  const answers: string[] = []
+  client.on('message', (body) => answers.push(body.toString()))
+  client.send('one', port, '127.0.0.1')
+  await eventually(() => answers).toEqual(['one'])
+  client.send('two', port, '127.0.0.1')
+  await eventually(() => answers).toEqual(['one', 'two'])
+})
+
+test('a port is closed, and its connections with it, when the service may be dialed no more', async () => {
+  const target = await echoServer()
+  closing.push(target.close)
+  const port = await freePort()
+  const host = { protocol: 'tcp', address: '127.0.0.1', port: target.port }
+  const { network, controller } = await running(
+    serviceOf('s1', { 'host.v1': host }, ['Bind', 'Dial']),
+    `{mode: proxy, services: ["name of s1:${port}"]}`,
+  )
+  await controller.terminator('s1')
+  await eventually(() => network.logged('service offered').length).toBe(1)
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => undefined)
+  const read: string[] = []
+  socket.on('data', (part) => read.push(part.toString()))
+  socket.write('hello')
+  await eventually(() => read.join('')).toBe('hello')
+  controller.change([member('Dial', 's1', false)])
+  await eventually(() => socket.destroyed || socket.readableEnded).toBe(true)
+  await eventually(() => network.logged('service offered no more').length).toBe(1)
+  await expect(exchanged(port, Buffer.from('again'))).rejects.toThrow('ECONNREFUSED')
+})

@@ -1,0 +1,137 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import type { Application, CircuitEnd, Piece } from '../../../src/router/forward/circuit-ends.ts'
+import {
+  cryptoReady,
+  newKeyPair,
+  SecureStream,
+  sessionKeys,
+} from '../../../src/router/tunnel/secure-stream.ts'
+
+// Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
+
+beforeAll(() => cryptoReady())
+
+class Reader implements Application {
+  readonly read: string[] = []
+  finished = 0
+
+  deliver({ body, edgeFlags }: Piece): boolean {
+    this.read.push(`${Buffer.from(body).toString()}${edgeFlags === 0 ? '' : ` flags ${edgeFlags}`}`)
+    return true
+  }
+
+  onFinished(): void {
+    this.finished += 1
+  }
+
+  onWritable(): void {}
+
+  onClosed(): void {}
+}
+
+class Wire implements CircuitEnd {
+  readonly circuitId = 'c1'
+  isClosed = false
+  readonly sent: Piece[] = []
+  reason = ''
+
+  send(piece: Piece): boolean {
+    this.sent.push(piece)
+    return true
+  }
+
+  finish(): void {}
+
+  failWrite(reason: string): void {
+    this.reason = reason
+  }
+
+  resume(): void {}
+
+  close(): void {
+    this.isClosed = true
+  }
+}
+
+const piece = (text: string, edgeFlags = 0): Piece => ({
+  body: Buffer.from(text),
+  edgeFlags,
+  traceId: null,
+})
+
+function pair() {
+  const [dialer, host] = [newKeyPair(), newKeyPair()]
+  const side = (keys: ReturnType<typeof sessionKeys>) => {
+    const [reader, wire] = [new Reader(), new Wire()]
+    const stream = new SecureStream(reader, keys)
+    stream.start(wire)
+    return { reader, wire, stream }
+  }
+  return {
+    client: side(sessionKeys('client', dialer, host.publicKey)),
+    server: side(sessionKeys('server', host, dialer.publicKey)),
+  }
+}
+
+describe('An encrypted circuit', () => {
+  test('begins with the header, adds 17 bytes to each piece, and carries each as it is', () => {
+    const { client, server } = pair()
+    client.stream.send(piece('hello'))
+    client.stream.send(piece('world'))
+    expect(client.wire.sent.map(({ body }) => body.length)).toEqual([24, 22, 22])
+    for (const each of client.wire.sent) server.stream.deliver(each)
+    expect(server.reader.read).toEqual(['hello', 'world'])
+    server.stream.send(piece('answer'))
+    for (const each of server.wire.sent) client.stream.deliver(each)
+    expect(client.reader.read).toEqual(['answer'])
+    expect(Buffer.concat(client.wire.sent.map(({ body }) => body)).includes('hello')).toBe(false)
+  })
+
+  test('passes on the end of a stream, which has no content', () => {
+    const { client, server } = pair()
+    client.stream.send(piece('', 1))
+    expect(client.wire.sent[1]?.body).toHaveLength(0)
+    for (const each of client.wire.sent) server.stream.deliver(each)
+    expect(server.reader.read).toEqual([' flags 1'])
+  })
+
+  test.each<[string, (sent: Piece[]) => Piece[]]>([
+    ['changed', ([header, one]) => [header, { ...one, body: flipped(one?.body) }] as Piece[]],
+    ['left out', ([header, , two]) => [header, two] as Piece[]],
+    ['repeated', ([header, one]) => [header, one, one] as Piece[]],
+    ['moved', ([header, one, two]) => [header, two, one] as Piece[]],
+    [
+      'cut short',
+      ([header, one]) => [header, { ...one, body: one?.body.subarray(0, 9) }] as Piece[],
+    ],
+    ['in the clear', ([header]) => [header, piece('hello in the clear')] as Piece[]],
+    ['without the header', ([, one]) => [one] as Piece[]],
+  ])('ends when a piece is %s, which is not delivered', (_what, change) => {
+    const { client, server } = pair()
+    client.stream.send(piece('one'))
+    client.stream.send(piece('two'))
+    const changed = change(client.wire.sent)
+    for (const each of changed) server.stream.deliver(each)
+    expect(server.wire.isClosed).toBe(true)
+    expect(server.wire.reason).toMatch(/decrypted|encrypt/)
+    expect(['', 'one']).toContain(server.reader.read.join(' '))
+  })
+
+  test('is not read with the keys of another', () => {
+    const [{ client }, { server }] = [pair(), pair()]
+    client.stream.send(piece('one'))
+    for (const each of client.wire.sent) server.stream.deliver(each)
+    expect([server.reader.read, server.wire.isClosed]).toEqual([[], true])
+  })
+
+  test('has no keys with a key of another length', () => {
+    expect(() => sessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
+  })
+})
+
+function flipped(body: Uint8Array = new Uint8Array()): Uint8Array {
+  const changed = Uint8Array.from(body)
+  changed[3] = (changed[3] ?? 0) ^ 1
+  return changed
+}
