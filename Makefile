@@ -8,7 +8,7 @@ INSTALLED := node_modules/.package-lock.json
 DIR ?= .flotilla
 NODES ?= 3
 PORT ?= 1280
-ROUTERS ?= 1
+ROUTERS ?= 2
 
 # What tests call that is no package of npm.
 TEST_TOOLS := curl git openssl

@@ -58,6 +58,7 @@ Examples:
     )
   if (isJson) program.configureOutput({ outputError: () => undefined, writeErr: () => undefined })
   addQuickstart(program)
+  addDemo(program)
   addController(program)
   addCluster(program)
   addPki(program)
@@ -102,8 +103,9 @@ function addQuickstart(program: Command): void {
     .addHelpText(
       'after',
       `
-Controller K listens on PORT+K-1 for HTTPS, on PORT+100+K-1 for routers and on PORT+200+K-1 for its peers. Each router
-has a folder of its own and is enrolled on the first start. FOLDER/admin.json holds the administrator's password and
+Controller K listens on PORT+K-1 for HTTPS, on PORT+100+K-1 for routers and on PORT+200+K-1 for its peers. Router
+K listens on PORT+300+K-1 for links and on PORT+400+K-1 for 'flotilla demo'. It has a folder of its own and is enrolled
+on the first start. FOLDER/admin.json holds the administrator's password and
 the addresses. ^C stops all processes.
 
 Examples:
@@ -114,6 +116,29 @@ Examples:
       // Loaded when needed: the small verbs then start in a tenth of a second.
       const { quickstart } = await import('./quickstart/quickstart.ts')
       await quickstart(options)
+    })
+}
+
+function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description('fetch a page through the routers of a quickstart')
+    .option('--dir <folder>', 'folder of the quickstart', '.flotilla')
+    .option('--keep', 'keep the service until ^C', false)
+    .addHelpText(
+      'after',
+      `
+Needs a running quickstart with routers. Serves a page on a loopback port, makes the service \`demo\` for it with a
+terminator at the last router and the policies it needs, fetches the page at the first router, and prints the page and
+the path of the circuit. Then removes these records.
+
+Examples:
+  flotilla demo
+  flotilla demo --dir /tmp/five --keep`,
+    )
+    .action(async (options: { dir: string; keep: boolean }) => {
+      const { demo } = await import('./quickstart/demo.ts')
+      await demo(options)
     })
 }
 

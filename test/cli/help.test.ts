@@ -12,6 +12,7 @@ const LINE_MAX = 100
 /** Verbs that print nothing for programs: they run, or write a document or a script. */
 const withoutOutput = new Set([
   'quickstart',
+  'demo',
   'controller run',
   'controller options',
   'router run',

@@ -1,18 +1,17 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort } from '../support/ports.ts'
-import { type Client, until } from './support/client.ts'
+import { flotilla } from '../support/program.ts'
+import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: the router beside a quickstart is there when it says that it is ready, carries circuits, and ends with it.
+// Goal: the routers beside a quickstart are there when it says that it is ready, carry what enters them, and end with it.
 
 let cluster: TestCluster
-let proxyPort = 0
 beforeAll(async () => {
-  cluster = await TestCluster.start({ nodes: 1, routers: 1 })
+  cluster = await TestCluster.start({ nodes: 1, routers: 2 })
 })
 afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
@@ -24,18 +23,29 @@ const pid = (): number => Number(read('pid').trim())
 
 async function expectOnline(): Promise<void> {
   const client = await cluster.loggedIn(1)
-  await until('the router is online', async () => {
+  await until('the routers are online', async () => {
     const { body } = await client.request('GET', '/edge/management/v1/edge-routers')
     const routers = body.data as { name: string; isOnline: boolean; isVerified: boolean }[]
     return (
-      routers.length === 1 &&
-      routers.every((one) => one.name === 'router1' && one.isOnline && one.isVerified)
+      routers.length === 2 && routers.every(({ isOnline, isVerified }) => isOnline && isVerified)
     )
   })
 }
 
-test('a router is enrolled and online, and when it is killed the quickstart tells how to start it again', async () => {
+test('a page is fetched through both routers, and the demo leaves nothing behind', async () => {
   await expectOnline()
+  const { stdout } = await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
+  expect(stdout).toContain('came through the overlay')
+  expect(stdout).toMatch(/ demo +router1 > router2$/m)
+  const client = await cluster.loggedIn(1)
+  for (const kind of ['services', 'terminators', 'service-policies']) {
+    const { body } = await client.request('GET', `/edge/management/v1/${kind}`)
+    const names = (body.data as { name?: string }[]).map(({ name }) => name)
+    expect(names, kind).not.toContain('demo')
+  }
+})
+
+test('when a router is killed, the quickstart tells how to start it again', async () => {
   process.kill(pid(), 'SIGKILL')
   await until('the notice', () =>
     Promise.resolve(
@@ -44,73 +54,12 @@ test('a router is enrolled and online, and when it is killed the quickstart tell
   )
 })
 
-test('a quickstart that is run again starts its router by the identity that it has, and by its changed configuration', async () => {
+test('a quickstart that is run again starts its router by the identity that it has, and ^C ends both', async () => {
   const before = read('router1.cert')
   await cluster.interrupt()
-  proxyPort = await freePort()
-  appendFileSync(
-    file('config.yml'),
-    `
-dialers:
-  - binding: transport
-listeners:
-  - binding: proxy
-    address: tcp:127.0.0.1:${proxyPort}
-    advertise: 127.0.0.1:${proxyPort}
-    service: web
-`,
-  )
   await cluster.quickstart()
   await expectOnline()
   expect(read('router1.cert')).toBe(before)
-})
-
-async function make(client: Client, kind: string, body: object): Promise<string> {
-  const answer = await client.request('POST', `/edge/management/v1/${kind}`, { body })
-  if (answer.status !== 201) throw new Error(`${kind} answered ${answer.status}: ${answer.text}`)
-  return (answer.body.data as { id: string }).id
-}
-
-/** A service that the router hosts at the address, and that its own listeners may dial. */
-async function hostService(name: string, address: string): Promise<void> {
-  const client = await cluster.loggedIn(1)
-  const { body } = await client.request('GET', '/edge/management/v1/edge-routers')
-  const [{ id: router } = { id: '' }] = body.data as { id: string }[]
-  await client.request('PATCH', `/edge/management/v1/edge-routers/${router}`, {
-    body: { isTunnelerEnabled: true },
-  })
-  const service = await make(client, 'services', { name, encryptionRequired: false })
-  await make(client, 'terminators', { service, router, binding: 'transport', address })
-  const serviceRoles = [`@${service}`]
-  await make(client, 'service-edge-router-policies', {
-    name: `${name} at routers`,
-    semantic: 'AnyOf',
-    serviceRoles,
-    edgeRouterRoles: [`@${router}`],
-  })
-  await make(client, 'service-policies', {
-    name: `dial ${name}`,
-    type: 'Dial',
-    semantic: 'AnyOf',
-    serviceRoles,
-    identityRoles: [`@${router}`],
-  })
-}
-
-test('a page is fetched through the router, by the terminator and the policy that an administrator has made', async () => {
-  const server = createServer((request, response) => response.end(`page ${request.url}`))
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  await hostService('web', `tcp:127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const page = await until('the page', async () => {
-    const url = `http://127.0.0.1:${proxyPort}/a`
-    const answer = await fetch(url, { headers: { connection: 'close' } })
-    return answer.text()
-  })
-  expect(page).toBe('page /a')
-  await new Promise<void>((done) => server.close(() => done()))
-})
-
-test('a quickstart ends its router at ^C', async () => {
   const running = pid()
   expect(await cluster.interrupt()).toBe(0)
   expect(() => process.kill(running, 0)).toThrow(/ESRCH/)

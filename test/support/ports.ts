@@ -12,9 +12,11 @@ export async function freePort(): Promise<number> {
   return await freeFrom([0])
 }
 
-/** A port from which quickstart's ports for so many controllers are free. */
+/** A port from which quickstart's ports are free: so many controllers, and as many routers. */
 export async function freePortBlock(nodes = 3): Promise<number> {
-  return await freeFrom(Array.from({ length: nodes }, (_, at) => [at, at + 100, at + 200]).flat())
+  return await freeFrom(
+    Array.from({ length: nodes }, (_, at) => [at, at + 100, at + 200, at + 300, at + 400]).flat(),
+  )
 }
 
 async function freeFrom(offsets: readonly number[]): Promise<number> {

@@ -10,6 +10,8 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failur
 export const LOOPBACK = '127.0.0.1'
 const ROUTER_PORT_OFFSET = 100
 const MESH_PORT_OFFSET = 200
+const LINK_PORT_OFFSET = 300
+const ENTRY_PORT_OFFSET = 400
 
 /** A controller or router of DIR. */
 export interface ProcessPlan {
@@ -31,12 +33,21 @@ export interface ControllerPlan extends ProcessPlan {
   readonly url: string
 }
 
+export interface RouterPlan extends ProcessPlan {
+  readonly program: 'router'
+  readonly dataFolder: null
+  /** The other routers of DIR connect here. */
+  readonly linkPort: number
+  /** A client that connects here reaches the service of `flotilla demo`. */
+  readonly entryPort: number
+}
+
 export interface QuickstartPlan {
   /** Absolute. */
   readonly dir: string
   readonly port: number
   readonly controllers: readonly ControllerPlan[]
-  readonly routers: readonly ProcessPlan[]
+  readonly routers: readonly RouterPlan[]
 }
 
 /** Where everything goes. @throws {CommandFailure} exit 2 when the ports do not fit. */
@@ -46,8 +57,10 @@ export function planQuickstart(
   port: number,
   routerCount = 0,
 ): QuickstartPlan {
-  if (port + MESH_PORT_OFFSET + nodes - 1 > 65_535) {
-    const max = 65_535 - MESH_PORT_OFFSET - nodes + 1
+  const above =
+    routerCount === 0 ? MESH_PORT_OFFSET + nodes - 1 : ENTRY_PORT_OFFSET + routerCount - 1
+  if (port + above > 65_535) {
+    const max = 65_535 - above
     throw new CommandFailure(EXIT_USAGE, `--port ${port} leaves no room; choose ${max} or lower`)
   }
   const root = resolve(dir)
@@ -64,10 +77,24 @@ export function planQuickstart(
       url: `https://${LOOPBACK}:${webPort}`,
     }
   })
-  const routers = Array.from({ length: routerCount }, (_, at): ProcessPlan => {
-    return { ...filesOf(root, 'router', `router${at + 1}`), program: 'router', dataFolder: null }
+  const routers = Array.from({ length: routerCount }, (_, at): RouterPlan => {
+    return {
+      ...filesOf(root, 'router', `router${at + 1}`),
+      program: 'router',
+      dataFolder: null,
+      linkPort: port + LINK_PORT_OFFSET + at,
+      entryPort: port + ENTRY_PORT_OFFSET + at,
+    }
   })
   return { dir: root, port, controllers, routers }
+}
+
+/** @returns the plan of a DIR that quickstart has made. @throws {CommandFailure} */
+export function planOfFolder(dir: string): QuickstartPlan {
+  const { controllers } = readAdminFile(join(dir, ADMIN_FILE_NAME))
+  const port = Number(new URL(controllers[0] ?? 'https://none').port)
+  const routers = readdirSync(dir).filter((name) => /^router\d$/.test(name))
+  return planQuickstart(dir, controllers.length, port, routers.length)
 }
 
 function filesOf(root: string, program: string, id: string) {

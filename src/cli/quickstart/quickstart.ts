@@ -26,6 +26,7 @@ import {
   type ProcessPlan,
   type QuickstartPlan,
   readAdminFile,
+  type RouterPlan,
 } from './plan.ts'
 import { prepareRouter } from './routers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -95,7 +96,7 @@ async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSigna
 }
 
 /** One that cannot be started is told, and costs the cluster nothing. */
-async function startRouter(router: ProcessPlan, { plan, processes }: Start): Promise<void> {
+async function startRouter(router: RouterPlan, { plan, processes }: Start): Promise<void> {
   if (processes.pidOf(router) !== null) return
   try {
     await prepareRouter(router, plan, PROGRAM)
@@ -266,23 +267,41 @@ function printTable(plan: QuickstartPlan, processes: Processes): void {
   printLine(`credentials: ${here(join(plan.dir, 'admin.json'))}; ^C stops all`)
 }
 
+interface PortUse {
+  readonly of: ProcessPlan
+  readonly use: string
+  readonly port: number
+}
+
+function usesOfController(of: ControllerPlan): PortUse[] {
+  return [
+    { of, use: 'HTTPS', port: of.webPort },
+    { of, use: 'routers', port: of.routerPort },
+    { of, use: 'mesh', port: of.meshPort },
+  ]
+}
+
+function usesOfRouter(of: RouterPlan): PortUse[] {
+  return [
+    { of, use: 'links', port: of.linkPort },
+    { of, use: 'demo', port: of.entryPort },
+  ]
+}
+
 /** Names every port that is taken, before anything is started. @throws {CommandFailure} */
 async function checkPorts(
   plan: QuickstartPlan,
-  isRunning: (controller: ControllerPlan) => boolean,
+  isRunning: (one: ProcessPlan) => boolean,
 ): Promise<void> {
   const faults: string[] = []
-  for (const controller of plan.controllers) {
-    if (isRunning(controller)) continue
-    const uses = [
-      ['HTTPS', controller.webPort],
-      ['routers', controller.routerPort],
-      ['mesh', controller.meshPort],
-    ] as const
-    for (const [use, port] of uses) {
-      const fault = await listenFault(`${LOOPBACK}:${port}`)
-      if (fault !== null) faults.push(`${LOOPBACK}:${port} (${use} of ${controller.id}) ${fault}`)
-    }
+  const uses = [
+    ...plan.controllers.flatMap(usesOfController),
+    ...plan.routers.flatMap(usesOfRouter),
+  ]
+  for (const { of, use, port } of uses) {
+    if (isRunning(of)) continue
+    const fault = await listenFault(`${LOOPBACK}:${port}`)
+    if (fault !== null) faults.push(`${LOOPBACK}:${port} (${use} of ${of.id}) ${fault}`)
   }
   if (faults.length === 0) return
   throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)

@@ -6,18 +6,20 @@ import { promisify } from 'node:util'
 import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { writeNewFile } from '../../pki/key-file.ts'
 import { composeRouterConfig } from '../../config/router/compose.ts'
-import { ApiClient } from '../client/api-client.ts'
+import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { LOOPBACK, type ProcessPlan, type QuickstartPlan, readAdminFile } from './plan.ts'
+import { LOOPBACK, type QuickstartPlan, readAdminFile, type RouterPlan } from './plan.ts'
 
+/** Service that the routers of DIR have a port for. */
+export const DEMO_SERVICE = 'demo'
 const ENROLL_MS_MAX = 60_000
 
 type Row = Readonly<Record<string, unknown>>
 
 /** Gives a router configuration and identity, as an operator would, unless it has them. */
 export async function prepareRouter(
-  router: ProcessPlan,
+  router: RouterPlan,
   plan: QuickstartPlan,
   program: string,
 ): Promise<void> {
@@ -25,7 +27,8 @@ export async function prepareRouter(
   makeFolder(folder, 0o700)
   if (!existsSync(configPath)) {
     const endpoints = plan.controllers.map(({ routerPort }) => `tls:${LOOPBACK}:${routerPort}`)
-    writeNewFile(configPath, composeRouterConfig({ name, endpoints, ip: LOOPBACK }), 0o600)
+    const config = { name, endpoints, ip: LOOPBACK, sections: sectionsOf(router) }
+    writeNewFile(configPath, composeRouterConfig(config), 0o600)
   }
   if (existsSync(join(folder, `${name}.cert`))) return
   const token = await tokenOf(name, plan)
@@ -41,14 +44,34 @@ export async function prepareRouter(
   })
 }
 
-/** Of the router of this name, which is made if there is none. */
-async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
+/** Links to the other routers of DIR, terminators by TCP, and a port for the demo's service. */
+function sectionsOf({ linkPort, entryPort }: RouterPlan): Readonly<Record<string, unknown>> {
+  const address = `tls:${LOOPBACK}:${linkPort}`
+  const link = { binding: 'transport', bind: address, advertise: address }
+  const entry = `tcp:${LOOPBACK}:${entryPort}`
+  return {
+    link: {
+      listeners: [link],
+      dialers: [{ binding: 'transport', healthyDialBackoff: { minRetryInterval: '500ms' } }],
+    },
+    listeners: [{ binding: 'proxy', bind: entry, advertise: entry, service: DEMO_SERVICE }],
+    dialers: [{ binding: 'transport' }],
+  }
+}
+
+/** @returns what clients of the API need to act as the first administrator of DIR. */
+export async function administratorOf(dir: string): Promise<ApiClientOptions> {
   const { username, password, controllers, ca } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const at = { controllers, caPem: readFileSync(ca, 'utf8'), logInAgain: 'flotilla login' }
   const body = { username, password }
   const path = '/authenticate?method=password'
   const logIn = await new ApiClient({ ...at, token: null }).ask({ method: 'POST', path, body })
-  const client = new ApiClient({ ...at, token: String((logIn.data as Row)['token']) })
+  return { ...at, token: String((logIn.data as Row)['token']) }
+}
+
+/** Of the router of this name, which is made if there is none. */
+async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
+  const client = new ApiClient(await administratorOf(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
     (await client.ask({ method, path: `/edge-routers${below}`, body: sent })).data
   const filter = encodeURIComponent(`name = "${name}"`)

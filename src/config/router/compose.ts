@@ -12,8 +12,10 @@ export function composeRouterConfig(options: {
   readonly endpoints: readonly string[]
   /** The one SAN of its server certificate. */
   readonly ip: string
+  /** Sections beside these, as the file has them. */
+  readonly sections?: Readonly<Record<string, unknown>>
 }): string {
-  const { name, endpoints, ip } = options
+  const { name, endpoints, ip, sections = {} } = options
   const values = {
     v: CONFIG_VERSION,
     identity: {
@@ -24,6 +26,7 @@ export function composeRouterConfig(options: {
     },
     ctrl: { endpoints: [...endpoints] },
     csr: { sans: { ip: [ip] } },
+    ...sections,
   }
   const comment = `# Router ${name}. Relative paths start at the folder of this file; 'flotilla router options' lists every key.`
   return `${comment}\n${yamlText(values)}`

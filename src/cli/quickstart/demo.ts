@@ -1,0 +1,232 @@
+import { Agent, createServer, get, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
+import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
+import { formatTable, printLine } from '../terminal/output.ts'
+import { LOOPBACK, planOfFolder, type RouterPlan } from './plan.ts'
+import { administratorOf, DEMO_SERVICE } from './routers.ts'
+
+const ONLINE_MS_MAX = 30_000
+const ANSWER_MS_MAX = 5_000
+const POLL_MS = 250
+const PAGE_BYTES_MAX = 64 * 1024
+
+type Row = Readonly<Record<string, unknown>>
+
+/**
+ * `demo`: a page on a port that no policy opens, fetched through the routers of a quickstart. It
+ * makes a service, a terminator at the last router and the policies, fetches the page at the first
+ * router, prints the way it took, and removes what it made.
+ * @throws {CommandFailure}
+ */
+export async function demo(options: {
+  readonly dir: string
+  readonly keep: boolean
+}): Promise<void> {
+  const routers = routersOf(options.dir)
+  const admin = new DemoRecords(await administratorOf(options.dir))
+  const page = await servePage()
+  const agent = new Agent({ keepAlive: true })
+  try {
+    const [entry, host] = await bothOnline(admin, routers)
+    await admin.make(entry.id, host.id, `tcp:${LOOPBACK}:${portOf(page)}`)
+    const url = `http://${LOOPBACK}:${entry.plan.entryPort}/`
+    printLine(await fetched(url, agent))
+    printLine(await admin.circuits())
+    if (options.keep) await untilStopped(url)
+  } finally {
+    agent.destroy()
+    page.close()
+    page.closeAllConnections()
+    await admin.remove()
+  }
+}
+
+function routersOf(dir: string): readonly RouterPlan[] {
+  if (!existsSync(join(dir, ADMIN_FILE_NAME))) {
+    const remedy = "run 'make quickstart' or 'flotilla quickstart --routers 2' first, or pass --dir"
+    throw new CommandFailure(EXIT_FAILED, `${dir} holds no cluster; ${remedy}`)
+  }
+  const { routers } = planOfFolder(dir)
+  if (routers.length === 0) {
+    const remedy = 'stop the quickstart and run it with --routers 2'
+    throw new CommandFailure(EXIT_FAILED, `${dir} has no routers; ${remedy}`)
+  }
+  return routers
+}
+
+interface OnlineRouter {
+  readonly id: string
+  readonly plan: RouterPlan
+}
+
+/** The first router and the last one, which are one when there is one. */
+async function bothOnline(
+  admin: DemoRecords,
+  plans: readonly RouterPlan[],
+): Promise<readonly [OnlineRouter, OnlineRouter]> {
+  const endMs = performance.now() + ONLINE_MS_MAX
+  for (;;) {
+    const rows = await admin.onlineRouters()
+    const online = plans.flatMap((plan) => {
+      const row = rows.find(({ name }) => name === plan.id)
+      return row === undefined ? [] : [{ id: String(row['id']), plan }]
+    })
+    const [first, last] = [online[0], online.at(-1)]
+    if (first !== undefined && last !== undefined && online.length === plans.length) {
+      return [first, last]
+    }
+    if (performance.now() > endMs) {
+      const away = plans.filter(({ id }) => !online.some(({ plan }) => plan.id === id))
+      const logs = away.map(({ id, logPath }) => `${id} is not connected; its log is ${logPath}`)
+      throw new CommandFailure(EXIT_FAILED, logs.join('\n'))
+    }
+    await pause()
+  }
+}
+
+/** Everything the demo keeps at the controllers: one service and what names it. */
+class DemoRecords {
+  readonly #options: ApiClientOptions
+  readonly #client: ApiClient
+
+  constructor(options: ApiClientOptions) {
+    this.#options = options
+    this.#client = new ApiClient(options)
+  }
+
+  async onlineRouters(): Promise<readonly Row[]> {
+    const rows = await this.#list('edge-routers', 'true limit 100')
+    return rows.filter((row) => row['isVerified'] === true && row['isOnline'] === true)
+  }
+
+  async make(entryId: string, hostId: string, address: string): Promise<void> {
+    await this.remove()
+    const service = await this.#create('services', {
+      name: DEMO_SERVICE,
+      encryptionRequired: false,
+    })
+    const only = { semantic: 'AnyOf', serviceRoles: [`@${service}`] }
+    // The router that is entered dials as its own identity.
+    await this.#client.ask({
+      method: 'PATCH',
+      path: `/edge-routers/${entryId}`,
+      body: { isTunnelerEnabled: true },
+    })
+    await this.#create('service-policies', {
+      ...only,
+      name: DEMO_SERVICE,
+      type: 'Dial',
+      identityRoles: [`@${entryId}`],
+    })
+    await this.#create('service-edge-router-policies', {
+      ...only,
+      name: DEMO_SERVICE,
+      edgeRouterRoles: ['#all'],
+    })
+    await this.#create('terminators', {
+      service,
+      router: hostId,
+      binding: 'transport',
+      address,
+    })
+  }
+
+  /** Terminators go with their service. */
+  async remove(): Promise<void> {
+    const kinds = ['service-policies', 'service-edge-router-policies', 'services']
+    for (const kind of kinds) {
+      for (const { id } of await this.#list(kind, `name = "${DEMO_SERVICE}"`)) {
+        await this.#client.ask({ method: 'DELETE', path: `/${kind}/${String(id)}` })
+      }
+    }
+  }
+
+  /** A table of the open circuits. Each controller lists those that it has created. */
+  async circuits(): Promise<string> {
+    const lists = this.#options.controllers.map(async (controller) => {
+      const client = new ApiClient({ ...this.#options, controllers: [controller] })
+      return (await client.ask({ method: 'GET', api: '/fabric/v1', path: '/circuits' })).data
+    })
+    const rows = ((await Promise.all(lists)) as (readonly Row[])[]).flat().map((row) => {
+      const { nodes = [] } = (row['path'] ?? {}) as { readonly nodes?: readonly Row[] }
+      const service = (row['service'] ?? {}) as Row
+      const path = nodes.map(({ name }) => String(name)).join(' > ')
+      return [String(row['id']), String(service['name'] ?? ''), path]
+    })
+    return formatTable(['circuit', 'service', 'path'], rows)
+  }
+
+  async #list(kind: string, filter: string): Promise<readonly Row[]> {
+    const path = `/${kind}?filter=${encodeURIComponent(filter)}`
+    return (await this.#client.ask({ method: 'GET', path })).data as readonly Row[]
+  }
+
+  async #create(kind: string, body: Row): Promise<string> {
+    const { data } = await this.#client.ask({ method: 'POST', path: `/${kind}`, body })
+    return String((data as Row)['id'])
+  }
+}
+
+async function servePage(): Promise<Server> {
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'text/plain')
+    response.end(
+      `This page is served on ${LOOPBACK}:${portOf(server)} and came through the overlay.\n`,
+    )
+  })
+  server.listen(0, LOOPBACK)
+  await once(server, 'listening')
+  return server
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port
+}
+
+/** Routers learn of the terminator, and of the link between them, a moment later. */
+async function fetched(url: string, agent: Agent): Promise<string> {
+  const endMs = performance.now() + ONLINE_MS_MAX
+  for (;;) {
+    try {
+      return `${url}\n${await fetchOnce(url, agent)}`
+    } catch (error) {
+      if (performance.now() > endMs) {
+        throw new CommandFailure(EXIT_FAILED, `${url}: ${errorMessage(error)}`, error)
+      }
+      await pause()
+    }
+  }
+}
+
+async function fetchOnce(url: string, agent: Agent): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const request = get(url, { agent, timeout: ANSWER_MS_MAX }, (response) => {
+    let page = ''
+    response.setEncoding('utf8')
+    response.on('data', (text: string) => {
+      page += text
+      if (page.length > PAGE_BYTES_MAX) request.destroy(new Error('the page is too long'))
+    })
+    response.on('end', () => resolve(page))
+    response.on('error', reject)
+  })
+  request.on('timeout', () => request.destroy(new Error(`no answer within ${ANSWER_MS_MAX} ms`)))
+  request.on('error', reject)
+  return await promise
+}
+
+async function untilStopped(url: string): Promise<void> {
+  printLine(`the service stays until ^C: curl ${url}`)
+  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+}
+
+async function pause(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+}
