@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
@@ -113,6 +114,8 @@ export class Channel {
       frameHeadersMax: limits.frameHeadersMax,
       frameBodyBytesMax: limits.helloBodyBytesMax,
     })
+    // A small message would wait for the acknowledgement of the one before, 40 ms at some peers.
+    if (socket instanceof Socket) socket.setNoDelay(true)
     socket.on('data', (chunk: Uint8Array) => this.#onBytes(chunk))
     socket.on('drain', () => this.#read())
     socket.on('error', (error) => this.close(error.message))
