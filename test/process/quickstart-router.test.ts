@@ -45,6 +45,19 @@ test('a page is fetched through both routers, and the demo leaves nothing behind
   }
 })
 
+test('the demo leaves a service of a user with its name as it is', async () => {
+  const client = await cluster.loggedIn(1)
+  const body = { name: 'demo', encryptionRequired: false }
+  const made = await client.request('POST', '/edge/management/v1/services', { body })
+  expect(made.status).toBe(201)
+  await expect(
+    promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder]),
+  ).rejects.toMatchObject({ code: 1 })
+  const { id } = made.body.data as { id: string }
+  const found = await client.request('GET', `/edge/management/v1/services/${id}`)
+  expect(found.status).toBe(200)
+})
+
 test('when a router is killed, the quickstart tells how to start it again', async () => {
   process.kill(pid(), 'SIGKILL')
   await until('the notice', () =>

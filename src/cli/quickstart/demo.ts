@@ -16,6 +16,8 @@ const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
 const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
+/** Tells records of the demo from those of a user with the same name, which stay. */
+const MADE_BY = 'flotilla demo'
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -142,7 +144,8 @@ class DemoRecords {
   async remove(): Promise<void> {
     const kinds = ['service-policies', 'service-edge-router-policies', 'services']
     for (const kind of kinds) {
-      for (const { id } of await this.#list(kind, `name = "${DEMO_SERVICE}"`)) {
+      for (const { id, tags } of await this.#list(kind, `name = "${DEMO_SERVICE}"`)) {
+        if ((tags as Row | null)?.['madeBy'] !== MADE_BY) continue
         await this.#client.ask({ method: 'DELETE', path: `/${kind}/${String(id)}` })
       }
     }
@@ -169,7 +172,8 @@ class DemoRecords {
   }
 
   async #create(kind: string, body: Row): Promise<string> {
-    const { data } = await this.#client.ask({ method: 'POST', path: `/${kind}`, body })
+    const tagged = { ...body, tags: { madeBy: MADE_BY } }
+    const { data } = await this.#client.ask({ method: 'POST', path: `/${kind}`, body: tagged })
     return String((data as Row)['id'])
   }
 }
