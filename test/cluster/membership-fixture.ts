@@ -10,7 +10,8 @@ import { enterCluster } from '../../src/cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../src/cluster/membership/rejoin-loop.ts'
 import type { EntryAnswer } from '../../src/cluster/membership/judge-admission.ts'
 import { manageMembers, type MemberManagement } from '../../src/cluster/membership/manage.ts'
-import { RecordedActions } from '../support/recorded-actions.ts'
+import { eventually } from '../support/eventually.ts'
+import { RecordedActions, anOperator } from '../support/recorded-actions.ts'
 import {
   formCluster,
   type StartChanges,
@@ -111,6 +112,11 @@ export class ManagedCluster {
     const { record, isCommitted } = clusterNode.configuration()
     if (!isCommitted || record.outgoingVoters.length > 0) return []
     return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
+  }
+
+  /** Leadership is transferred until it arrives: on a busy machine another voter may campaign first. */
+  async untilLeader(id: string): Promise<void> {
+    await eventually(async () => await this.control(id).transferLeadership(id, anOperator))
   }
 
   /** Until the leader lists it, be it as a learner. */
