@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file command.proto.
  */
 export const file_command: GenFile = /*@__PURE__*/
-  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvwCCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIyCgZzeXN0ZW0YCCABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLlN5c3RlbUFjdG9ySAASOgoKZW5yb2xsbWVudBgJIAEoCzIkLmZsb3RpbGxhLmNvbW1hbmQudjEuRW5yb2xsbWVudEFjdG9ySAASNAoHc2Vzc2lvbhgKIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkFjdG9ySAASDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb25CBwoFYWN0b3JKBAgDEAQiVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKC1N5c3RlbUFjdG9yEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtpZGVudGl0eV9pZBgDIAEoCRISCgpzZXNzaW9uX2lkGAQgASgJIn4KD0Vucm9sbG1lbnRBY3RvchIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg4KBm1ldGhvZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEg0KBWNhX2lkGAQgASgJEhEKCXJvdXRlcl9pZBgFIAEoCRIRCglzaWduZXJfaWQYBiABKAkijAEKDFNlc3Npb25BY3RvchITCgtpZGVudGl0eV9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEgoKcGVybWlzc2lvbhgEIAEoCRIRCglzaWduZXJfaWQYBSABKAkSGwoPc2lnbmVyX3JldmlzaW9uGAYgASgEQgIwASI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJjCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZBIVCg1mZWF0dXJlX2xldmVsGAMgASgNIjcKC0VudGl0eVdyaXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIioKDEVudGl0eURlbGV0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkimgEKC0VudGl0eUJhdGNoEjQKBXN0ZXBzGAEgAygLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlCYXRjaC5TdGVwEg4KBmFuc3dlchgCIAEoDRpFCgRTdGVwEgwKBGtpbmQYASABKA0SLwoFd3JpdGUYAiABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eVdyaXRlIpsCCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMEjoKC2NlcnRpZmljYXRlGAggASgLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5DZXJ0aWZpY2F0ZVByb29mEi4KBXRva2VuGAkgASgLMh8uZmxvdGlsbGEuY29tbWFuZC52MS5Ub2tlblByb29mEgsKA2FwaRgKIAEoCSIuCgpUb2tlblByb29mEhEKCXNpZ25lcl9pZBgBIAEoCRINCgVjbGFpbRgCIAEoCSJjChBDZXJ0aWZpY2F0ZVByb29mEhMKC2ZpbmdlcnByaW50GAEgASgJEg0KBWNhX2lkGAIgASgJEhYKDmltcHJvcGVyX2NoYWluGAMgASgIEhMKC2V4dGVybmFsX2lkGAQgASgJIhsKDVNlc3Npb25EZWxldGUSCgoCaWQYASABKAkiaAoMU2Vzc2lvblRvdWNoEjUKBW1hcmtzGAEgAygLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5TZXNzaW9uVG91Y2guTWFyaxohCgRNYXJrEgoKAmlkGAEgASgJEg0KBWF0X21zGAIgASgEInUKDVNlc3Npb25FeHBpcmUSNgoFbWFya3MYASADKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25FeHBpcmUuTWFyaxosCgRNYXJrEgoKAmlkGAEgASgJEhgKEGxhc3RfYWN0aXZpdHlfbXMYAiABKAQiUAoMVGlja2V0Q3JlYXRlEgoKAmlkGAEgASgJEg4KBmRpZ2VzdBgCIAEoDBINCgV2b3RlchgDIAEoCBIVCg1leHBpcmVzX2F0X21zGAQgASgEIhoKDFRpY2tldFJldm9rZRIKCgJpZBgBIAEoCSLTAQoMVGlja2V0UmVkZWVtEhEKCXRpY2tldF9pZBgBIAEoCRIVCg10aWNrZXRfZGlnZXN0GAIgASgMEg8KB25vZGVfaWQYAyABKAkSEAoIc3RvcmVfaWQYBCABKAwSFwoPcHVibGljX2tleV9zcGtpGAUgASgMEg8KB2FkZHJlc3MYBiABKAkSFwoPY2VydGlmaWNhdGVfcGVtGAcgASgJEjMKB3NlY3JldHMYCCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiVgoPQWRtaXNzaW9uRGVsZXRlEg8KB25vZGVfaWQYASABKAkSFwoPcHVibGljX2tleV9zcGtpGAIgASgMEhMKC2NvbXByb21pc2VkGAQgASgISgQIAxAEIkwKDVdyYXBwZWRTZWNyZXQSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEg8KB25vZGVfaWQYAyABKAkSCwoDandlGAQgASgJIpcBCgxTZWNyZXRSb3RhdGUSDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgNEhcKD2NlcnRpZmljYXRlX3BlbRgDIAEoCRIzCgd3cmFwcGVkGAQgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0EhoKEm92ZXJsYXBfZW5kc19hdF9tcxgFIAEoBCJCCgtTZWNyZXRTaGFyZRIzCgd3cmFwcGVkGAEgAygLMiIuZmxvdGlsbGEuY29tbWFuZC52MS5XcmFwcGVkU2VjcmV0IjcKD0lkZW50aXR5RGlzYWJsZRIKCgJpZBgBIAEoCRIYChBkdXJhdGlvbl9taW51dGVzGAIgASgEIhwKDklkZW50aXR5RW5hYmxlEgoKAmlkGAEgASgJIo0BCg5TZXJ2aWNlQ29uZmlncxITCgtpZGVudGl0eV9pZBgBIAEoCRI3CgVwYWlycxgCIAMoCzIoLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VydmljZUNvbmZpZ3MuUGFpchotCgRQYWlyEhIKCnNlcnZpY2VfaWQYASABKAkSEQoJY29uZmlnX2lkGAIgASgJIrABChRTZXJ2aWNlU2Vzc2lvbkNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRISCgpzZXJ2aWNlX2lkGAMgASgJEgwKBHR5cGUYBCABKAkSEQoJdGFnc19qc29uGAYgASgMEjkKDnBhc3NpbmdfY2hlY2tzGAcgAygLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5QYXNzaW5nQ2hlY2tKBAgFEAYiLAoMUGFzc2luZ0NoZWNrEgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEIiAKEVNlcnZpY2VTZXNzaW9uRW5kEgsKA2lkcxgBIAMoCSI7Cg9QYXNzd29yZEF0dGVtcHQSGAoQYXV0aGVudGljYXRvcl9pZBgBIAEoCRIOCgZwcm92ZW4YAiABKAgiTQoMQWRtaW5SZWNvdmVyEgwKBG5hbWUYASABKAkSFQoNcGFzc3dvcmRfaGFzaBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJIkUKDFNlYWxlZEZhY3RvchIOCgZzZWFsZWQYASABKAkSEwoLa2V5X3ZlcnNpb24YAiABKA0SEAoIY29kZXNfaWQYAyABKAkiUAoITWZhQmVnaW4SEQoJc2VjcmV0X2lkGAEgASgJEjEKBmZhY3RvchgCIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VhbGVkRmFjdG9yIpsDCghNZmFQcm92ZRI2CgdwdXJwb3NlGAEgASgOMiUuZmxvdGlsbGEuY29tbWFuZC52MS5NZmFQcm92ZS5QdXJwb3NlEhEKCXNlY3JldF9pZBgCIAEoCRIOCgRzdGVwGAMgASgESAASQwoNcmVjb3ZlcnlfY29kZRgEIAEoCzIqLmZsb3RpbGxhLmNvbW1hbmQudjEuTWZhUHJvdmUuUmVjb3ZlcnlDb2RlSAASMgoHcmVuZXdlZBgFIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VhbGVkRmFjdG9yGjIKDFJlY292ZXJ5Q29kZRIQCghjb2Rlc19pZBgBIAEoCRIQCghwb3NpdGlvbhgCIAEoDSJ+CgdQdXJwb3NlEhcKE1BVUlBPU0VfVU5TUEVDSUZJRUQQABISCg5QVVJQT1NFX1ZFUklGWRABEhAKDFBVUlBPU0VfUEFTUxACEhAKDFBVUlBPU0VfVklFVxADEhEKDVBVUlBPU0VfUkVORVcQBBIPCgtQVVJQT1NFX0VORBAFQgcKBXByb29mIiAKCU1mYVJlbW92ZRITCgtpZGVudGl0eV9pZBgBIAEoCSIhCgpNZmFBdHRlbXB0EhMKC2lkZW50aXR5X2lkGAEgASgJImYKCU1mYVJlc2VhbBITCgtpZGVudGl0eV9pZBgBIAEoCRIRCglzZWNyZXRfaWQYAiABKAkSMQoGZmFjdG9yGAMgASgLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5TZWFsZWRGYWN0b3IiFgoIQ2FWZXJpZnkSCgoCaWQYASABKAkiOwoaQXV0aGVudGljYXRvclJlcXVlc3RFeHRlbmQSCgoCaWQYASABKAkSEQoJcm9sbF9rZXlzGAIgASgIIl4KEUNsaWVudENlcnRpZmljYXRlEgsKA3BlbRgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIYChBwdWJsaWNfa2V5X3ByaW50GAMgASgJEg0KBWNhX2lkGAQgASgJInYKElJvdXRlckNlcnRpZmljYXRlcxI2CgZjbGllbnQYASABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlEhIKCnNlcnZlcl9wZW0YAiABKAkSFAoMc2VydmVyX25hbWVzGAMgAygJIvkBCgZFbnJvbGwSFQoNZW5yb2xsbWVudF9pZBgBIAEoCRINCgV0b2tlbhgCIAEoCRIOCgZtZXRob2QYAyABKAkSGAoQYXV0aGVudGljYXRvcl9pZBgEIAEoCRIXCg1wYXNzd29yZF9oYXNoGAUgASgJSAASPQoLY2VydGlmaWNhdGUYBiABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlSAASOQoGcm91dGVyGAcgASgLMicuZmxvdGlsbGEuY29tbWFuZC52MS5Sb3V0ZXJDZXJ0aWZpY2F0ZXNIAEIMCgpjcmVkZW50aWFsIqgBCghDYUVucm9sbBINCgVjYV9pZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAMgASgJEhMKC2V4dGVybmFsX2lkGAQgASgJEgwKBG5hbWUYBSABKAkSOwoLY2VydGlmaWNhdGUYBiABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlIsgBCgtUb2tlbkVucm9sbBIRCglzaWduZXJfaWQYASABKAkSEwoLaWRlbnRpdHlfaWQYAiABKAkSEwoLZXh0ZXJuYWxfaWQYAyABKAkSDAoEbmFtZRgEIAEoCRIXCg9yb2xlX2F0dHJpYnV0ZXMYBSADKAkSGAoQYXV0aGVudGljYXRvcl9pZBgGIAEoCRI7CgtjZXJ0aWZpY2F0ZRgHIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUidQoMUm91dGVyRXh0ZW5kEhEKCXJvdXRlcl9pZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRI9CgxjZXJ0aWZpY2F0ZXMYAyABKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlJvdXRlckNlcnRpZmljYXRlcyIhCgxMb2dUaW1lUmVzZXQSEQoJdGFyZ2V0X21zGAEgASgDInMKE0F1dGhlbnRpY2F0b3JFeHRlbmQSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSOwoLY2VydGlmaWNhdGUYAyABKAsyJi5mbG90aWxsYS5jb21tYW5kLnYxLkNsaWVudENlcnRpZmljYXRlIjwKGUF1dGhlbnRpY2F0b3JFeHRlbmRWZXJpZnkSCgoCaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkiuAEKGFNlc3Npb25DZXJ0aWZpY2F0ZUNyZWF0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCRI7CgtjZXJ0aWZpY2F0ZRgDIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSDwoHc3ViamVjdBgEIAEoCRIVCg12YWxpZF9mcm9tX21zGAUgASgEEhMKC3ZhbGlkX3RvX21zGAYgASgEIj4KGFNlc3Npb25DZXJ0aWZpY2F0ZURlbGV0ZRIKCgJpZBgBIAEoCRIWCg5hcGlfc2Vzc2lvbl9pZBgCIAEoCSIvCg5JbnRlZ3JpdHlTdGFydBIKCgJpZBgBIAEoCRIRCglpc19maXhpbmcYAiABKAgiMAoOSW50ZWdyaXR5Q2xhaW0SDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCSLCAQoMSW50ZWdyaXR5RW5kEg4KBnJ1bl9pZBgBIAEoCRIOCgZydW5uZXIYAiABKAkSDQoFZXJyb3IYAyABKAkSOwoIZmluZGluZ3MYBCADKAsyKS5mbG90aWxsYS5jb21tYW5kLnYxLkludGVncml0eUVuZC5GaW5kaW5nEhcKD3Rvb19tYW55X2Vycm9ycxgFIAEoCBotCgdGaW5kaW5nEhMKC2Rlc2NyaXB0aW9uGAEgASgJEg0KBWZpeGVkGAIgASgIIiIKEEludGVncml0eVJlYnVpbGQSDgoGZW50aXR5GAEgASgJIlAKD0ludGVncml0eURldGFjaBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDQoFZmllbGQYAyABKAkSEgoKbWlzc2luZ19pZBgEIAEoCSJQCg1DbHVzdGVyQWN0aW9uEg4KBmFjdGlvbhgBIAEoCRIOCgZ0YXJnZXQYAiABKAkSDwoHb3V0Y29tZRgDIAEoCRIOCgZyZWFzb24YBCABKAkiIgoRRmVhdHVyZUxldmVsUmFpc2USDQoFbGV2ZWwYASABKA0irAIKFkhvc3RlZFRlcm1pbmF0b3JDcmVhdGUSCgoCaWQYASABKAkSEgoKc2Vzc2lvbl9pZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEgwKBGNvc3QYBCABKA0SEgoKcHJlY2VkZW5jZRgFIAEoCRITCgtpbnN0YW5jZV9pZBgGIAEoCRIXCg9pbnN0YW5jZV9zZWNyZXQYByABKAkSTAoJcGVlcl9kYXRhGAggAygLMjkuZmxvdGlsbGEuY29tbWFuZC52MS5Ib3N0ZWRUZXJtaW5hdG9yQ3JlYXRlLlBlZXJEYXRhRW50cnkSEgoKc2VydmljZV9pZBgJIAEoCRovCg1QZWVyRGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiaAoWSG9zdGVkVGVybWluYXRvclVwZGF0ZRIKCgJpZBgBIAEoCRIRCgRjb3N0GAIgASgNSACIAQESFwoKcHJlY2VkZW5jZRgDIAEoCUgBiAEBQgcKBV9jb3N0Qg0KC19wcmVjZWRlbmNlIiYKF0hvc3RlZFRlcm1pbmF0b3JzUmVtb3ZlEgsKA2lkcxgBIAMoCSI8ChJSb3V0ZXJFeHRlbmRWZXJpZnkSEQoJcm91dGVyX2lkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJIpYBCgxSZXN0b3JlQmVnaW4SCgoCaWQYASABKAkSDgoGY2h1bmtzGAIgASgNEhEKBWJ5dGVzGAMgASgEQgIwARIOCgZzaGEyNTYYBCABKAwSEgoKY2x1c3Rlcl9pZBgFIAEoCRIVCg1mZWF0dXJlX2xldmVsGAYgASgNEhwKFGFsbG93c19vdGhlcl9jbHVzdGVyGAcgASgIIk0KDFJlc3RvcmVDaHVuaxIKCgJpZBgBIAEoCRIOCgZudW1iZXIYAiABKA0SDQoFYnl0ZXMYAyABKAwSEgoKZW5kc19ibG9jaxgEIAEoCCJkCgpSZXN0b3JlRW5kEgoKAmlkGAEgASgJEhQKDGlzX2FiYW5kb25lZBgCIAEoCBIOCgZzaGEyNTYYAyABKAwSFAoIaWZfaW5kZXgYBCABKARCAjABEg4KBnJlYXNvbhgFIAEoCSqWDwoLQ29tbWFuZEtpbmQSHAoYQ09NTUFORF9LSU5EX1VOU1BFQ0lGSUVEEAASFQoRQ09NTUFORF9LSU5EX0ZPUk0QARIeChpDT01NQU5EX0tJTkRfRU5USVRZX0NSRUFURRACEh8KG0NPTU1BTkRfS0lORF9FTlRJVFlfUkVQTEFDRRADEh0KGUNPTU1BTkRfS0lORF9FTlRJVFlfUEFUQ0gQBBIeChpDT01NQU5EX0tJTkRfRU5USVRZX0RFTEVURRAFEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0NSRUFURRAGEh8KG0NPTU1BTkRfS0lORF9TRVNTSU9OX0RFTEVURRAHEh4KGkNPTU1BTkRfS0lORF9TRVNTSU9OX1RPVUNIEAgSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fRVhQSVJFEAkSHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9DUkVBVEUQChIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFREVFTRALEiEKHUNPTU1BTkRfS0lORF9BRE1JU1NJT05fREVMRVRFEAwSHgoaQ09NTUFORF9LSU5EX1NFQ1JFVF9ST1RBVEUQDRIdChlDT01NQU5EX0tJTkRfU0VDUkVUX1NIQVJFEA4SHgoaQ09NTUFORF9LSU5EX1RJQ0tFVF9SRVZPS0UQDxIhCh1DT01NQU5EX0tJTkRfSURFTlRJVFlfRElTQUJMRRAUEiAKHENPTU1BTkRfS0lORF9JREVOVElUWV9FTkFCTEUQFRIqCiZDT01NQU5EX0tJTkRfU0VSVklDRV9DT05GSUdTX0FTU09DSUFURRAWEi0KKUNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfRElTQVNTT0NJQVRFEBcSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9CQVRDSBAYEicKI0NPTU1BTkRfS0lORF9TRVJWSUNFX1NFU1NJT05fQ1JFQVRFEB4SJAogQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9FTkQQHxIhCh1DT01NQU5EX0tJTkRfUEFTU1dPUkRfQVRURU1QVBAoEh4KGkNPTU1BTkRfS0lORF9BRE1JTl9SRUNPVkVSECkSGgoWQ09NTUFORF9LSU5EX01GQV9CRUdJThAqEhoKFkNPTU1BTkRfS0lORF9NRkFfUFJPVkUQKxIbChdDT01NQU5EX0tJTkRfTUZBX1JFTU9WRRAsEhwKGENPTU1BTkRfS0lORF9NRkFfQVRURU1QVBAtEhsKF0NPTU1BTkRfS0lORF9NRkFfUkVTRUFMEC4SGgoWQ09NTUFORF9LSU5EX0NBX1ZFUklGWRAyEi0KKUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX1JFUVVFU1RfRVhURU5EEDMSFwoTQ09NTUFORF9LSU5EX0VOUk9MTBA0EhoKFkNPTU1BTkRfS0lORF9DQV9FTlJPTEwQNRIeChpDT01NQU5EX0tJTkRfUk9VVEVSX0VYVEVORBA2EiUKIUNPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX0VYVEVORBA3EiwKKENPTU1BTkRfS0lORF9BVVRIRU5USUNBVE9SX0VYVEVORF9WRVJJRlkQOBIrCidDT01NQU5EX0tJTkRfU0VTU0lPTl9DRVJUSUZJQ0FURV9DUkVBVEUQORIrCidDT01NQU5EX0tJTkRfU0VTU0lPTl9DRVJUSUZJQ0FURV9ERUxFVEUQOhIdChlDT01NQU5EX0tJTkRfVE9LRU5fRU5ST0xMEDsSKQolQ09NTUFORF9LSU5EX0hPU1RFRF9URVJNSU5BVE9SX0NSRUFURRBGEikKJUNPTU1BTkRfS0lORF9IT1NURURfVEVSTUlOQVRPUl9VUERBVEUQRxIqCiZDT01NQU5EX0tJTkRfSE9TVEVEX1RFUk1JTkFUT1JTX1JFTU9WRRBIEiQKIENPTU1BTkRfS0lORF9ST1VURVJfRVhURU5EX0JFR0lOEEkSJQohQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkRfVkVSSUZZEEoSHgoaQ09NTUFORF9LSU5EX1JFU1RPUkVfQkVHSU4QSxIeChpDT01NQU5EX0tJTkRfUkVTVE9SRV9DSFVOSxBMEhwKGENPTU1BTkRfS0lORF9SRVNUT1JFX0VORBBNEh8KG0NPTU1BTkRfS0lORF9MT0dfVElNRV9SRVNFVBBOEiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfU1RBUlQQPBIgChxDT01NQU5EX0tJTkRfSU5URUdSSVRZX0NMQUlNED0SHgoaQ09NTUFORF9LSU5EX0lOVEVHUklUWV9FTkQQPhIiCh5DT01NQU5EX0tJTkRfSU5URUdSSVRZX1JFQlVJTEQQPxIhCh1DT01NQU5EX0tJTkRfSU5URUdSSVRZX0RFVEFDSBBAEh8KG0NPTU1BTkRfS0lORF9DTFVTVEVSX0FDVElPThBQEiQKIENPTU1BTkRfS0lORF9GRUFUVVJFX0xFVkVMX1JBSVNFEFFiBnByb3RvMw");
+  fileDesc("Cg1jb21tYW5kLnByb3RvEhNmbG90aWxsYS5jb21tYW5kLnYxIvwCCgdDb21tYW5kEisKBm9yaWdpbhgBIAEoCzIbLmZsb3RpbGxhLmNvbW1hbmQudjEuT3JpZ2luEi8KB3JlcXVlc3QYAiABKAsyHi5mbG90aWxsYS5jb21tYW5kLnYxLlJlcXVlc3RJZBIyCgZzeXN0ZW0YCCABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLlN5c3RlbUFjdG9ySAASOgoKZW5yb2xsbWVudBgJIAEoCzIkLmZsb3RpbGxhLmNvbW1hbmQudjEuRW5yb2xsbWVudEFjdG9ySAASNAoHc2Vzc2lvbhgKIAEoCzIhLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkFjdG9ySAASDAoEa2luZBgEIAEoDRINCgVsZXZlbBgFIAEoDRIPCgdwYXlsb2FkGAYgASgMEjAKCWp1ZGdlZF9vbhgHIAMoCzIdLmZsb3RpbGxhLmNvbW1hbmQudjEuUmV2aXNpb25CBwoFYWN0b3JKBAgDEAQiVgoGT3JpZ2luEhAKCHN0b3JlX2lkGAEgASgMEgwKBGJvb3QYAiABKAQSEAoIc2VxdWVuY2UYAyABKAQSGgoSbG93ZXN0X291dHN0YW5kaW5nGAQgASgEIjoKCVJlcXVlc3RJZBIOCgZjYWxsZXIYASABKAkSCgoCaWQYAiABKAwSEQoJYm9keV9oYXNoGAMgASgMIlUKC1N5c3RlbUFjdG9yEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRITCgtpZGVudGl0eV9pZBgDIAEoCRISCgpzZXNzaW9uX2lkGAQgASgJIn4KD0Vucm9sbG1lbnRBY3RvchIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg4KBm1ldGhvZBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEg0KBWNhX2lkGAQgASgJEhEKCXJvdXRlcl9pZBgFIAEoCRIRCglzaWduZXJfaWQYBiABKAkijAEKDFNlc3Npb25BY3RvchITCgtpZGVudGl0eV9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEgoKcGVybWlzc2lvbhgEIAEoCRIRCglzaWduZXJfaWQYBSABKAkSGwoPc2lnbmVyX3JldmlzaW9uGAYgASgEQgIwASI4CghSZXZpc2lvbhIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAQiNgoKU2VlZFJlY29yZBIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkSDAoEanNvbhgDIAEoDCJjCgRGb3JtEhIKCmNsdXN0ZXJfaWQYASABKAkSMAoHcmVjb3JkcxgCIAMoCzIfLmZsb3RpbGxhLmNvbW1hbmQudjEuU2VlZFJlY29yZBIVCg1mZWF0dXJlX2xldmVsGAMgASgNIjcKC0VudGl0eVdyaXRlEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRIMCgRqc29uGAMgASgMIioKDEVudGl0eURlbGV0ZRIOCgZlbnRpdHkYASABKAkSCgoCaWQYAiABKAkimgEKC0VudGl0eUJhdGNoEjQKBXN0ZXBzGAEgAygLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5FbnRpdHlCYXRjaC5TdGVwEg4KBmFuc3dlchgCIAEoDRpFCgRTdGVwEgwKBGtpbmQYASABKA0SLwoFd3JpdGUYAiABKAsyIC5mbG90aWxsYS5jb21tYW5kLnYxLkVudGl0eVdyaXRlIskCCg1TZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEgoKaXBfYWRkcmVzcxgEIAEoCRIUCgxjb25maWdfdHlwZXMYBSADKAkSFQoNZW52X2luZm9fanNvbhgGIAEoDBIVCg1zZGtfaW5mb19qc29uGAcgASgMEjoKC2NlcnRpZmljYXRlGAggASgLMiUuZmxvdGlsbGEuY29tbWFuZC52MS5DZXJ0aWZpY2F0ZVByb29mEi4KBXRva2VuGAkgASgLMh8uZmxvdGlsbGEuY29tbWFuZC52MS5Ub2tlblByb29mEgsKA2FwaRgKIAEoCRIsCgRvaWRjGAsgASgLMh4uZmxvdGlsbGEuY29tbWFuZC52MS5PaWRjUHJvb2YiQwoJT2lkY1Byb29mEhEKCWNsaWVudF9pZBgBIAEoCRIRCgljb2RlX2hhc2gYAiABKAkSEAoIaXNfYmVndW4YAyABKAgiLgoKVG9rZW5Qcm9vZhIRCglzaWduZXJfaWQYASABKAkSDQoFY2xhaW0YAiABKAkiYwoQQ2VydGlmaWNhdGVQcm9vZhITCgtmaW5nZXJwcmludBgBIAEoCRINCgVjYV9pZBgCIAEoCRIWCg5pbXByb3Blcl9jaGFpbhgDIAEoCBITCgtleHRlcm5hbF9pZBgEIAEoCSIbCg1TZXNzaW9uRGVsZXRlEgoKAmlkGAEgASgJInUKDFNlc3Npb25Ub3VjaBI1CgVtYXJrcxgBIAMoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvblRvdWNoLk1hcmsaLgoETWFyaxIKCgJpZBgBIAEoCRINCgVhdF9tcxgCIAEoBBILCgNhcGkYAyABKAkidQoNU2Vzc2lvbkV4cGlyZRI2CgVtYXJrcxgBIAMoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuU2Vzc2lvbkV4cGlyZS5NYXJrGiwKBE1hcmsSCgoCaWQYASABKAkSGAoQbGFzdF9hY3Rpdml0eV9tcxgCIAEoBCJQCgxUaWNrZXRDcmVhdGUSCgoCaWQYASABKAkSDgoGZGlnZXN0GAIgASgMEg0KBXZvdGVyGAMgASgIEhUKDWV4cGlyZXNfYXRfbXMYBCABKAQiGgoMVGlja2V0UmV2b2tlEgoKAmlkGAEgASgJItMBCgxUaWNrZXRSZWRlZW0SEQoJdGlja2V0X2lkGAEgASgJEhUKDXRpY2tldF9kaWdlc3QYAiABKAwSDwoHbm9kZV9pZBgDIAEoCRIQCghzdG9yZV9pZBgEIAEoDBIXCg9wdWJsaWNfa2V5X3Nwa2kYBSABKAwSDwoHYWRkcmVzcxgGIAEoCRIXCg9jZXJ0aWZpY2F0ZV9wZW0YByABKAkSMwoHc2VjcmV0cxgIIAMoCzIiLmZsb3RpbGxhLmNvbW1hbmQudjEuV3JhcHBlZFNlY3JldCJWCg9BZG1pc3Npb25EZWxldGUSDwoHbm9kZV9pZBgBIAEoCRIXCg9wdWJsaWNfa2V5X3Nwa2kYAiABKAwSEwoLY29tcHJvbWlzZWQYBCABKAhKBAgDEAQiTAoNV3JhcHBlZFNlY3JldBIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SDwoHbm9kZV9pZBgDIAEoCRILCgNqd2UYBCABKAkilwEKDFNlY3JldFJvdGF0ZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKA0SFwoPY2VydGlmaWNhdGVfcGVtGAMgASgJEjMKB3dyYXBwZWQYBCADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQSGgoSb3ZlcmxhcF9lbmRzX2F0X21zGAUgASgEIkIKC1NlY3JldFNoYXJlEjMKB3dyYXBwZWQYASADKAsyIi5mbG90aWxsYS5jb21tYW5kLnYxLldyYXBwZWRTZWNyZXQiNwoPSWRlbnRpdHlEaXNhYmxlEgoKAmlkGAEgASgJEhgKEGR1cmF0aW9uX21pbnV0ZXMYAiABKAQiHAoOSWRlbnRpdHlFbmFibGUSCgoCaWQYASABKAkijQEKDlNlcnZpY2VDb25maWdzEhMKC2lkZW50aXR5X2lkGAEgASgJEjcKBXBhaXJzGAIgAygLMiguZmxvdGlsbGEuY29tbWFuZC52MS5TZXJ2aWNlQ29uZmlncy5QYWlyGi0KBFBhaXISEgoKc2VydmljZV9pZBgBIAEoCRIRCgljb25maWdfaWQYAiABKAkisAEKFFNlcnZpY2VTZXNzaW9uQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSDAoEdHlwZRgEIAEoCRIRCgl0YWdzX2pzb24YBiABKAwSOQoOcGFzc2luZ19jaGVja3MYByADKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlBhc3NpbmdDaGVja0oECAUQBiIsCgxQYXNzaW5nQ2hlY2sSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAQiIAoRU2VydmljZVNlc3Npb25FbmQSCwoDaWRzGAEgAygJIjsKD1Bhc3N3b3JkQXR0ZW1wdBIYChBhdXRoZW50aWNhdG9yX2lkGAEgASgJEg4KBnByb3ZlbhgCIAEoCCJNCgxBZG1pblJlY292ZXISDAoEbmFtZRgBIAEoCRIVCg1wYXNzd29yZF9oYXNoGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkiRQoMU2VhbGVkRmFjdG9yEg4KBnNlYWxlZBgBIAEoCRITCgtrZXlfdmVyc2lvbhgCIAEoDRIQCghjb2Rlc19pZBgDIAEoCSJQCghNZmFCZWdpbhIRCglzZWNyZXRfaWQYASABKAkSMQoGZmFjdG9yGAIgASgLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5TZWFsZWRGYWN0b3IimwMKCE1mYVByb3ZlEjYKB3B1cnBvc2UYASABKA4yJS5mbG90aWxsYS5jb21tYW5kLnYxLk1mYVByb3ZlLlB1cnBvc2USEQoJc2VjcmV0X2lkGAIgASgJEg4KBHN0ZXAYAyABKARIABJDCg1yZWNvdmVyeV9jb2RlGAQgASgLMiouZmxvdGlsbGEuY29tbWFuZC52MS5NZmFQcm92ZS5SZWNvdmVyeUNvZGVIABIyCgdyZW5ld2VkGAUgASgLMiEuZmxvdGlsbGEuY29tbWFuZC52MS5TZWFsZWRGYWN0b3IaMgoMUmVjb3ZlcnlDb2RlEhAKCGNvZGVzX2lkGAEgASgJEhAKCHBvc2l0aW9uGAIgASgNIn4KB1B1cnBvc2USFwoTUFVSUE9TRV9VTlNQRUNJRklFRBAAEhIKDlBVUlBPU0VfVkVSSUZZEAESEAoMUFVSUE9TRV9QQVNTEAISEAoMUFVSUE9TRV9WSUVXEAMSEQoNUFVSUE9TRV9SRU5FVxAEEg8KC1BVUlBPU0VfRU5EEAVCBwoFcHJvb2YiIAoJTWZhUmVtb3ZlEhMKC2lkZW50aXR5X2lkGAEgASgJIiEKCk1mYUF0dGVtcHQSEwoLaWRlbnRpdHlfaWQYASABKAkiZgoJTWZhUmVzZWFsEhMKC2lkZW50aXR5X2lkGAEgASgJEhEKCXNlY3JldF9pZBgCIAEoCRIxCgZmYWN0b3IYAyABKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlNlYWxlZEZhY3RvciIWCghDYVZlcmlmeRIKCgJpZBgBIAEoCSI7ChpBdXRoZW50aWNhdG9yUmVxdWVzdEV4dGVuZBIKCgJpZBgBIAEoCRIRCglyb2xsX2tleXMYAiABKAgiXgoRQ2xpZW50Q2VydGlmaWNhdGUSCwoDcGVtGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEhgKEHB1YmxpY19rZXlfcHJpbnQYAyABKAkSDQoFY2FfaWQYBCABKAkidgoSUm91dGVyQ2VydGlmaWNhdGVzEjYKBmNsaWVudBgBIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUSEgoKc2VydmVyX3BlbRgCIAEoCRIUCgxzZXJ2ZXJfbmFtZXMYAyADKAki+QEKBkVucm9sbBIVCg1lbnJvbGxtZW50X2lkGAEgASgJEg0KBXRva2VuGAIgASgJEg4KBm1ldGhvZBgDIAEoCRIYChBhdXRoZW50aWNhdG9yX2lkGAQgASgJEhcKDXBhc3N3b3JkX2hhc2gYBSABKAlIABI9CgtjZXJ0aWZpY2F0ZRgGIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGVIABI5CgZyb3V0ZXIYByABKAsyJy5mbG90aWxsYS5jb21tYW5kLnYxLlJvdXRlckNlcnRpZmljYXRlc0gAQgwKCmNyZWRlbnRpYWwiqAEKCENhRW5yb2xsEg0KBWNhX2lkGAEgASgJEhMKC2lkZW50aXR5X2lkGAIgASgJEhgKEGF1dGhlbnRpY2F0b3JfaWQYAyABKAkSEwoLZXh0ZXJuYWxfaWQYBCABKAkSDAoEbmFtZRgFIAEoCRI7CgtjZXJ0aWZpY2F0ZRgGIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUiyAEKC1Rva2VuRW5yb2xsEhEKCXNpZ25lcl9pZBgBIAEoCRITCgtpZGVudGl0eV9pZBgCIAEoCRITCgtleHRlcm5hbF9pZBgDIAEoCRIMCgRuYW1lGAQgASgJEhcKD3JvbGVfYXR0cmlidXRlcxgFIAMoCRIYChBhdXRoZW50aWNhdG9yX2lkGAYgASgJEjsKC2NlcnRpZmljYXRlGAcgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZSJ1CgxSb3V0ZXJFeHRlbmQSEQoJcm91dGVyX2lkGAEgASgJEhMKC2ZpbmdlcnByaW50GAIgASgJEj0KDGNlcnRpZmljYXRlcxgDIAEoCzInLmZsb3RpbGxhLmNvbW1hbmQudjEuUm91dGVyQ2VydGlmaWNhdGVzIiEKDExvZ1RpbWVSZXNldBIRCgl0YXJnZXRfbXMYASABKAMicwoTQXV0aGVudGljYXRvckV4dGVuZBIKCgJpZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRI7CgtjZXJ0aWZpY2F0ZRgDIAEoCzImLmZsb3RpbGxhLmNvbW1hbmQudjEuQ2xpZW50Q2VydGlmaWNhdGUiPAoZQXV0aGVudGljYXRvckV4dGVuZFZlcmlmeRIKCgJpZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCSK4AQoYU2Vzc2lvbkNlcnRpZmljYXRlQ3JlYXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJEjsKC2NlcnRpZmljYXRlGAMgASgLMiYuZmxvdGlsbGEuY29tbWFuZC52MS5DbGllbnRDZXJ0aWZpY2F0ZRIPCgdzdWJqZWN0GAQgASgJEhUKDXZhbGlkX2Zyb21fbXMYBSABKAQSEwoLdmFsaWRfdG9fbXMYBiABKAQiPgoYU2Vzc2lvbkNlcnRpZmljYXRlRGVsZXRlEgoKAmlkGAEgASgJEhYKDmFwaV9zZXNzaW9uX2lkGAIgASgJIi8KDkludGVncml0eVN0YXJ0EgoKAmlkGAEgASgJEhEKCWlzX2ZpeGluZxgCIAEoCCIwCg5JbnRlZ3JpdHlDbGFpbRIOCgZydW5faWQYASABKAkSDgoGcnVubmVyGAIgASgJIsIBCgxJbnRlZ3JpdHlFbmQSDgoGcnVuX2lkGAEgASgJEg4KBnJ1bm5lchgCIAEoCRINCgVlcnJvchgDIAEoCRI7CghmaW5kaW5ncxgEIAMoCzIpLmZsb3RpbGxhLmNvbW1hbmQudjEuSW50ZWdyaXR5RW5kLkZpbmRpbmcSFwoPdG9vX21hbnlfZXJyb3JzGAUgASgIGi0KB0ZpbmRpbmcSEwoLZGVzY3JpcHRpb24YASABKAkSDQoFZml4ZWQYAiABKAgiIgoQSW50ZWdyaXR5UmVidWlsZBIOCgZlbnRpdHkYASABKAkiUAoPSW50ZWdyaXR5RGV0YWNoEg4KBmVudGl0eRgBIAEoCRIKCgJpZBgCIAEoCRINCgVmaWVsZBgDIAEoCRISCgptaXNzaW5nX2lkGAQgASgJIlAKDUNsdXN0ZXJBY3Rpb24SDgoGYWN0aW9uGAEgASgJEg4KBnRhcmdldBgCIAEoCRIPCgdvdXRjb21lGAMgASgJEg4KBnJlYXNvbhgEIAEoCSIiChFGZWF0dXJlTGV2ZWxSYWlzZRINCgVsZXZlbBgBIAEoDSKsAgoWSG9zdGVkVGVybWluYXRvckNyZWF0ZRIKCgJpZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSDAoEY29zdBgEIAEoDRISCgpwcmVjZWRlbmNlGAUgASgJEhMKC2luc3RhbmNlX2lkGAYgASgJEhcKD2luc3RhbmNlX3NlY3JldBgHIAEoCRJMCglwZWVyX2RhdGEYCCADKAsyOS5mbG90aWxsYS5jb21tYW5kLnYxLkhvc3RlZFRlcm1pbmF0b3JDcmVhdGUuUGVlckRhdGFFbnRyeRISCgpzZXJ2aWNlX2lkGAkgASgJGi8KDVBlZXJEYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJoChZIb3N0ZWRUZXJtaW5hdG9yVXBkYXRlEgoKAmlkGAEgASgJEhEKBGNvc3QYAiABKA1IAIgBARIXCgpwcmVjZWRlbmNlGAMgASgJSAGIAQFCBwoFX2Nvc3RCDQoLX3ByZWNlZGVuY2UiJgoXSG9zdGVkVGVybWluYXRvcnNSZW1vdmUSCwoDaWRzGAEgAygJIjwKElJvdXRlckV4dGVuZFZlcmlmeRIRCglyb3V0ZXJfaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkilgEKDFJlc3RvcmVCZWdpbhIKCgJpZBgBIAEoCRIOCgZjaHVua3MYAiABKA0SEQoFYnl0ZXMYAyABKARCAjABEg4KBnNoYTI1NhgEIAEoDBISCgpjbHVzdGVyX2lkGAUgASgJEhUKDWZlYXR1cmVfbGV2ZWwYBiABKA0SHAoUYWxsb3dzX290aGVyX2NsdXN0ZXIYByABKAgiTQoMUmVzdG9yZUNodW5rEgoKAmlkGAEgASgJEg4KBm51bWJlchgCIAEoDRINCgVieXRlcxgDIAEoDBISCgplbmRzX2Jsb2NrGAQgASgIImQKClJlc3RvcmVFbmQSCgoCaWQYASABKAkSFAoMaXNfYWJhbmRvbmVkGAIgASgIEg4KBnNoYTI1NhgDIAEoDBIUCghpZl9pbmRleBgEIAEoBEICMAESDgoGcmVhc29uGAUgASgJKpYPCgtDb21tYW5kS2luZBIcChhDT01NQU5EX0tJTkRfVU5TUEVDSUZJRUQQABIVChFDT01NQU5EX0tJTkRfRk9STRABEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfQ1JFQVRFEAISHwobQ09NTUFORF9LSU5EX0VOVElUWV9SRVBMQUNFEAMSHQoZQ09NTUFORF9LSU5EX0VOVElUWV9QQVRDSBAEEh4KGkNPTU1BTkRfS0lORF9FTlRJVFlfREVMRVRFEAUSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fQ1JFQVRFEAYSHwobQ09NTUFORF9LSU5EX1NFU1NJT05fREVMRVRFEAcSHgoaQ09NTUFORF9LSU5EX1NFU1NJT05fVE9VQ0gQCBIfChtDT01NQU5EX0tJTkRfU0VTU0lPTl9FWFBJUkUQCRIeChpDT01NQU5EX0tJTkRfVElDS0VUX0NSRUFURRAKEh4KGkNPTU1BTkRfS0lORF9USUNLRVRfUkVERUVNEAsSIQodQ09NTUFORF9LSU5EX0FETUlTU0lPTl9ERUxFVEUQDBIeChpDT01NQU5EX0tJTkRfU0VDUkVUX1JPVEFURRANEh0KGUNPTU1BTkRfS0lORF9TRUNSRVRfU0hBUkUQDhIeChpDT01NQU5EX0tJTkRfVElDS0VUX1JFVk9LRRAPEiEKHUNPTU1BTkRfS0lORF9JREVOVElUWV9ESVNBQkxFEBQSIAocQ09NTUFORF9LSU5EX0lERU5USVRZX0VOQUJMRRAVEioKJkNPTU1BTkRfS0lORF9TRVJWSUNFX0NPTkZJR1NfQVNTT0NJQVRFEBYSLQopQ09NTUFORF9LSU5EX1NFUlZJQ0VfQ09ORklHU19ESVNBU1NPQ0lBVEUQFxIdChlDT01NQU5EX0tJTkRfRU5USVRZX0JBVENIEBgSJwojQ09NTUFORF9LSU5EX1NFUlZJQ0VfU0VTU0lPTl9DUkVBVEUQHhIkCiBDT01NQU5EX0tJTkRfU0VSVklDRV9TRVNTSU9OX0VORBAfEiEKHUNPTU1BTkRfS0lORF9QQVNTV09SRF9BVFRFTVBUECgSHgoaQ09NTUFORF9LSU5EX0FETUlOX1JFQ09WRVIQKRIaChZDT01NQU5EX0tJTkRfTUZBX0JFR0lOECoSGgoWQ09NTUFORF9LSU5EX01GQV9QUk9WRRArEhsKF0NPTU1BTkRfS0lORF9NRkFfUkVNT1ZFECwSHAoYQ09NTUFORF9LSU5EX01GQV9BVFRFTVBUEC0SGwoXQ09NTUFORF9LSU5EX01GQV9SRVNFQUwQLhIaChZDT01NQU5EX0tJTkRfQ0FfVkVSSUZZEDISLQopQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfUkVRVUVTVF9FWFRFTkQQMxIXChNDT01NQU5EX0tJTkRfRU5ST0xMEDQSGgoWQ09NTUFORF9LSU5EX0NBX0VOUk9MTBA1Eh4KGkNPTU1BTkRfS0lORF9ST1VURVJfRVhURU5EEDYSJQohQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfRVhURU5EEDcSLAooQ09NTUFORF9LSU5EX0FVVEhFTlRJQ0FUT1JfRVhURU5EX1ZFUklGWRA4EisKJ0NPTU1BTkRfS0lORF9TRVNTSU9OX0NFUlRJRklDQVRFX0NSRUFURRA5EisKJ0NPTU1BTkRfS0lORF9TRVNTSU9OX0NFUlRJRklDQVRFX0RFTEVURRA6Eh0KGUNPTU1BTkRfS0lORF9UT0tFTl9FTlJPTEwQOxIpCiVDT01NQU5EX0tJTkRfSE9TVEVEX1RFUk1JTkFUT1JfQ1JFQVRFEEYSKQolQ09NTUFORF9LSU5EX0hPU1RFRF9URVJNSU5BVE9SX1VQREFURRBHEioKJkNPTU1BTkRfS0lORF9IT1NURURfVEVSTUlOQVRPUlNfUkVNT1ZFEEgSJAogQ09NTUFORF9LSU5EX1JPVVRFUl9FWFRFTkRfQkVHSU4QSRIlCiFDT01NQU5EX0tJTkRfUk9VVEVSX0VYVEVORF9WRVJJRlkQShIeChpDT01NQU5EX0tJTkRfUkVTVE9SRV9CRUdJThBLEh4KGkNPTU1BTkRfS0lORF9SRVNUT1JFX0NIVU5LEEwSHAoYQ09NTUFORF9LSU5EX1JFU1RPUkVfRU5EEE0SHwobQ09NTUFORF9LSU5EX0xPR19USU1FX1JFU0VUEE4SIAocQ09NTUFORF9LSU5EX0lOVEVHUklUWV9TVEFSVBA8EiAKHENPTU1BTkRfS0lORF9JTlRFR1JJVFlfQ0xBSU0QPRIeChpDT01NQU5EX0tJTkRfSU5URUdSSVRZX0VORBA+EiIKHkNPTU1BTkRfS0lORF9JTlRFR1JJVFlfUkVCVUlMRBA/EiEKHUNPTU1BTkRfS0lORF9JTlRFR1JJVFlfREVUQUNIEEASHwobQ09NTUFORF9LSU5EX0NMVVNURVJfQUNUSU9OEFASJAogQ09NTUFORF9LSU5EX0ZFQVRVUkVfTEVWRUxfUkFJU0UQUWIGcHJvdG8z");
 
 /**
  * One log entry of type `command`.
@@ -569,6 +569,13 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
    * @generated from field: string api = 10;
    */
   api: string;
+
+  /**
+   * absent: its token is derived from its id
+   *
+   * @generated from field: flotilla.command.v1.OidcProof oidc = 11;
+   */
+  oidc?: OidcProof | undefined;
 };
 
 /**
@@ -577,6 +584,39 @@ export type SessionCreate = Message<"flotilla.command.v1.SessionCreate"> & {
  */
 export const SessionCreateSchema: GenMessage<SessionCreate> = /*@__PURE__*/
   messageDesc(file_command, 12);
+
+/**
+ * How a session of the code flow of OIDC is opened (level 2).
+ *
+ * @generated from message flotilla.command.v1.OidcProof
+ */
+export type OidcProof = Message<"flotilla.command.v1.OidcProof"> & {
+  /**
+   * @generated from field: string client_id = 1;
+   */
+  clientId: string;
+
+  /**
+   * SHA-256 of the code, lower-case hex; '': a second factor is given first
+   *
+   * @generated from field: string code_hash = 2;
+   */
+  codeHash: string;
+
+  /**
+   * the session is there and waits for its code
+   *
+   * @generated from field: bool is_begun = 3;
+   */
+  isBegun: boolean;
+};
+
+/**
+ * Describes the message flotilla.command.v1.OidcProof.
+ * Use `create(OidcProofSchema)` to create a new message.
+ */
+export const OidcProofSchema: GenMessage<OidcProof> = /*@__PURE__*/
+  messageDesc(file_command, 13);
 
 /**
  * The token of an external JWT signer that a log-in was by. The revision of the signer stands in `judged_on`.
@@ -602,7 +642,7 @@ export type TokenProof = Message<"flotilla.command.v1.TokenProof"> & {
  * Use `create(TokenProofSchema)` to create a new message.
  */
 export const TokenProofSchema: GenMessage<TokenProof> = /*@__PURE__*/
-  messageDesc(file_command, 13);
+  messageDesc(file_command, 14);
 
 /**
  * The certificate that a log-in was by, as it was judged.
@@ -644,7 +684,7 @@ export type CertificateProof = Message<"flotilla.command.v1.CertificateProof"> &
  * Use `create(CertificateProofSchema)` to create a new message.
  */
 export const CertificateProofSchema: GenMessage<CertificateProof> = /*@__PURE__*/
-  messageDesc(file_command, 14);
+  messageDesc(file_command, 15);
 
 /**
  * @generated from message flotilla.command.v1.SessionDelete
@@ -661,7 +701,7 @@ export type SessionDelete = Message<"flotilla.command.v1.SessionDelete"> & {
  * Use `create(SessionDeleteSchema)` to create a new message.
  */
 export const SessionDeleteSchema: GenMessage<SessionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 15);
+  messageDesc(file_command, 16);
 
 /**
  * Activity seen by one controller; a mark never moves backwards.
@@ -680,7 +720,7 @@ export type SessionTouch = Message<"flotilla.command.v1.SessionTouch"> & {
  * Use `create(SessionTouchSchema)` to create a new message.
  */
 export const SessionTouchSchema: GenMessage<SessionTouch> = /*@__PURE__*/
-  messageDesc(file_command, 16);
+  messageDesc(file_command, 17);
 
 /**
  * @generated from message flotilla.command.v1.SessionTouch.Mark
@@ -695,6 +735,13 @@ export type SessionTouch_Mark = Message<"flotilla.command.v1.SessionTouch.Mark">
    * @generated from field: uint64 at_ms = 2;
    */
   atMs: bigint;
+
+  /**
+   * client or management: where a session of OIDC was used first (level 2)
+   *
+   * @generated from field: string api = 3;
+   */
+  api: string;
 };
 
 /**
@@ -702,7 +749,7 @@ export type SessionTouch_Mark = Message<"flotilla.command.v1.SessionTouch.Mark">
  * Use `create(SessionTouch_MarkSchema)` to create a new message.
  */
 export const SessionTouch_MarkSchema: GenMessage<SessionTouch_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 16, 0);
+  messageDesc(file_command, 17, 0);
 
 /**
  * Ends sessions whose last activity is still the one named.
@@ -721,7 +768,7 @@ export type SessionExpire = Message<"flotilla.command.v1.SessionExpire"> & {
  * Use `create(SessionExpireSchema)` to create a new message.
  */
 export const SessionExpireSchema: GenMessage<SessionExpire> = /*@__PURE__*/
-  messageDesc(file_command, 17);
+  messageDesc(file_command, 18);
 
 /**
  * @generated from message flotilla.command.v1.SessionExpire.Mark
@@ -743,7 +790,7 @@ export type SessionExpire_Mark = Message<"flotilla.command.v1.SessionExpire.Mark
  * Use `create(SessionExpire_MarkSchema)` to create a new message.
  */
 export const SessionExpire_MarkSchema: GenMessage<SessionExpire_Mark> = /*@__PURE__*/
-  messageDesc(file_command, 17, 0);
+  messageDesc(file_command, 18, 0);
 
 /**
  * A single-use permission to join. The ticket itself is never kept, only its digest.
@@ -783,7 +830,7 @@ export type TicketCreate = Message<"flotilla.command.v1.TicketCreate"> & {
  * Use `create(TicketCreateSchema)` to create a new message.
  */
 export const TicketCreateSchema: GenMessage<TicketCreate> = /*@__PURE__*/
-  messageDesc(file_command, 18);
+  messageDesc(file_command, 19);
 
 /**
  * Takes back a ticket that no controller has joined by; refused when one has.
@@ -802,7 +849,7 @@ export type TicketRevoke = Message<"flotilla.command.v1.TicketRevoke"> & {
  * Use `create(TicketRevokeSchema)` to create a new message.
  */
 export const TicketRevokeSchema: GenMessage<TicketRevoke> = /*@__PURE__*/
-  messageDesc(file_command, 19);
+  messageDesc(file_command, 20);
 
 /**
  * Uses a ticket up: admits one controller by id, key and store. The same three again get the same answer.
@@ -866,7 +913,7 @@ export type TicketRedeem = Message<"flotilla.command.v1.TicketRedeem"> & {
  * Use `create(TicketRedeemSchema)` to create a new message.
  */
 export const TicketRedeemSchema: GenMessage<TicketRedeem> = /*@__PURE__*/
-  messageDesc(file_command, 20);
+  messageDesc(file_command, 21);
 
 /**
  * The controller is no longer to be admitted: its id may be used again. Its wrapped secrets go with it.
@@ -899,7 +946,7 @@ export type AdmissionDelete = Message<"flotilla.command.v1.AdmissionDelete"> & {
  * Use `create(AdmissionDeleteSchema)` to create a new message.
  */
 export const AdmissionDeleteSchema: GenMessage<AdmissionDelete> = /*@__PURE__*/
-  messageDesc(file_command, 21);
+  messageDesc(file_command, 22);
 
 /**
  * A version of a shared secret as one controller can open it.
@@ -937,7 +984,7 @@ export type WrappedSecret = Message<"flotilla.command.v1.WrappedSecret"> & {
  * Use `create(WrappedSecretSchema)` to create a new message.
  */
 export const WrappedSecretSchema: GenMessage<WrappedSecret> = /*@__PURE__*/
-  messageDesc(file_command, 22);
+  messageDesc(file_command, 23);
 
 /**
  * Puts the next version of a shared secret in force. The versions before it go on verifying until `overlap_ends_at_ms`.
@@ -982,7 +1029,7 @@ export type SecretRotate = Message<"flotilla.command.v1.SecretRotate"> & {
  * Use `create(SecretRotateSchema)` to create a new message.
  */
 export const SecretRotateSchema: GenMessage<SecretRotate> = /*@__PURE__*/
-  messageDesc(file_command, 23);
+  messageDesc(file_command, 24);
 
 /**
  * Wraps versions in force for controllers that can not open them yet.
@@ -1001,7 +1048,7 @@ export type SecretShare = Message<"flotilla.command.v1.SecretShare"> & {
  * Use `create(SecretShareSchema)` to create a new message.
  */
 export const SecretShareSchema: GenMessage<SecretShare> = /*@__PURE__*/
-  messageDesc(file_command, 24);
+  messageDesc(file_command, 25);
 
 /**
  * Ends the sessions of an identity and lets it open none, for so many minutes of log time; 0: until it is enabled.
@@ -1025,7 +1072,7 @@ export type IdentityDisable = Message<"flotilla.command.v1.IdentityDisable"> & {
  * Use `create(IdentityDisableSchema)` to create a new message.
  */
 export const IdentityDisableSchema: GenMessage<IdentityDisable> = /*@__PURE__*/
-  messageDesc(file_command, 25);
+  messageDesc(file_command, 26);
 
 /**
  * @generated from message flotilla.command.v1.IdentityEnable
@@ -1042,7 +1089,7 @@ export type IdentityEnable = Message<"flotilla.command.v1.IdentityEnable"> & {
  * Use `create(IdentityEnableSchema)` to create a new message.
  */
 export const IdentityEnableSchema: GenMessage<IdentityEnable> = /*@__PURE__*/
-  messageDesc(file_command, 26);
+  messageDesc(file_command, 27);
 
 /**
  * Configs that an identity gets of services in place of the services' own, one a config type; all pairs or none.
@@ -1066,7 +1113,7 @@ export type ServiceConfigs = Message<"flotilla.command.v1.ServiceConfigs"> & {
  * Use `create(ServiceConfigsSchema)` to create a new message.
  */
 export const ServiceConfigsSchema: GenMessage<ServiceConfigs> = /*@__PURE__*/
-  messageDesc(file_command, 27);
+  messageDesc(file_command, 28);
 
 /**
  * @generated from message flotilla.command.v1.ServiceConfigs.Pair
@@ -1088,7 +1135,7 @@ export type ServiceConfigs_Pair = Message<"flotilla.command.v1.ServiceConfigs.Pa
  * Use `create(ServiceConfigs_PairSchema)` to create a new message.
  */
 export const ServiceConfigs_PairSchema: GenMessage<ServiceConfigs_Pair> = /*@__PURE__*/
-  messageDesc(file_command, 27, 0);
+  messageDesc(file_command, 28, 0);
 
 /**
  * What an API session asks to dial or host. Where it has that already, nothing changes and that one is the answer.
@@ -1138,7 +1185,7 @@ export type ServiceSessionCreate = Message<"flotilla.command.v1.ServiceSessionCr
  * Use `create(ServiceSessionCreateSchema)` to create a new message.
  */
 export const ServiceSessionCreateSchema: GenMessage<ServiceSessionCreate> = /*@__PURE__*/
-  messageDesc(file_command, 28);
+  messageDesc(file_command, 29);
 
 /**
  * @generated from message flotilla.command.v1.PassingCheck
@@ -1160,7 +1207,7 @@ export type PassingCheck = Message<"flotilla.command.v1.PassingCheck"> & {
  * Use `create(PassingCheckSchema)` to create a new message.
  */
 export const PassingCheckSchema: GenMessage<PassingCheck> = /*@__PURE__*/
-  messageDesc(file_command, 29);
+  messageDesc(file_command, 30);
 
 /**
  * Service sessions whose client does not pass the posture checks any more; those that are gone are passed over.
@@ -1179,7 +1226,7 @@ export type ServiceSessionEnd = Message<"flotilla.command.v1.ServiceSessionEnd">
  * Use `create(ServiceSessionEndSchema)` to create a new message.
  */
 export const ServiceSessionEndSchema: GenMessage<ServiceSessionEnd> = /*@__PURE__*/
-  messageDesc(file_command, 30);
+  messageDesc(file_command, 31);
 
 /**
  * Reserves an attempt to prove a password whose auth policy counts attempts, before its hash is computed: every attempt counts
@@ -1206,7 +1253,7 @@ export type PasswordAttempt = Message<"flotilla.command.v1.PasswordAttempt"> & {
  * Use `create(PasswordAttemptSchema)` to create a new message.
  */
 export const PasswordAttemptSchema: GenMessage<PasswordAttempt> = /*@__PURE__*/
-  messageDesc(file_command, 31);
+  messageDesc(file_command, 32);
 
 /**
  * Lets an administrator log in by a new password, whatever stood in the way: asked by whoever runs a controller.
@@ -1241,7 +1288,7 @@ export type AdminRecover = Message<"flotilla.command.v1.AdminRecover"> & {
  * Use `create(AdminRecoverSchema)` to create a new message.
  */
 export const AdminRecoverSchema: GenMessage<AdminRecover> = /*@__PURE__*/
-  messageDesc(file_command, 32);
+  messageDesc(file_command, 33);
 
 /**
  * The secret and the recovery codes of an identity, encrypted by a version of the factor key; drawn before proposing.
@@ -1276,7 +1323,7 @@ export type SealedFactor = Message<"flotilla.command.v1.SealedFactor"> & {
  * Use `create(SealedFactorSchema)` to create a new message.
  */
 export const SealedFactorSchema: GenMessage<SealedFactor> = /*@__PURE__*/
-  messageDesc(file_command, 33);
+  messageDesc(file_command, 34);
 
 /**
  * Begins MFA for the identity of the session that asks; an enrollment that was never verified is replaced.
@@ -1302,7 +1349,7 @@ export type MfaBegin = Message<"flotilla.command.v1.MfaBegin"> & {
  * Use `create(MfaBeginSchema)` to create a new message.
  */
 export const MfaBeginSchema: GenMessage<MfaBegin> = /*@__PURE__*/
-  messageDesc(file_command, 34);
+  messageDesc(file_command, 35);
 
 /**
  * A code was judged right for a secret or a set of recovery codes; whether it may still be used is judged at apply.
@@ -1352,7 +1399,7 @@ export type MfaProve = Message<"flotilla.command.v1.MfaProve"> & {
  * Use `create(MfaProveSchema)` to create a new message.
  */
 export const MfaProveSchema: GenMessage<MfaProve> = /*@__PURE__*/
-  messageDesc(file_command, 35);
+  messageDesc(file_command, 36);
 
 /**
  * @generated from message flotilla.command.v1.MfaProve.RecoveryCode
@@ -1374,7 +1421,7 @@ export type MfaProve_RecoveryCode = Message<"flotilla.command.v1.MfaProve.Recove
  * Use `create(MfaProve_RecoveryCodeSchema)` to create a new message.
  */
 export const MfaProve_RecoveryCodeSchema: GenMessage<MfaProve_RecoveryCode> = /*@__PURE__*/
-  messageDesc(file_command, 35, 0);
+  messageDesc(file_command, 36, 0);
 
 /**
  * @generated from enum flotilla.command.v1.MfaProve.Purpose
@@ -1430,7 +1477,7 @@ export type MfaProve_Purpose = (typeof MfaProve_Purpose)[keyof typeof MfaProve_P
  * Describes the enum flotilla.command.v1.MfaProve.Purpose.
  */
 export const MfaProve_PurposeSchema: GenEnum<MfaProve_Purpose> = /*@__PURE__*/
-  enumDesc(file_command, 35, 0);
+  enumDesc(file_command, 36, 0);
 
 /**
  * Takes MFA from an identity, in whatever state it is: an administrator's way out of a lost factor.
@@ -1449,7 +1496,7 @@ export type MfaRemove = Message<"flotilla.command.v1.MfaRemove"> & {
  * Use `create(MfaRemoveSchema)` to create a new message.
  */
 export const MfaRemoveSchema: GenMessage<MfaRemove> = /*@__PURE__*/
-  messageDesc(file_command, 36);
+  messageDesc(file_command, 37);
 
 /**
  * Reserves an attempt to give a code before it is judged: every attempt counts as failed until one is proven. Refused during the
@@ -1469,7 +1516,7 @@ export type MfaAttempt = Message<"flotilla.command.v1.MfaAttempt"> & {
  * Use `create(MfaAttemptSchema)` to create a new message.
  */
 export const MfaAttemptSchema: GenMessage<MfaAttempt> = /*@__PURE__*/
-  messageDesc(file_command, 37);
+  messageDesc(file_command, 38);
 
 /**
  * The same secret and codes under the version of the factor key in force; passed over when they have changed meanwhile.
@@ -1498,7 +1545,7 @@ export type MfaReseal = Message<"flotilla.command.v1.MfaReseal"> & {
  * Use `create(MfaResealSchema)` to create a new message.
  */
 export const MfaResealSchema: GenMessage<MfaReseal> = /*@__PURE__*/
-  messageDesc(file_command, 38);
+  messageDesc(file_command, 39);
 
 /**
  * Somebody has shown a certificate that the CA signed over its verification token; judged before proposing.
@@ -1517,7 +1564,7 @@ export type CaVerify = Message<"flotilla.command.v1.CaVerify"> & {
  * Use `create(CaVerifySchema)` to create a new message.
  */
 export const CaVerifySchema: GenMessage<CaVerify> = /*@__PURE__*/
-  messageDesc(file_command, 39);
+  messageDesc(file_command, 40);
 
 /**
  * Asks the holder of a certificate to have it extended at its next log-in.
@@ -1543,7 +1590,7 @@ export type AuthenticatorRequestExtend = Message<"flotilla.command.v1.Authentica
  * Use `create(AuthenticatorRequestExtendSchema)` to create a new message.
  */
 export const AuthenticatorRequestExtendSchema: GenMessage<AuthenticatorRequestExtend> = /*@__PURE__*/
-  messageDesc(file_command, 40);
+  messageDesc(file_command, 41);
 
 /**
  * A client certificate, judged before proposing.
@@ -1585,7 +1632,7 @@ export type ClientCertificate = Message<"flotilla.command.v1.ClientCertificate">
  * Use `create(ClientCertificateSchema)` to create a new message.
  */
 export const ClientCertificateSchema: GenMessage<ClientCertificate> = /*@__PURE__*/
-  messageDesc(file_command, 41);
+  messageDesc(file_command, 42);
 
 /**
  * The two certificates of a router, issued by the network.
@@ -1618,7 +1665,7 @@ export type RouterCertificates = Message<"flotilla.command.v1.RouterCertificates
  * Use `create(RouterCertificatesSchema)` to create a new message.
  */
 export const RouterCertificatesSchema: GenMessage<RouterCertificates> = /*@__PURE__*/
-  messageDesc(file_command, 42);
+  messageDesc(file_command, 43);
 
 /**
  * Uses an enrollment up: from this entry on its token is worth nothing, and what it led to is there.
@@ -1683,7 +1730,7 @@ export type Enroll = Message<"flotilla.command.v1.Enroll"> & {
  * Use `create(EnrollSchema)` to create a new message.
  */
 export const EnrollSchema: GenMessage<Enroll> = /*@__PURE__*/
-  messageDesc(file_command, 43);
+  messageDesc(file_command, 44);
 
 /**
  * Lets the holder of a certificate of a verified CA in as a new identity.
@@ -1731,7 +1778,7 @@ export type CaEnroll = Message<"flotilla.command.v1.CaEnroll"> & {
  * Use `create(CaEnrollSchema)` to create a new message.
  */
 export const CaEnrollSchema: GenMessage<CaEnroll> = /*@__PURE__*/
-  messageDesc(file_command, 44);
+  messageDesc(file_command, 45);
 
 /**
  * Lets the holder of a token of an external JWT signer in as a new identity, under the auth policy that the signer names.
@@ -1790,7 +1837,7 @@ export type TokenEnroll = Message<"flotilla.command.v1.TokenEnroll"> & {
  * Use `create(TokenEnrollSchema)` to create a new message.
  */
 export const TokenEnrollSchema: GenMessage<TokenEnroll> = /*@__PURE__*/
-  messageDesc(file_command, 45);
+  messageDesc(file_command, 46);
 
 /**
  * Puts new certificates in the place of a router's; the one before is refused from this entry on.
@@ -1821,7 +1868,7 @@ export type RouterExtend = Message<"flotilla.command.v1.RouterExtend"> & {
  * Use `create(RouterExtendSchema)` to create a new message.
  */
 export const RouterExtendSchema: GenMessage<RouterExtend> = /*@__PURE__*/
-  messageDesc(file_command, 46);
+  messageDesc(file_command, 47);
 
 /**
  * Brings log time back after the clocks of a majority ran ahead. Changes nothing where it is not ahead of the target.
@@ -1842,7 +1889,7 @@ export type LogTimeReset = Message<"flotilla.command.v1.LogTimeReset"> & {
  * Use `create(LogTimeResetSchema)` to create a new message.
  */
 export const LogTimeResetSchema: GenMessage<LogTimeReset> = /*@__PURE__*/
-  messageDesc(file_command, 47);
+  messageDesc(file_command, 48);
 
 /**
  * Another certificate for the holder of one, beside the one in force until it is verified.
@@ -1873,7 +1920,7 @@ export type AuthenticatorExtend = Message<"flotilla.command.v1.AuthenticatorExte
  * Use `create(AuthenticatorExtendSchema)` to create a new message.
  */
 export const AuthenticatorExtendSchema: GenMessage<AuthenticatorExtend> = /*@__PURE__*/
-  messageDesc(file_command, 48);
+  messageDesc(file_command, 49);
 
 /**
  * The holder has its new certificate: it takes the place of the old one.
@@ -1899,7 +1946,7 @@ export type AuthenticatorExtendVerify = Message<"flotilla.command.v1.Authenticat
  * Use `create(AuthenticatorExtendVerifySchema)` to create a new message.
  */
 export const AuthenticatorExtendVerifySchema: GenMessage<AuthenticatorExtendVerify> = /*@__PURE__*/
-  messageDesc(file_command, 49);
+  messageDesc(file_command, 50);
 
 /**
  * A certificate for one API session, by which its client connects to routers.
@@ -1947,7 +1994,7 @@ export type SessionCertificateCreate = Message<"flotilla.command.v1.SessionCerti
  * Use `create(SessionCertificateCreateSchema)` to create a new message.
  */
 export const SessionCertificateCreateSchema: GenMessage<SessionCertificateCreate> = /*@__PURE__*/
-  messageDesc(file_command, 50);
+  messageDesc(file_command, 51);
 
 /**
  * @generated from message flotilla.command.v1.SessionCertificateDelete
@@ -1971,7 +2018,7 @@ export type SessionCertificateDelete = Message<"flotilla.command.v1.SessionCerti
  * Use `create(SessionCertificateDeleteSchema)` to create a new message.
  */
 export const SessionCertificateDeleteSchema: GenMessage<SessionCertificateDelete> = /*@__PURE__*/
-  messageDesc(file_command, 51);
+  messageDesc(file_command, 52);
 
 /**
  * Asks for a look through everything that is derived from the records; refused while one is under way.
@@ -1999,7 +2046,7 @@ export type IntegrityStart = Message<"flotilla.command.v1.IntegrityStart"> & {
  * Use `create(IntegrityStartSchema)` to create a new message.
  */
 export const IntegrityStartSchema: GenMessage<IntegrityStart> = /*@__PURE__*/
-  messageDesc(file_command, 52);
+  messageDesc(file_command, 53);
 
 /**
  * Taken up by the controller that leads; refused when another has it.
@@ -2025,7 +2072,7 @@ export type IntegrityClaim = Message<"flotilla.command.v1.IntegrityClaim"> & {
  * Use `create(IntegrityClaimSchema)` to create a new message.
  */
 export const IntegrityClaimSchema: GenMessage<IntegrityClaim> = /*@__PURE__*/
-  messageDesc(file_command, 53);
+  messageDesc(file_command, 54);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd
@@ -2068,7 +2115,7 @@ export type IntegrityEnd = Message<"flotilla.command.v1.IntegrityEnd"> & {
  * Use `create(IntegrityEndSchema)` to create a new message.
  */
 export const IntegrityEndSchema: GenMessage<IntegrityEnd> = /*@__PURE__*/
-  messageDesc(file_command, 54);
+  messageDesc(file_command, 55);
 
 /**
  * @generated from message flotilla.command.v1.IntegrityEnd.Finding
@@ -2090,7 +2137,7 @@ export type IntegrityEnd_Finding = Message<"flotilla.command.v1.IntegrityEnd.Fin
  * Use `create(IntegrityEnd_FindingSchema)` to create a new message.
  */
 export const IntegrityEnd_FindingSchema: GenMessage<IntegrityEnd_Finding> = /*@__PURE__*/
-  messageDesc(file_command, 54, 0);
+  messageDesc(file_command, 55, 0);
 
 /**
  * Derives the indexes and digests of one table anew from its records, on every controller.
@@ -2109,7 +2156,7 @@ export type IntegrityRebuild = Message<"flotilla.command.v1.IntegrityRebuild"> &
  * Use `create(IntegrityRebuildSchema)` to create a new message.
  */
 export const IntegrityRebuildSchema: GenMessage<IntegrityRebuild> = /*@__PURE__*/
-  messageDesc(file_command, 55);
+  messageDesc(file_command, 56);
 
 /**
  * Takes a reference to a record that does not exist out of its holder; refused when the record exists.
@@ -2143,7 +2190,7 @@ export type IntegrityDetach = Message<"flotilla.command.v1.IntegrityDetach"> & {
  * Use `create(IntegrityDetachSchema)` to create a new message.
  */
 export const IntegrityDetachSchema: GenMessage<IntegrityDetach> = /*@__PURE__*/
-  messageDesc(file_command, 56);
+  messageDesc(file_command, 57);
 
 /**
  * Remembers what no other entry names an actor for: a change of the members, a transfer of leadership, a certificate that
@@ -2186,7 +2233,7 @@ export type ClusterAction = Message<"flotilla.command.v1.ClusterAction"> & {
  * Use `create(ClusterActionSchema)` to create a new message.
  */
 export const ClusterActionSchema: GenMessage<ClusterAction> = /*@__PURE__*/
-  messageDesc(file_command, 57);
+  messageDesc(file_command, 58);
 
 /**
  * Puts a feature level in force: every voter has said that it knows it. A level that is not higher changes nothing.
@@ -2205,7 +2252,7 @@ export type FeatureLevelRaise = Message<"flotilla.command.v1.FeatureLevelRaise">
  * Use `create(FeatureLevelRaiseSchema)` to create a new message.
  */
 export const FeatureLevelRaiseSchema: GenMessage<FeatureLevelRaise> = /*@__PURE__*/
-  messageDesc(file_command, 58);
+  messageDesc(file_command, 59);
 
 /**
  * A client of a router hosts a service there, by a service session of its own. The router is the actor.
@@ -2274,7 +2321,7 @@ export type HostedTerminatorCreate = Message<"flotilla.command.v1.HostedTerminat
  * Use `create(HostedTerminatorCreateSchema)` to create a new message.
  */
 export const HostedTerminatorCreateSchema: GenMessage<HostedTerminatorCreate> = /*@__PURE__*/
-  messageDesc(file_command, 59);
+  messageDesc(file_command, 60);
 
 /**
  * Absent members stay as they are.
@@ -2303,7 +2350,7 @@ export type HostedTerminatorUpdate = Message<"flotilla.command.v1.HostedTerminat
  * Use `create(HostedTerminatorUpdateSchema)` to create a new message.
  */
 export const HostedTerminatorUpdateSchema: GenMessage<HostedTerminatorUpdate> = /*@__PURE__*/
-  messageDesc(file_command, 60);
+  messageDesc(file_command, 61);
 
 /**
  * Those of them that are terminators of clients of the acting router; the others are left alone.
@@ -2322,7 +2369,7 @@ export type HostedTerminatorsRemove = Message<"flotilla.command.v1.HostedTermina
  * Use `create(HostedTerminatorsRemoveSchema)` to create a new message.
  */
 export const HostedTerminatorsRemoveSchema: GenMessage<HostedTerminatorsRemove> = /*@__PURE__*/
-  messageDesc(file_command, 61);
+  messageDesc(file_command, 62);
 
 /**
  * The router has shown that it has the certificate that waits for that: it takes the place of the one in force.
@@ -2348,7 +2395,7 @@ export type RouterExtendVerify = Message<"flotilla.command.v1.RouterExtendVerify
  * Use `create(RouterExtendVerifySchema)` to create a new message.
  */
 export const RouterExtendVerifySchema: GenMessage<RouterExtendVerify> = /*@__PURE__*/
-  messageDesc(file_command, 62);
+  messageDesc(file_command, 63);
 
 /**
  * Begins to stage the records of a backup, which one later entry puts in the place of those that are there. One restore is
@@ -2408,7 +2455,7 @@ export type RestoreBegin = Message<"flotilla.command.v1.RestoreBegin"> & {
  * Use `create(RestoreBeginSchema)` to create a new message.
  */
 export const RestoreBeginSchema: GenMessage<RestoreBegin> = /*@__PURE__*/
-  messageDesc(file_command, 63);
+  messageDesc(file_command, 64);
 
 /**
  * The next piece of what is staged. One that is there already changes nothing.
@@ -2446,7 +2493,7 @@ export type RestoreChunk = Message<"flotilla.command.v1.RestoreChunk"> & {
  * Use `create(RestoreChunkSchema)` to create a new message.
  */
 export const RestoreChunkSchema: GenMessage<RestoreChunk> = /*@__PURE__*/
-  messageDesc(file_command, 64);
+  messageDesc(file_command, 65);
 
 /**
  * Puts the staged records in the place of those that are there, or drops them. Refused, with nothing changed, unless all that
@@ -2490,7 +2537,7 @@ export type RestoreEnd = Message<"flotilla.command.v1.RestoreEnd"> & {
  * Use `create(RestoreEndSchema)` to create a new message.
  */
 export const RestoreEndSchema: GenMessage<RestoreEnd> = /*@__PURE__*/
-  messageDesc(file_command, 65);
+  messageDesc(file_command, 66);
 
 /**
  * @generated from enum flotilla.command.v1.CommandKind

@@ -179,6 +179,12 @@ export interface ApiLimits {
   readonly routerEnrollmentMs: number
   /** A session not used for this long is refused, and removed by the leader. */
   readonly sessionTimeoutMs: number
+  /** An access token of OIDC. */
+  readonly accessTokenMs: number
+  /** A refresh token, and a session of OIDC that is not used. */
+  readonly refreshTokenMs: number
+  /** A session of OIDC from its log-in on, however often it is refreshed. */
+  readonly oidcSessionMsMax: number
   /**
    * A controller that heard from no leader for longer refuses sessions: one revoked meanwhile may
    * be among them.
@@ -306,6 +312,9 @@ export const defaultLimits: ApiLimits = {
   identityEnrollmentMs: 180 * MINUTE,
   routerEnrollmentMs: 180 * MINUTE,
   sessionTimeoutMs: 30 * MINUTE,
+  accessTokenMs: 30 * MINUTE,
+  refreshTokenMs: 24 * 60 * MINUTE,
+  oidcSessionMsMax: 30 * 24 * 60 * MINUTE,
   staleSessionMsMax: 15 * MINUTE,
   activityFlushMs: 10 * SECOND,
   activityMoveMs: 30 * SECOND,

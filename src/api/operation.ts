@@ -9,6 +9,8 @@ import type { ValueOf } from './schemas/typed-schema.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type JsonSchema = Readonly<Record<string, unknown>>
 
+export type RefusalShape = 'bare' | 'oauth'
+
 export interface QueryParameter {
   readonly name: string
   readonly schema: JsonSchema
@@ -80,6 +82,11 @@ export interface Operation {
    * Statuses of refusals beside those that every operation has; each comes in the error envelope.
    */
   readonly refusals: readonly number[]
+  /**
+   * The shape of a refusal where it is not the error envelope: `bare` is `{code, message, cause}`,
+   * `oauth` that of RFC 6749, 5.2.
+   */
+  readonly refusalShape?: RefusalShape
   /**
    * Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is
    * refused.

@@ -21,6 +21,7 @@ import { currentOperations } from './sessions/current.ts'
 import { clientJwtSignerOperations } from './enrollment/external-jwt-signers.ts'
 import { databaseOperations } from './host/database.ts'
 import { debugOperations } from './host/debug.ts'
+import { oidcOperations } from './oidc/oidc.ts'
 import { ownAuthenticatorOperations } from './enrollment/own-authenticators.ts'
 import { ownCertificateOperations } from './enrollment/own-certificates.ts'
 import { ownMfaOperations } from './mfa/own-mfa.ts'
@@ -56,6 +57,7 @@ export function allOperations(needs: ApiParts & ApiServices): readonly Operation
     ...metaOperations(needs),
     ...summaryOperations(needs),
     ...authenticateOperations(needs),
+    ...oidcOperations(needs),
     ...currentOperations(needs),
     ...ownAuthenticatorOperations(needs),
     ...ownCertificateOperations(needs),

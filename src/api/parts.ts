@@ -35,7 +35,12 @@ import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
 /** Names of `apiVersions` in the version answer. */
-export type BindingName = 'edge-client' | 'edge-management' | 'fabric' | 'health-checks'
+export type BindingName =
+  | 'edge-client'
+  | 'edge-management'
+  | 'fabric'
+  | 'health-checks'
+  | 'edge-oidc'
 
 export interface VersionInfo {
   /** Like `v1.2.3`; clients read it as semver. */

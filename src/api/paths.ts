@@ -6,6 +6,7 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
   management: '/edge/management/v1',
   fabric: '/fabric/v1',
   host: '',
+  oidc: '/oidc',
 }
 
 const CLIENT_ALIAS = '/edge/v1'

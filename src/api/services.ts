@@ -2,6 +2,9 @@ import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
 import { KeySets } from '../auth/tokens/key-sets.ts'
 import { TokenFactor } from '../auth/principal/token-factor.ts'
 import { TokenJudge } from '../auth/tokens/token-judge.ts'
+import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
+import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
+import { SealedTexts } from '../auth/oidc/sealed-texts.ts'
 import { LogIns } from '../auth/log-in/log-in.ts'
 import { LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
 import { SessionGuard } from '../auth/sessions/session-guard.ts'
@@ -35,6 +38,8 @@ export interface ApiServices {
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
   readonly logIns: LogIns
+  readonly oidcTokens: OidcTokens
+  readonly oidcFlow: LogInFlow
   readonly writer: Writer
   readonly preparers: Preparers
   readonly secondFactors: SecondFactors
@@ -92,10 +97,20 @@ export function createServices(parts: ApiParts): ApiServices {
     sessions,
     tokenFactor,
   })
+  const oidcTokens = new OidcTokens(parts)
   return {
     sessions,
     tokens,
-    gate: new SessionGuard(parts, sessions, tokens, tokenFactor),
+    gate: new SessionGuard(parts, sessions, tokens, tokenFactor, oidcTokens),
+    oidcTokens,
+    oidcFlow: new LogInFlow({
+      ...parts,
+      logIns,
+      sessions,
+      secondFactors,
+      oidcTokens,
+      seals: new SealedTexts(parts.keys, clock),
+    }),
     externalTokens,
     tokenFactor,
     passwords,
@@ -117,37 +132,41 @@ export function createServices(parts: ApiParts): ApiServices {
     unsent,
     integrity: new IntegrityRunner(parts),
     resealer: new FactorResealer(parts, secondFactors.vault),
-    metrics: new ApiMetrics(
-      parts.cluster,
-      parts.state,
-      {
-        version: parts.version,
-        count: (entity) => parts.state.count(entity),
-        certificates: () => {
-          const { cluster, authorities } = parts
-          const self = cluster.members().find(({ id }) => id === cluster.selfId)
-          const controller = self?.certificatePem ?? ''
-          const issuing = authorities.intermediatesPem()
-          return { controller, issuing, root: authorities.anchorsPem() }
-        },
-        serverEnds: () =>
-          parts.pki
-            .view()
-            .serverCertificates.flatMap(({ path, certificate }) =>
-              certificate === null
-                ? []
-                : [{ name: certificate.names[0] ?? path, notAfterMs: certificate.notAfterMs }],
-            ),
-      },
-      parts.vitals === undefined
-        ? null
-        : {
-            vitals: parts.vitals,
-            node: () => parts.health().node,
-            requestIds: () => parts.state.requestIds,
-            lastBackupMs: parts.lastBackupMs ?? (() => null),
-            softState: () => parts.softState?.() ?? null,
-          },
-    ),
+    metrics: metricsOf(parts),
   }
+}
+
+function metricsOf(parts: ApiParts): ApiMetrics {
+  return new ApiMetrics(
+    parts.cluster,
+    parts.state,
+    {
+      version: parts.version,
+      count: (entity) => parts.state.count(entity),
+      certificates: () => {
+        const { cluster, authorities } = parts
+        const self = cluster.members().find(({ id }) => id === cluster.selfId)
+        const controller = self?.certificatePem ?? ''
+        const issuing = authorities.intermediatesPem()
+        return { controller, issuing, root: authorities.anchorsPem() }
+      },
+      serverEnds: () =>
+        parts.pki
+          .view()
+          .serverCertificates.flatMap(({ path, certificate }) =>
+            certificate === null
+              ? []
+              : [{ name: certificate.names[0] ?? path, notAfterMs: certificate.notAfterMs }],
+          ),
+    },
+    parts.vitals === undefined
+      ? null
+      : {
+          vitals: parts.vitals,
+          node: () => parts.health().node,
+          requestIds: () => parts.state.requestIds,
+          lastBackupMs: parts.lastBackupMs ?? (() => null),
+          softState: () => parts.softState?.() ?? null,
+        },
+  )
 }

@@ -40,7 +40,9 @@ function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
 }
 
 export function apisOf(configured: readonly ConfiguredName[]): ApiName[] {
-  return apisIn(configured).map((name) => apiNames[name])
+  const apis = apisIn(configured).map((name) => apiNames[name])
+  // Clients of the family look for the OpenID provider where they find the client API.
+  return apis.includes('client') ? [...apis, 'oidc'] : apis
 }
 
 /** API to base URLs (`https://host:port`), in the order of the listeners. */

@@ -351,18 +351,17 @@ export class Reader implements Reads {
     return isForAdmin ? detail : shownToNonAdmin(entity, record, detail)
   }
 
-  idleSessions(
-    beforeMs: number,
+  sessionsThat(
+    isOver: (session: EntityRecord) => boolean,
     max: number,
   ): { readonly id: string; readonly lastActivityMs: number }[] {
-    const idle: { id: string; lastActivityMs: number }[] = []
+    const over: { id: string; lastActivityMs: number }[] = []
     for (const { record } of this.#table('apiSession').rows.values()) {
-      const lastActivityMs = (record as ApiSession).lastActivityAt ?? 0
-      if (lastActivityMs >= beforeMs) continue
-      idle.push({ id: record.id, lastActivityMs })
-      if (idle.length >= max) break
+      if (!isOver(record)) continue
+      over.push({ id: record.id, lastActivityMs: (record as ApiSession).lastActivityAt ?? 0 })
+      if (over.length >= max) break
     }
-    return idle
+    return over
   }
 
   scanIntegrity(): IntegrityScan {

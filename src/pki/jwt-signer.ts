@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, sign } from 'node:crypto'
 
-import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
+import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose'
 
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -60,7 +60,10 @@ export class LeafJwtSigner {
       .sign(key)
   }
 
-  async verify(token: string): Promise<JsonObject | null> {
+  async verify(
+    token: string,
+    { isExpiredAllowed }: { readonly isExpiredAllowed: boolean } = { isExpiredAllowed: false },
+  ): Promise<JsonObject | null> {
     if (token.length > JWT_CHARACTERS_MAX) return null
     const kid = kidOf(token)
     const leaves = this.#known()
@@ -70,27 +73,25 @@ export class LeafJwtSigner {
       try {
         const { payload } = await jwtVerify(token, key, { algorithms: [algorithm], currentDate })
         return payload as JsonObject
-      } catch {
+      } catch (error) {
+        if (isExpiredAllowed && error instanceof errors.JWTExpired)
+          return error.payload as JsonObject
         // Not of this key, or not of this time: the next one may be the one.
       }
     }
     return null
   }
 
+  publicJwks(): readonly JsonObject[] {
+    this.#known()
+    return Array.from(this.#leaves, ([pem, leaf]) =>
+      leaf === null ? [] : [jwkOf(pem, leaf)],
+    ).flat()
+  }
+
   publicJwk(): JsonObject {
     const pem = this.#parts.leafPem()
-    const { kid, key, algorithm } = this.#own(pem)
-    const chain = parseCertificates(pem)
-    const [{ der }] = chain
-    return {
-      ...(key.export({ format: 'jwk' }) as JsonObject),
-      use: 'sig',
-      alg: algorithm,
-      kid,
-      x5c: chain.map((certificate) => Buffer.from(certificate.der).toString('base64')),
-      x5t: createHash('sha1').update(der).digest('base64url'),
-      'x5t#S256': createHash('sha256').update(der).digest('base64url'),
-    }
+    return jwkOf(pem, this.#own(pem))
   }
 
   signText(text: string): Promise<{ algorithm: string; kid: string; signature: string }> {
@@ -130,6 +131,20 @@ export class LeafJwtSigner {
       if (leaf !== null) found.push(leaf)
     }
     return found
+  }
+}
+
+function jwkOf(pem: string, { kid, key, algorithm }: Leaf): JsonObject {
+  const chain = parseCertificates(pem)
+  const [{ der }] = chain
+  return {
+    ...(key.export({ format: 'jwk' }) as JsonObject),
+    use: 'sig',
+    alg: algorithm,
+    kid,
+    x5c: chain.map((certificate) => Buffer.from(certificate.der).toString('base64')),
+    x5t: createHash('sha1').update(der).digest('base64url'),
+    'x5t#S256': createHash('sha256').update(der).digest('base64url'),
   }
 }
 

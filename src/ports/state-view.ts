@@ -231,9 +231,9 @@ export interface StateView {
   /** Service sessions in id order: at most `max`, from the first one after `afterId` on. */
   serviceSessionsAfter(afterId: string, max: number): readonly EntityRecord[]
 
-  /** Sessions whose last stored activity is before `beforeMs`: at most `max`, in no order. */
-  idleSessions(
-    beforeMs: number,
+  /** API sessions that are over, with their stored activity: at most `max`, in no order. */
+  sessionsThat(
+    isOver: (session: EntityRecord) => boolean,
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type Problem, problems, wireCode } from '../../lib/problems.ts'
+import type { RefusalShape } from '../operation.ts'
 import { versionMetaText } from './envelope.ts'
 
 export interface ProblemAnswer {
@@ -22,7 +23,10 @@ const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorizati
  * The one place that turns a problem into HTTP. `cause` of the exception is for the log and is
  * never sent.
  */
-export function answerOf(problem: Problem): ProblemAnswer {
+export function answerOf(
+  problem: Problem,
+  shape: RefusalShape | 'envelope' = 'envelope',
+): ProblemAnswer {
   const { http, message } = problems[problem.code]
   const error: Record<string, unknown> = {
     code: wireCode[problem.code] ?? problem.code,
@@ -34,9 +38,35 @@ export function answerOf(problem: Problem): ProblemAnswer {
   if (problem.data !== null) error['data'] = problem.data
   return {
     status: http,
-    body: `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`,
+    body: bodyIn(shape, error, http),
     retryAfterSeconds: problem.retryAfterSeconds ?? pauseOf(problem),
   }
+}
+
+function bodyIn(
+  shape: RefusalShape | 'envelope',
+  error: Readonly<Record<string, unknown>>,
+  http: number,
+): string {
+  switch (shape) {
+    case 'envelope':
+      return `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`
+    case 'bare':
+      // The family's word for it, which its tests read.
+      return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
+    case 'oauth': {
+      const code = oauthCodes[http] ?? 'invalid_request'
+      return JSON.stringify({ error: code, error_description: error['message'] })
+    }
+  }
+}
+
+/** RFC 6749, 4.1.2.1 and 5.2; RFC 6750, 3.1. */
+const oauthCodes: Readonly<Record<number, string>> = {
+  401: 'invalid_token',
+  429: 'temporarily_unavailable',
+  500: 'server_error',
+  503: 'temporarily_unavailable',
 }
 
 /** What passes says when to ask again, wherever it was thrown; null for what does not. */

@@ -92,7 +92,8 @@ export class ReplyWriter {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
     if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
-    const { status, body, retryAfterSeconds } = answerOf(problem)
+    const shape = call.operation?.refusalShape ?? 'envelope'
+    const { status, body, retryAfterSeconds } = answerOf(problem, shape)
     const headers = this.#headers(reply, call, 'application/json')
     if (retryAfterSeconds !== null) headers['retry-after'] = retryAfterSeconds
     if (status === 401 && call.challenge !== null) {

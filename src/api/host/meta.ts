@@ -21,6 +21,7 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-management': basePaths.management,
   fabric: basePaths.fabric,
   'health-checks': '/health-checks',
+  'edge-oidc': basePaths.oidc,
 }
 
 /** What needs no session and never changes while a controller runs: made once. */

@@ -18,12 +18,14 @@ const bindings: Readonly<Record<ApiName, BindingName>> = {
   management: 'edge-management',
   fabric: 'fabric',
   host: 'health-checks',
+  oidc: 'edge-oidc',
 }
 const titles: Readonly<Record<ApiName, string>> = {
   client: 'Flotilla client API',
   management: 'Flotilla management API',
   fabric: 'Flotilla cluster and fabric API',
   host: 'Flotilla host',
+  oidc: 'Flotilla OpenID provider',
 }
 
 /**

@@ -27,7 +27,8 @@ export function sessionView(
   session: EntityRecord,
 ): Record<string, unknown> {
   const detail = state.detail('apiSession', session, caller.identity.id)
-  const keyVersion = caller.kind === 'session' ? caller.keyVersion : undefined
+  const { accessToken = null, keyVersion = undefined } = caller.kind === 'session' ? caller : {}
+  const own = accessToken?.text ?? tokens.tokenOf(caller.session.id, keyVersion)
   const holder = state.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
@@ -36,7 +37,7 @@ export function sessionView(
     ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
-    token: session.id === caller.session.id ? tokens.tokenOf(session.id, keyVersion) : session.id,
+    token: session.id === caller.session.id ? own : session.id,
   }
 }
 
@@ -70,7 +71,7 @@ function tokenAuthenticator(session: EntityRecord): string {
 }
 
 /** How a client gives a second factor, as SDKs and consoles of the API family read it. */
-function authQueryOf(
+export function authQueryOf(
   state: Pick<Needs['state'], 'get'>,
   identityId: string,
   factor: PendingFactor,

@@ -6,7 +6,10 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
+import { levelOf } from '../../entities/levels.ts'
+import { apiSession, type ApiSession } from '../../entities/kinds/api-session.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
+import { isShownBy } from '../../fsm/apply/session-reach.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -57,10 +60,23 @@ export interface LogInRequest {
 
 /** Facts that a client reports of itself as it logs in, by any method. */
 export interface AboutClient {
-  readonly api: ApiName
+  /** The API that it is asked of; null: what its tokens count at is settled by their first use. */
+  readonly api: ApiName | null
   readonly configTypes?: readonly string[] | null
   readonly envInfo?: Readonly<Record<string, unknown>> | null
   readonly sdkInfo?: Readonly<Record<string, unknown>> | null
+  /** Set for a session whose tokens are those of OIDC. */
+  readonly oidc?: OidcOpening
+}
+
+/** How a session of the code flow is opened. */
+export interface OidcOpening {
+  readonly sessionId: string
+  readonly clientId: string
+  /** SHA-256 of the code that is redeemed, hex; '': a factor has to be given first. */
+  readonly codeHash: string
+  /** The session must be there, and its code not redeemed. */
+  readonly isBegun: boolean
 }
 
 export interface OpenedSession {
@@ -138,6 +154,11 @@ export class LogIns {
     })
   }
 
+  /** Whether a connection shows the certificate that a session is bound to. */
+  isProven(session: ApiSession, shown: CallerCredentials): boolean {
+    return isShownBy(this.#needs.state, session, shown.peerChain()?.[0].sha1 ?? null)
+  }
+
   /**
    * A write: the session must be known on every controller.
    * @throws {Problem} INVALID_AUTH where apply found that the holder may not log in any more;
@@ -160,6 +181,7 @@ export class LogIns {
     const id = await writer.write(originBy(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
+      ...(client.oidc === undefined ? {} : { level: levelOf(apiSession, { clientId: '' }) }),
       judgedOn: judgedOnOf(proof),
     })
     const session = state.get('apiSession', id)
@@ -182,19 +204,22 @@ export class LogIns {
   #payload(
     { identityId, authenticator, certificate, token }: Proof,
     address: string,
-    { api, configTypes, envInfo: env, sdkInfo: sdk }: AboutClient,
+    { api, configTypes, envInfo: env, sdkInfo: sdk, oidc }: AboutClient,
   ): Uint8Array {
     const message = create(SessionCreateSchema, {
-      id: newShortId(),
+      id: oidc?.sessionId ?? newShortId(),
       identityId,
       authenticatorId: authenticator?.id ?? '',
       ipAddress: address,
       configTypes: this.#configTypes(configTypes ?? []),
-      api,
+      api: api ?? '',
       envInfoJson: infoJson(env, envInfo),
       sdkInfoJson: infoJson(sdk, sdkInfo),
       ...(certificate === undefined ? {} : { certificate }),
       ...(token === undefined ? {} : { token: { signerId: token.signerId, claim: token.claim } }),
+      ...(oidc === undefined
+        ? {}
+        : { oidc: { clientId: oidc.clientId, codeHash: oidc.codeHash, isBegun: oidc.isBegun } }),
     })
     return toBinary(SessionCreateSchema, message)
   }

@@ -5,8 +5,8 @@ import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionHolder } from './principal.ts'
 
-/** `host`: at the root of the listener, beside the APIs. */
-export type ApiName = 'client' | 'management' | 'fabric' | 'host'
+/** `host`: at the root of the listener, beside the APIs; `oidc`: the OpenID provider. */
+export type ApiName = 'client' | 'management' | 'fabric' | 'host' | 'oidc'
 
 /**
  * Permission of an operation. `public`: anybody, no session is looked at. `partial`: any identity

@@ -2,6 +2,7 @@ import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import { type Actor, enrollmentActor, type ShownId } from '../../ports/actor.ts'
+import type { OidcToken } from '../tokens/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
@@ -28,6 +29,8 @@ export interface SessionPrincipal extends SessionHolder {
    * this very request.
    */
   readonly keyVersion?: number
+  /** The access token that it was admitted by, in a session of OIDC. */
+  readonly accessToken?: OidcToken
 }
 
 /** The user of the host, at the admin socket: an administrator. Its records belong to nobody. */

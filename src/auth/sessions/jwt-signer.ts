@@ -1,5 +1,10 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
+export interface ClaimsOptions {
+  /** The token names something, and gives access to nothing. */
+  readonly isExpiredAllowed: boolean
+}
+
 /**
  * JSON Web Tokens of the controllers: for routers, enrolling clients, and whoever knows their
  * certificates.
@@ -15,12 +20,14 @@ export interface JwtSigner {
    * (`exp`, `nbf`) is now; null for anything else. Issuer, audience and purpose are for the caller
    * to judge.
    */
-  verify(token: string): Promise<JsonObject | null>
+  verify(token: string, options?: ClaimsOptions): Promise<JsonObject | null>
   /**
    * Public key of the leaf in force, as a JSON Web Key (RFC 7517) without private members, `kid`
    * and `alg` included.
    */
   publicJwk(): JsonObject
+  /** Keys of all current members, this one first: `verify` takes no other. */
+  publicJwks(): readonly JsonObject[]
   /**
    * Signs a text as it is, as JWS does (RFC 7518, 3): `signature` is base64url, that of an EC key
    * both numbers in a row.

@@ -1,7 +1,7 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { lacksOwnFactor } from '../../fsm/apply/authentication.ts'
-import { isShownBy, mayManage } from '../../fsm/apply/session-reach.ts'
+import { isShownBy, isUnsettled, mayManage } from '../../fsm/apply/session-reach.ts'
 import {
   type ApiName,
   mayCall,
@@ -21,6 +21,9 @@ import type { GoodToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import type { OidcToken } from '../tokens/oidc-token.ts'
+import { type OidcTokens, seemsAccessToken } from './oidc-tokens.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
@@ -51,7 +54,11 @@ interface GuardNeeds {
   readonly keys: TokenKeys
   readonly reads: LatestReads
   readonly authorities: NetworkAuthorities
+  readonly limits: { readonly tokenChecksMax: number }
 }
+
+/** The token of a session, of either kind. */
+type SessionToken = GoodToken | OidcToken
 
 /**
  * Requests that wait to learn of a key version unknown here; more are turned away, as anybody can
@@ -65,6 +72,8 @@ export class SessionGuard {
   readonly #sessions: SessionTracker
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
+  readonly #accessTokens: OidcTokens
+  readonly #checks: FairShare
   /** Sessions by the chain that a connection proved, one object a connection. */
   readonly #proven = new WeakMap<PeerChain, string>()
   #waiting = 0
@@ -74,11 +83,14 @@ export class SessionGuard {
     sessions: SessionTracker,
     tokens: TokenSigner,
     factor: TokenFactor,
+    accessTokens: OidcTokens,
   ) {
     this.#parts = parts
     this.#sessions = sessions
     this.#tokens = tokens
     this.#factor = factor
+    this.#accessTokens = accessTokens
+    this.#checks = new FairShare(parts.limits.tokenChecksMax)
   }
 
   /**
@@ -92,18 +104,72 @@ export class SessionGuard {
    */
   admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
     const { sessionToken: token } = shown
+    let good: SessionToken
     if (token === undefined) {
-      return wanted.isForMonitors === true && isMonitor(this.#parts, shown)
-        ? { isAdmitted: true, principal: { kind: 'monitor' } }
-        : refused('missing')
+      const access = this.#accessTokenIn(shown)
+      if (access === null) {
+        return wanted.isForMonitors === true && isMonitor(this.#parts, shown)
+          ? { isAdmitted: true, principal: { kind: 'monitor' } }
+          : refused('missing')
+      }
+      if (access instanceof Promise) {
+        return access.then((judged) =>
+          typeof judged === 'string' ? refused(judged) : this.#confirm(shown, judged, wanted),
+        )
+      }
+      good = access
+    } else {
+      const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+      if (finding === 'invalid') return refused('invalid')
+      if (typeof finding === 'string') return this.#learnKey(shown, token, wanted)
+      good = finding
     }
-    const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
-    if (finding === 'invalid') return refused('invalid')
-    if (typeof finding === 'string') return this.#learnKey(shown, token, wanted)
-    const found = this.#sessions.find(finding.sessionId)
-    if (found === 'unknown' || found === 'expired') return this.#confirm(shown, finding, wanted)
-    if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, finding, wanted)
-    return this.#accept(shown, found, finding, wanted)
+    const found = this.#sessions.find(good.sessionId)
+    if (found === 'unknown' || found === 'expired') return this.#confirm(shown, good, wanted)
+    if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, good, wanted)
+    if ('text' in good && typeof found !== 'string' && isUnsettled(found.session as ApiSession)) {
+      return this.#confirm(shown, good, wanted)
+    }
+    return this.#accept(shown, found, good, wanted)
+  }
+
+  /**
+   * The first of the bearer tokens that is an access token of the controllers; the others are
+   * second factors. A promise where its signature has to be verified; null: there is none.
+   */
+  #accessTokenIn(
+    shown: CallerCredentials,
+  ): OidcToken | null | Promise<OidcToken | 'invalid' | 'expired'> {
+    for (const text of shown.bearers()) {
+      const known = this.#accessTokens.recall(text)
+      if (known !== null) return known
+      if (seemsAccessToken(text)) return this.#judged(text, shown.source)
+    }
+    return null
+  }
+
+  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many are verified. */
+  async #judged(text: string, source: string): Promise<OidcToken | 'invalid' | 'expired'> {
+    if (!this.#checks.hasRoomFor(source)) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+    }
+    this.#checks.take(source)
+    try {
+      return await this.#accessTokens.judge(text, 'access')
+    } finally {
+      this.#checks.giveBack(source)
+    }
+  }
+
+  /** The session counts at the API of its first use alone. */
+  async #settle(
+    shown: CallerCredentials,
+    token: SessionToken,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
+    const api = wanted.api === 'client' ? 'client' : 'management'
+    await this.#sessions.settle(token.sessionId, api)
+    return await this.#accept(shown, this.#sessions.find(token.sessionId), token, wanted)
   }
 
   /**
@@ -119,7 +185,11 @@ export class SessionGuard {
     permission: Permission,
   ): RequestAdmission {
     const { sessionToken = '' } = shown
-    const finding = this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
+    const { accessToken } = principal
+    const finding =
+      accessToken === undefined
+        ? this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
+        : (this.#accessTokens.recall(accessToken.text) ?? 'invalid')
     if (typeof finding === 'string') return refused('invalid')
     const found = this.#sessions.find(finding.sessionId)
     const before = { ...wanted, permission: principal.permission }
@@ -137,13 +207,8 @@ export class SessionGuard {
     // The user of the host has no session that could end.
     if (caller.kind === 'hostUser') return null
     try {
-      const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
-      const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
-      if (typeof finding === 'string') return 'the session token is no longer accepted'
-      if (finding.isOfOldKey && !isSameAddress(caller.address, caller.session['ipAddress'])) {
-        return 'the session token is no longer accepted'
-      }
-      const found = this.#sessions.find(finding.sessionId)
+      if (!this.#isStillAccepted(caller)) return 'the session token is no longer accepted'
+      const found = this.#sessions.find(caller.session.id)
       if (typeof found === 'string') return 'the session has ended'
       const now = this.#factor.completed(found, caller.token ?? null)
       return mayCall(now, wanted.permission, wanted)
@@ -156,13 +221,27 @@ export class SessionGuard {
     }
   }
 
+  #isStillAccepted(caller: SessionPrincipal): boolean {
+    const nowMs = this.#parts.clock.nowMs()
+    const { accessToken } = caller
+    if (accessToken !== undefined) return nowMs < accessToken.expiresAtMs
+    const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
+    const finding = this.#tokens.judge(token, nowMs)
+    if (typeof finding === 'string') return false
+    return !finding.isOfOldKey || isSameAddress(caller.address, caller.session['ipAddress'])
+  }
+
   async #confirm(
     shown: CallerCredentials,
-    token: GoodToken,
+    token: SessionToken,
     wanted: Permitted,
   ): Promise<RequestAdmission> {
     await this.#parts.reads.reachLatest()
-    return await this.#accept(shown, this.#sessions.find(token.sessionId), token, wanted)
+    const found = this.#sessions.find(token.sessionId)
+    if ('text' in token && typeof found !== 'string' && isUnsettled(found.session as ApiSession)) {
+      return await this.#settle(shown, token, wanted)
+    }
+    return await this.#accept(shown, found, token, wanted)
   }
 
   /** The newest keys, then the judgement by them, which is final. */
@@ -191,7 +270,7 @@ export class SessionGuard {
   #accept(
     shown: CallerCredentials,
     found: SessionFinding,
-    token: GoodToken,
+    token: SessionToken,
     wanted: Permitted,
   ): RequestAdmission | Promise<RequestAdmission> {
     const isFull = typeof found === 'string' || found.pendingFactors.length === 0
@@ -207,7 +286,7 @@ export class SessionGuard {
   #seat(
     shown: CallerCredentials,
     found: SessionFinding,
-    token: GoodToken,
+    token: SessionToken,
     wanted: Permitted,
     factor: VerifiedToken | null,
     asked: Permission = wanted.permission,
@@ -215,7 +294,14 @@ export class SessionGuard {
     if (found === 'unknown' || found === 'refused') return refused('invalid')
     if (found === 'expired') return refused('expired')
     const { address } = shown
-    if (token.isOfOldKey && !isSameAddress(address, found.session['ipAddress'])) {
+    const isOfSession =
+      'text' in token ? isTokenOf(token, found.session as ApiSession) : !found.session['clientId']
+    if (!isOfSession) return refused('invalid')
+    if (
+      'isOfOldKey' in token &&
+      token.isOfOldKey &&
+      !isSameAddress(address, found.session['ipAddress'])
+    ) {
       return refused('invalid')
     }
     if (!this.#isHonouredAt(shown, wanted.api, found.session as ApiSession)) {
@@ -226,7 +312,7 @@ export class SessionGuard {
       kind: 'session',
       address,
       permission: neededOn(wanted.api, wanted.permission),
-      keyVersion: token.version,
+      ...('text' in token ? { accessToken: token } : { keyVersion: token.version }),
     }
     const isPermitted = mayCall(principal, asked, wanted)
     this.#sessions.use(found.session.id)
@@ -241,7 +327,8 @@ export class SessionGuard {
    */
   #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
-    if (api !== 'client') return mayManage(state, session)
+    if (api !== 'client' && !mayManage(state, session)) return false
+    if (api !== 'client' && !session.clientId) return true
     const chain = shown.peerChain()
     // A client whose certificate was extended goes on over the connections that it has.
     if (chain !== null && this.#proven.get(chain) === session.id) return true
@@ -249,6 +336,12 @@ export class SessionGuard {
     if (isShown && chain !== null) this.#proven.set(chain, session.id)
     return isShown
   }
+}
+
+/** A session has tokens of one kind: derived from its id, or of OIDC once its code is redeemed. */
+function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSession): boolean {
+  const isOfSession = session.identityId === identityId && session.clientId === clientId
+  return isOfSession && session.clientId !== '' && session.codeHash !== ''
 }
 
 /** A code may have been given on another controller a moment ago. */

@@ -25,6 +25,10 @@ export type SessionFinding = SessionHolder | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/limits.md. */
 export interface SessionLimits {
   readonly sessionTimeoutMs: number
+  /** A session of OIDC that is not used; its refresh token lasts as long. */
+  readonly refreshTokenMs: number
+  /** A session of OIDC ends so long after its log-in, however often it is refreshed. */
+  readonly oidcSessionMsMax: number
   readonly staleSessionMsMax: number
   readonly activityFlushMs: number
   readonly activityLogMs: number
@@ -104,7 +108,7 @@ export class SessionTracker {
     const session = state.get('apiSession', sessionId)
     if (session === undefined) return 'unknown'
     const identity = state.get<Identity>('identity', String(session['identityId']))
-    if (clock.nowMs() - this.lastUseMs(session) > limits.sessionTimeoutMs) return 'expired'
+    if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
     if (identity === undefined) return 'refused'
     // Hardly any is, so that the time is not asked for.
     if (identity.disabledAt !== null && isDisabled(identity, judgedNowMs(this.#parts))) {
@@ -121,6 +125,21 @@ export class SessionTracker {
     this.#usedHere.add(sessionId)
   }
 
+  /**
+   * Settles which of the APIs a session of OIDC counts at, as it is used for the first time; every
+   * controller knows before the request goes on.
+   * @throws {Problem} when there is no leader.
+   */
+  async settle(sessionId: string, api: 'client' | 'management'): Promise<void> {
+    const { proposer, clock } = this.#parts
+    const marks = [{ id: sessionId, atMs: BigInt(clock.nowMs()), api }]
+    await proposer.propose({
+      kind: CommandKind.SESSION_TOUCH,
+      payload: toBinary(SessionTouchSchema, create(SessionTouchSchema, { marks })),
+      actor: SYSTEM_ACTOR,
+    })
+  }
+
   forget(sessionId: string): void {
     this.#lastUses.delete(sessionId)
     this.#usedHere.delete(sessionId)
@@ -132,7 +151,12 @@ export class SessionTracker {
   }
 
   expiresAtMs(session: EntityRecord): number {
-    return this.lastUseMs(session) + this.#parts.limits.sessionTimeoutMs
+    const { limits } = this.#parts
+    const lastUseMs = Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
+    const { codeHash, createdAt } = session as ApiSession
+    // Sessions of before level 2 have no such field.
+    if (!codeHash) return lastUseMs + limits.sessionTimeoutMs
+    return Math.min(lastUseMs + limits.refreshTokenMs, createdAt + limits.oidcSessionMsMax)
   }
 
   /** Tells the other controllers of the uses here that moved by enough to be worth it. */
@@ -213,10 +237,9 @@ export class SessionTracker {
     this.#leadsSinceMs ??= clock.monotonicMs()
     const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
     if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
-    const beforeMs = clock.nowMs() - limits.sessionTimeoutMs - spreadMs
+    const beforeMs = clock.nowMs() - spreadMs
     const marks = state
-      .idleSessions(beforeMs, limits.sweepBatchMax)
-      .filter(({ id }) => (this.#lastUses.get(id) ?? 0) < beforeMs)
+      .sessionsThat((session) => this.expiresAtMs(session) < beforeMs, limits.sweepBatchMax)
       .map(({ id, lastActivityMs }) => ({ id, lastActivityMs: BigInt(lastActivityMs) }))
     if (marks.length === 0) return
     this.#isSweeping = true

@@ -32,16 +32,16 @@ export const apiSession = defineEntity({
     caId: reference('ca', 'cascade', { settable: 'never', shown: 'never' }),
     /** External JWT signer whose token it was opened by; its sessions end with it. */
     signerId: reference('externalJwtSigner', 'cascade', { settable: 'never', shown: 'never' }),
-    /**
-     * SHA-1 of the client certificate that it was opened by, hex; null: it was opened by something
-     * else.
-     */
+    /** SHA-1 of the client certificate that it was opened by, hex; null: by something else. */
     certFingerprint: optionalText({ settable: 'never', shown: 'never' }),
     hasImproperChain: boolean({ settable: 'never', shown: 'never' }),
     ipAddress: text({ settable: 'never' }),
     configTypes: texts({ settable: 'never' }),
     /** That it was opened at, which says what it is good for; '': from before the field. */
     api: choice(['client', 'management'], { since: 2, settable: 'never', shown: 'never' }),
+    /** Client of OIDC ('': none), and SHA-256 of the code that it redeemed, hex. */
+    clientId: text({ since: 2, settable: 'never', shown: 'never' }),
+    codeHash: text({ since: 2, settable: 'never', shown: 'never' }),
     /** Only moves forward. */
     lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
     identity: refOf('identity', 'identityId'),

@@ -19,11 +19,20 @@ const SAID_FROM_LEVEL = 2
  * nothing without the key of its certificate.
  */
 export function mayMeetRouters(
-  { api, certFingerprint }: ApiSession,
+  { api, certFingerprint, clientId }: ApiSession,
   identity: Identity | undefined,
 ): boolean {
-  if (identity === undefined || api === 'management') return false
+  // A client of OIDC shows routers a token that they verify by themselves.
+  if (identity === undefined || api === 'management' || clientId) return false
   return !isPrivileged(identity) || (api === 'client' && certFingerprint !== null)
+}
+
+/**
+ * Whether it is still open at which of the APIs the session counts: a session of OIDC is opened at
+ * neither, and is of the kind of its first use.
+ */
+export function isUnsettled({ api, clientId }: ApiSession): boolean {
+  return Boolean(clientId) && api !== 'client' && api !== 'management'
 }
 
 /**
@@ -46,8 +55,13 @@ export function isShownBy(
   session: ApiSession,
   fingerprint: string | null,
 ): boolean {
-  const { api, certFingerprint } = session
-  if (api !== 'client' || certFingerprint === null || fingerprint === certFingerprint) return true
+  const { api, certFingerprint, clientId } = session
+  if (
+    (api !== 'client' && !clientId) ||
+    certFingerprint === null ||
+    fingerprint === certFingerprint
+  )
+    return true
   return fingerprint !== null && certificatesOf(records, session).includes(fingerprint)
 }
 

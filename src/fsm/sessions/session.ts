@@ -1,6 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import {
   type CertificateProof,
+  type OidcProof,
   type SessionCreate,
   SessionCreateSchema,
   SessionDeleteSchema,
@@ -14,6 +15,7 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
+import { isUnsettled } from '../apply/session-reach.ts'
 import { authPolicyOf, takesLogIns } from '../apply/authentication.ts'
 import { enabledSigner, isClaimOf, takesTokensOf } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
@@ -129,6 +131,7 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   if (token !== undefined && !isStillTaken(state, identity, token)) return refused('INVALID_AUTH')
   // Its credential was right, whatever else may stand in the way of a session.
   forgetAttempts(state, message.authenticatorId)
+  if (message.oidc?.isBegun === true) return redeemCode(state, message, message.oidc, context)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
     return faulty({ field: 'id', reason: 'id must be unique' })
   }
@@ -155,6 +158,8 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
     ipAddress: message.ipAddress,
     configTypes: message.configTypes,
     api: isApi(message.api) ? message.api : '',
+    clientId: message.oidc?.clientId ?? '',
+    codeHash: message.oidc?.codeHash ?? '',
     isMfaComplete: false,
     mfaPassedAt: null,
   })
@@ -165,7 +170,25 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   return done(message.id)
 }
 
-function isApi(text: string): boolean {
+/**
+ * Of a session that was opened for a second factor to be given in: its credential was judged then,
+ * and the code is good once. A session that is gone is not made again.
+ */
+function redeemCode(
+  state: State,
+  { id, identityId }: SessionCreate,
+  { clientId, codeHash }: OidcProof,
+  context: CommandContext,
+): Outcome {
+  const session = state.get<ApiSession>('apiSession', id)
+  const isOfFlow = session?.identityId === identityId && session.clientId === clientId
+  if (!isOfFlow || session.codeHash !== '' || codeHash === '') return refused('INVALID_AUTH')
+  const { logTimeMs: updatedAt, index: revision } = context
+  state.put('apiSession', { ...session, codeHash, updatedAt, lastActivityAt: updatedAt, revision })
+  return done(id)
+}
+
+function isApi(text: string): text is 'client' | 'management' {
   return text === 'client' || text === 'management'
 }
 
@@ -185,8 +208,12 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
     const session = state.get<ApiSession>('apiSession', mark.id)
     const atMs = Math.min(Number(mark.atMs), context.logTimeMs)
-    if (session === undefined || atMs <= (session.lastActivityAt ?? 0)) continue
-    state.put('apiSession', { ...session, lastActivityAt: atMs, revision: context.index })
+    if (session === undefined) continue
+    const isFirstUse = isUnsettled(session) && isApi(mark.api)
+    const lastActivityAt = Math.max(atMs, session.lastActivityAt ?? 0)
+    if (!isFirstUse && lastActivityAt === (session.lastActivityAt ?? 0)) continue
+    const api = isFirstUse ? { api: mark.api } : {}
+    state.put('apiSession', { ...session, ...api, lastActivityAt, revision: context.index })
   }
   return done('')
 }

@@ -8,7 +8,7 @@ import { createApi } from '../../../src/api/server.ts'
 /** One listener that serves everything: started when the app is ready, stopped when it closes. */
 export function buildApi(parts: ApiParts, https: ServerOptions | null = null): FastifyInstance {
   const api = createApi(parts)
-  const app = api.listener({ apis: ['client', 'management', 'fabric', 'host'], https })
+  const app = api.listener({ apis: ['client', 'management', 'fabric', 'host', 'oidc'], https })
   app.addHook('onReady', (done) => {
     api.start()
     done()

@@ -459,7 +459,7 @@ export async function startController(
   const tokenOf = (sessionId: string): string => new TokenSigner(keys).tokenOf(sessionId)
   const app = buildApi(parts)
   const socket = createApi(parts).listener({
-    apis: ['client', 'management', 'fabric', 'host'],
+    apis: ['client', 'management', 'fabric', 'host', 'oidc'],
     https: null,
     socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
   })

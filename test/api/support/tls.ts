@@ -53,7 +53,7 @@ export class TlsListener {
   ): Promise<TlsListener> {
     own ??= await serverKey(controller)
     const listener = createApi({ ...controller.parts, ...parts }).listener({
-      apis: ['client', 'management', 'fabric', 'host'],
+      apis: ['client', 'management', 'fabric', 'host', 'oidc'],
       https: { ...listenerTls, cert: own.certificatePem, key: own.privateKeyPem },
     })
     await listener.listen({ port: 0, host: '127.0.0.1' })

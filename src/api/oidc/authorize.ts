@@ -1,0 +1,114 @@
+import { judgeAuthorization, judgeRedirect } from '../../auth/oidc/public-clients.ts'
+import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
+import { OAuthError } from '../../auth/oidc/oauth-error.ts'
+import type { RequestContext } from '../call.ts'
+import type { Reply } from '../answers/envelope.ts'
+import { type Operation, withBody } from '../operation.ts'
+import { basePaths } from '../paths.ts'
+import { unknownHost } from './discovery.ts'
+import type { Issuers } from './issuers.ts'
+import {
+  oauthErrorAnswer,
+  orOAuthError,
+  parametersOf,
+  redirectAnswer,
+  withParameters,
+} from './oauth-answers.ts'
+import { bareObject, FORM_BYTES_MAX, formBody, hostHeader } from './oidc-schemas.ts'
+
+interface Needs {
+  readonly oidcFlow: LogInFlow
+  readonly issuers: Issuers
+  readonly isOffered: () => void
+}
+
+const CONFIG_TYPES_MAX = 100
+const pages: readonly string[] = ['password', 'cert', 'ext-jwt']
+
+const common = {
+  apis: ['oidc'],
+  permission: 'public',
+  tag: 'oidc',
+  success: 200,
+  alsoAnswers: 302,
+  headers: hostHeader,
+  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
+  refusals: [400, 404, 413, 415, 429, 503],
+  refusalShape: 'oauth',
+} as const
+
+/** A flow begins here, and leaves from here with its code. */
+export function authorizeOperations(needs: Needs): Operation[] {
+  const ofAuthorize = { ...common, path: '/authorize' } as const
+  const ofCallback = { ...common, path: '/authorize/callback' } as const
+  return [
+    {
+      ...ofAuthorize,
+      operationId: 'oidcAuthorize',
+      summary: 'Begin a log-in by the code flow',
+      method: 'GET',
+      handle: (call) => orOAuthError(() => authorize(needs, call, undefined)),
+    },
+    withBody({
+      ...ofAuthorize,
+      operationId: 'oidcAuthorizeByForm',
+      summary: 'Begin a log-in by the code flow',
+      method: 'POST',
+      body: formBody,
+      bodyBytesMax: FORM_BYTES_MAX,
+      handle: (call, body) => orOAuthError(() => authorize(needs, call, body)),
+    }),
+    {
+      ...ofCallback,
+      operationId: 'oidcCallback',
+      summary: 'Send the code of a log-in to the client',
+      method: 'GET',
+      handle: (call) => orOAuthError(() => leave(needs, call, undefined)),
+    },
+    withBody({
+      ...ofCallback,
+      operationId: 'oidcCallbackByForm',
+      summary: 'Send the code of a log-in to the client',
+      method: 'POST',
+      body: formBody,
+      bodyBytesMax: FORM_BYTES_MAX,
+      handle: (call, body) => orOAuthError(() => leave(needs, call, body)),
+    }),
+  ]
+}
+
+async function authorize(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  needs.isOffered()
+  const issuer = needs.issuers.of(call)
+  if (issuer === null) throw unknownHost()
+  const of = parametersOf(call, body)
+  const redirectUri = judgeRedirect(of, needs.issuers.hosts())
+  try {
+    const types = call.all('configTypes').flatMap((text) => text.split(','))
+    const request = judgeAuthorization(of, redirectUri, types.slice(0, CONFIG_TYPES_MAX))
+    const id = await needs.oidcFlow.begin(request, issuer)
+    const asked = of('method') ?? (call.credentials.peerChain() === null ? 'password' : 'cert')
+    const page = pages.includes(asked) ? asked : 'password'
+    return redirectAnswer(withParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }))
+  } catch (error) {
+    // Clients of the family read what is wrong from the answer itself; the one refusal that a page
+    // in the background waits for goes to its redirect URI.
+    if (!(error instanceof OAuthError)) throw error
+    if (error.code !== 'login_required') return oauthErrorAnswer(error)
+    const state = of('state')
+    const told = { error: error.code, ...(state === undefined ? {} : { state }), iss: issuer }
+    return redirectAnswer(withParameters(redirectUri, told))
+  }
+}
+
+async function leave(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  const id = parametersOf(call, body)('id') ?? ''
+  const found = await needs.oidcFlow.code(id)
+  if (found === null) {
+    throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
+  }
+  const { redirectUri, code, state, issuer } = found
+  // RFC 9207; before the code, as one client of the family reads all that follows `code=`.
+  const told = { iss: issuer, code, ...(state === '' ? {} : { state }) }
+  return redirectAnswer(withParameters(redirectUri, told))
+}

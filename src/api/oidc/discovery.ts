@@ -1,0 +1,89 @@
+import { Problem } from '../../lib/problems.ts'
+import { scopesSupported } from '../../auth/oidc/public-clients.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { Operation } from '../operation.ts'
+import type { Issuers } from './issuers.ts'
+import { jsonAnswer } from './oauth-answers.ts'
+import { bareObject, hostHeader } from './oidc-schemas.ts'
+
+interface Needs {
+  readonly jwt: JwtSigner
+  readonly issuers: Issuers
+}
+
+const common = {
+  apis: ['oidc'],
+  method: 'GET',
+  permission: 'public',
+  tag: 'oidc',
+  success: 200,
+  refusalShape: 'bare',
+} as const
+
+/** OpenID Connect Discovery 1.0 and the keys of the controllers (RFC 7517). */
+export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
+  return [
+    {
+      ...common,
+      operationId: 'oidcConfiguration',
+      summary: 'Show the endpoints of the OpenID provider',
+      path: '/.well-known/openid-configuration',
+      headers: hostHeader,
+      response: { kind: 'bare', schema: bareObject },
+      refusals: [404],
+      handle: (call) => {
+        const issuer = issuers.of(call)
+        if (issuer === null) throw unknownHost()
+        const algorithms = [...new Set(jwt.publicJwks().map(({ alg }) => String(alg)))]
+        return jsonAnswer({
+          issuer,
+          authorization_endpoint: `${issuer}/authorize`,
+          token_endpoint: `${issuer}/oauth/token`,
+          revocation_endpoint: `${issuer}/revoke`,
+          userinfo_endpoint: `${issuer}/userinfo`,
+          end_session_endpoint: `${issuer}/end_session`,
+          jwks_uri: `${issuer}/keys`,
+          scopes_supported: [...scopesSupported],
+          response_types_supported: ['code'],
+          response_modes_supported: ['query'],
+          grant_types_supported: [...grantTypes],
+          subject_types_supported: ['public'],
+          id_token_signing_alg_values_supported: algorithms,
+          token_endpoint_auth_methods_supported: ['none', 'client_secret_basic'],
+          code_challenge_methods_supported: ['S256'],
+          authorization_response_iss_parameter_supported: true,
+          openziti_endpoints: {
+            password: `${issuer}/login/password`,
+            cert: `${issuer}/login/cert`,
+            ext_jwt: `${issuer}/login/ext-jwt`,
+            totp: `${issuer}/login/totp`,
+            totp_enroll: `${issuer}/login/totp/enroll`,
+            totp_enroll_verify: `${issuer}/login/totp/enroll/verify`,
+            auth_queries: `${issuer}/login/auth-queries`,
+          },
+        })
+      },
+    },
+    {
+      ...common,
+      operationId: 'oidcKeys',
+      summary: 'List the keys that tokens of all controllers are verified by',
+      path: '/keys',
+      response: { kind: 'bare', schema: bareObject },
+      refusals: [],
+      handle: () => jsonAnswer({ keys: jwt.publicJwks() }),
+    },
+  ]
+}
+
+export const grantTypes: readonly string[] = [
+  'authorization_code',
+  'refresh_token',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
+]
+
+export function unknownHost(): Problem {
+  return new Problem('NOT_FOUND', {
+    detail: 'this controller is not an OpenID provider under that host; use an advertised address',
+  })
+}

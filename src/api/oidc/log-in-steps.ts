@@ -1,0 +1,252 @@
+import type { LogInFlow, LogInStep } from '../../auth/oidc/log-in-flow.ts'
+import type { LogInCredential } from '../../auth/log-in/log-in.ts'
+import type { SecondFactors } from '../../auth/factors/second-factors.ts'
+import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
+import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Mfa } from '../../entities/kinds/mfa.ts'
+import { type RequestContext, writeRequestOf } from '../call.ts'
+import type { Reply } from '../answers/envelope.ts'
+import { type Operation, withBody } from '../operation.ts'
+import { authQueryOf } from '../sessions/session-view.ts'
+import {
+  withParameters,
+  jsonAnswer,
+  neverReferred,
+  parametersOf,
+  redirectAnswer,
+} from './oauth-answers.ts'
+import type { ValueOf } from '../schemas/typed-schema.ts'
+import { bareObject, FORM_BYTES_MAX, logInBody, type logInForm } from './oidc-schemas.ts'
+import { pageAnswer } from './page.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly oidcFlow: LogInFlow
+  readonly secondFactors: SecondFactors
+}
+
+type Body = string | Partial<ValueOf<typeof logInForm.schema>>
+
+const common = {
+  apis: ['oidc'],
+  permission: 'public',
+  tag: 'oidc',
+  success: 200,
+  alsoAnswers: 302,
+  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
+  refusals: [400, 401, 413, 415, 429, 503],
+  refusalShape: 'bare',
+} as const
+
+/** The steps of a log-in: primary authentication by each method, then second factors. */
+export function logInStepOperations(needs: Needs): Operation[] {
+  const steps = new LogInSteps(needs)
+  const methods = [
+    ['password', 'Password'],
+    ['username', 'Username'],
+    ['cert', 'Cert'],
+    ['ext-jwt', 'ExtJwt'],
+  ] as const
+  return [
+    ...methods.flatMap(([method, name]): Operation[] => [
+      {
+        ...common,
+        operationId: `oidcPageOf${name}`,
+        summary: `Show the page of a log-in by ${method}`,
+        method: 'GET',
+        path: `/login/${method}`,
+        handle: (call) => steps.page(call),
+      },
+      withBody({
+        ...common,
+        operationId: `oidcLogInBy${name}`,
+        summary: `Log in by ${method}`,
+        method: 'POST',
+        path: `/login/${method}`,
+        body: logInBody,
+        bodyBytesMax: FORM_BYTES_MAX,
+        handle: (call, body) =>
+          steps.logIn(call, body, method === 'username' ? 'password' : method),
+      }),
+    ]),
+    withBody({
+      ...common,
+      operationId: 'oidcGiveCode',
+      summary: 'Complete a log-in with a TOTP or recovery code',
+      method: 'POST',
+      path: '/login/totp',
+      body: logInBody,
+      bodyBytesMax: FORM_BYTES_MAX,
+      handle: (call, body) => steps.giveCode(call, body),
+    }),
+    {
+      ...common,
+      operationId: 'oidcAuthQueries',
+      summary: 'List the second factors that a log-in lacks',
+      method: 'GET',
+      path: '/login/auth-queries',
+      handle: (call) => steps.queries(call),
+    },
+  ]
+}
+
+class LogInSteps {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  async page(call: RequestContext): Promise<Reply> {
+    const id = idIn(call, undefined)
+    const redirectUri = await this.#needs.oidcFlow.redirectOf(id)
+    if (redirectUri === null) throw new Problem('UNAUTHORIZED')
+    return pageAnswer({ id, asks: 'password', redirectUri, fault: '', status: 200 })
+  }
+
+  async logIn(
+    call: RequestContext,
+    body: Body,
+    by: 'password' | 'cert' | 'ext-jwt',
+  ): Promise<Reply> {
+    const id = idIn(call, body)
+    const of = parametersOf(call, body)
+    const credential: LogInCredential =
+      by === 'password'
+        ? { by, username: of('username') ?? '', password: of('password') ?? '' }
+        : { by }
+    const step = await this.#needs.oidcFlow.logIn(id, credential, call.credentials, aboutIn(body), {
+      write: writeRequestOf(call),
+      turn: call,
+    })
+    return await this.#answer(call, id, step, 'password')
+  }
+
+  async giveCode(call: RequestContext, body: Body): Promise<Reply> {
+    const id = idIn(call, body)
+    const { oidcFlow, secondFactors } = this.#needs
+    const principal = await this.#principal(call, id)
+    const code = parametersOf(call, body)('code') ?? ''
+    try {
+      const origin = originBy(writeRequestOf(call), actorOf(principal))
+      const given = { purpose: 'pass', code, address: call.credentials.address } as const
+      await secondFactors.prove(origin, principal.identity.id, given, requireEnrolled)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
+      const redirectUri = wantsPage(call) ? await oidcFlow.redirectOf(id) : null
+      const wrong = { code: 'INVALID TOTP CODE', message: 'an invalid TOTP code was supplied' }
+      return redirectUri === null
+        ? jsonAnswer(wrong, 400)
+        : pageAnswer({
+            id,
+            asks: 'code',
+            redirectUri,
+            fault: 'That code is not right.',
+            status: 400,
+          })
+    }
+    return await this.#answer(call, id, await oidcFlow.afterFactor(id), 'code')
+  }
+
+  async queries(call: RequestContext): Promise<Reply> {
+    const id = idIn(call, undefined)
+    const { pendingFactors, identity } = await this.#principal(call, id)
+    const authQueries = pendingFactors.map((factor) => this.#queryOf(identity.id, factor))
+    return jsonAnswer({ authQueries } as never)
+  }
+
+  /** @throws {Problem} UNAUTHORIZED before primary authentication. */
+  async #principal(call: RequestContext, id: string): Promise<SessionPrincipal> {
+    const principal = await this.#needs.oidcFlow.sessionOf(id, call.credentials)
+    if (principal === null) throw new Problem('UNAUTHORIZED')
+    return principal
+  }
+
+  async #answer(
+    call: RequestContext,
+    id: string,
+    step: LogInStep,
+    asked: 'password' | 'code',
+  ): Promise<Reply> {
+    const redirectUri = wantsPage(call) ? await this.#needs.oidcFlow.redirectOf(id) : null
+    switch (step.kind) {
+      case 'passed':
+        return redirectAnswer(
+          withParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
+        )
+      case 'pending': {
+        if (redirectUri !== null) {
+          return pageAnswer({ id, asks: 'code', redirectUri, fault: '', status: 200 })
+        }
+        const authQueries = step.factors.map((factor) => this.#queryOf(step.identityId, factor))
+        const headers = { 'totp-required': 'true', ...neverReferred }
+        return { ...jsonAnswer({ authQueries } as never), headers }
+      }
+      case 'refused': {
+        const { code, challenge } = step.refusal
+        call.challenge = challenge
+        if (redirectUri === null) throw new Problem(code)
+        const fault = 'The user name or password is not right.'
+        return pageAnswer({ id, asks: asked, redirectUri, fault, status: httpOf(code) })
+      }
+    }
+  }
+
+  #queryOf(identityId: string, factor: Parameters<typeof authQueryOf>[2]): Record<string, unknown> {
+    const query = authQueryOf(this.#needs.state, identityId, factor)
+    if (factor.kind !== 'totp') return query
+    return {
+      ...query,
+      typeId: 'TOTP',
+      format: 'numeric',
+      minLength: 6,
+      maxLength: 8,
+      httpUrl: './oidc/login/totp',
+    }
+  }
+}
+
+function httpOf(code: ProblemCode): number {
+  return problems[code].http
+}
+
+function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
+  if (found?.isVerified !== true) throw new Problem('MFA_INVALID_TOKEN')
+}
+
+function wantsPage({ accept }: RequestContext): boolean {
+  return accept.includes('text/html')
+}
+
+function idIn(call: RequestContext, body: unknown): string {
+  const of = parametersOf(call, body)
+  return of('id') ?? of('authRequestID') ?? ''
+}
+
+/** Forms of the family have these names, in any case. */
+const formNames: Readonly<Record<'env' | 'sdk', readonly string[]>> = {
+  env: ['arch', 'os', 'osRelease', 'osVersion', 'domain', 'hostname'],
+  sdk: ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],
+}
+
+function aboutIn(body: Body): {
+  readonly configTypes: readonly string[]
+  readonly envInfo: Readonly<Record<string, unknown>> | null
+  readonly sdkInfo: Readonly<Record<string, unknown>> | null
+} {
+  if (typeof body !== 'string') {
+    const { configTypes, envInfo, sdkInfo } = body
+    return { configTypes: configTypes ?? [], envInfo: envInfo ?? null, sdkInfo: sdkInfo ?? null }
+  }
+  const form = new URLSearchParams(body)
+  const byName = new Map(Array.from(form, ([name, value]) => [name.toLowerCase(), value]))
+  const told = (prefix: 'env' | 'sdk'): Record<string, string> | null => {
+    const found = formNames[prefix].flatMap((name) => {
+      const value = byName.get(`${prefix}${name}`.toLowerCase())
+      return value === undefined ? [] : [[name, value] as const]
+    })
+    return found.length === 0 ? null : Object.fromEntries(found)
+  }
+  return { configTypes: form.getAll('configTypes'), envInfo: told('env'), sdkInfo: told('sdk') }
+}

@@ -1,0 +1,83 @@
+import { OAuthError } from '../../auth/oidc/oauth-error.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { RequestContext } from '../call.ts'
+import { bareAnswer, type Reply } from '../answers/envelope.ts'
+
+/** Answers of OAuth have no envelope. */
+export function jsonAnswer(value: Json, status = 200): Reply {
+  return { ...bareAnswer(JSON.stringify(value)), status }
+}
+
+/** Clients of the family test for this very status. */
+export function redirectAnswer(location: string): Reply {
+  return {
+    status: 302,
+    body: '',
+    contentType: 'text/plain',
+    headers: { location, ...neverReferred },
+  }
+}
+
+/** The ids of a flow stand in addresses. */
+export const neverReferred = { 'referrer-policy': 'no-referrer' } as const
+
+/** RFC 6749, 5.2. */
+export function oauthErrorAnswer({ code, message }: OAuthError): Reply {
+  return jsonAnswer({ error: code, error_description: message }, 400)
+}
+
+/** The answer of `handle`, or the refusal that it threw. */
+export async function orOAuthError(handle: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await handle()
+  } catch (error) {
+    if (error instanceof OAuthError) return oauthErrorAnswer(error)
+    throw error
+  }
+}
+
+/** An address with parameters added to those that it has. */
+export function withParameters(url: string, added: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(added).toString()
+  return `${url}${url.includes('?') ? '&' : '?'}${text}`
+}
+
+const FORM_PARAMETERS_MAX = 64
+
+/**
+ * Parameters of a request by name, from its form or JSON and else from its query. One that is
+ * given twice is none (RFC 6749, 3.1).
+ */
+export function parametersOf(
+  call: RequestContext,
+  body: unknown,
+): (name: string) => string | undefined {
+  const form = typeof body === 'string' ? formOf(body) : objectOf(body)
+  return (name) => {
+    const values = form.get(name) ?? call.all(name)
+    const [first] = values
+    return values.length === 1 && first !== '' ? first : undefined
+  }
+}
+
+function formOf(text: string): Map<string, string[]> {
+  const form = new Map<string, string[]>()
+  let count = 0
+  for (const [name, value] of new URLSearchParams(text)) {
+    count += 1
+    if (count > FORM_PARAMETERS_MAX) break
+    const values = form.get(name)
+    if (values === undefined) form.set(name, [value])
+    else values.push(value)
+  }
+  return form
+}
+
+function objectOf(body: unknown): Map<string, string[]> {
+  const entries = Object.entries((body ?? {}) as Readonly<Record<string, unknown>>)
+  return new Map(
+    entries.flatMap(([name, value]): [string, string[]][] =>
+      typeof value === 'string' ? [[name, [value]]] : [],
+    ),
+  )
+}

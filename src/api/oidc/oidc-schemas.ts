@@ -1,0 +1,34 @@
+import type { NamedSchema } from '../../entities/operations.ts'
+import { envInfo, sdkInfo, text } from '../../entities/shapes.ts'
+import { objectSchema } from '../schemas/typed-schema.ts'
+
+const FORM_CHARACTERS_MAX = 12 * 1024
+const field = { type: ['string', 'null'], maxLength: FORM_CHARACTERS_MAX } as const
+
+/** Bodies of the log-in steps; forms have the same names. */
+export const logInForm = objectSchema('oidcLogIn', {
+  id: field,
+  username: field,
+  password: field,
+  code: field,
+  configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
+  envInfo: { ...envInfo, type: ['object', 'null'] },
+  sdkInfo: { ...sdkInfo, type: ['object', 'null'] },
+})
+
+/** Parameters of the endpoints of OAuth, by name. */
+export const oauthForm = objectSchema('oauthParameters', {})
+
+export const bareObject: NamedSchema = { name: 'oauthAnswer', schema: { type: 'object' } }
+export const formBody = {
+  schema: oauthForm,
+  isRequired: false,
+  textTypes: ['application/x-www-form-urlencoded'],
+} as const
+export const logInBody = {
+  schema: logInForm,
+  isRequired: false,
+  textTypes: ['application/x-www-form-urlencoded'],
+} as const
+export const FORM_BYTES_MAX = 64 * 1024
+export const hostHeader = [{ name: 'host', description: 'decides which issuer is meant' }] as const

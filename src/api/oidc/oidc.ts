@@ -1,0 +1,45 @@
+import { levelOf } from '../../entities/levels.ts'
+import { apiSession } from '../../entities/kinds/api-session.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Operation } from '../operation.ts'
+import type { BindingName } from '../parts.ts'
+import type { PkiControl } from '../cluster/pki-control.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
+import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
+import type { SecondFactors } from '../../auth/factors/second-factors.ts'
+import { authorizeOperations } from './authorize.ts'
+import { discoveryOperations } from './discovery.ts'
+import { Issuers } from './issuers.ts'
+import { logInStepOperations } from './log-in-steps.ts'
+import { tokenOperations } from './tokens.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly jwt: JwtSigner
+  readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
+  readonly pki: PkiControl
+  readonly oidcFlow: LogInFlow
+  readonly oidcTokens: OidcTokens
+  readonly secondFactors: SecondFactors
+}
+
+/** The OpenID provider that every controller is. */
+export function oidcOperations(needs: Needs): Operation[] {
+  const issuers = new Issuers(needs)
+  const level = levelOf(apiSession, { clientId: '' })
+  const isOffered = (): void => {
+    if (needs.state.featureLevel >= level) return
+    throw new Problem('NOT_FOUND', {
+      detail: 'OIDC is served once all controllers know it; upgrade the others',
+    })
+  }
+  const own = { ...needs, issuers, isOffered }
+  return [
+    ...discoveryOperations(own),
+    ...authorizeOperations(own),
+    ...logInStepOperations(own),
+    ...tokenOperations(own),
+  ]
+}

@@ -1,0 +1,269 @@
+import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
+import { OAuthError } from '../../auth/oidc/oauth-error.ts'
+import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
+import { clientIds, type MintedTokens, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
+import type { OidcToken } from '../../auth/tokens/oidc-token.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import { Problem } from '../../lib/problems.ts'
+import { type RequestContext, writeRequestOf } from '../call.ts'
+import type { Reply } from '../answers/envelope.ts'
+import { type Operation, withBody } from '../operation.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import { unknownHost } from './discovery.ts'
+import type { Issuers } from './issuers.ts'
+import {
+  jsonAnswer,
+  orOAuthError,
+  parametersOf,
+  redirectAnswer,
+  withParameters,
+} from './oauth-answers.ts'
+import { bareObject, FORM_BYTES_MAX, formBody, hostHeader } from './oidc-schemas.ts'
+
+interface Needs {
+  readonly state: StateView
+  readonly oidcFlow: LogInFlow
+  readonly oidcTokens: OidcTokens
+  readonly issuers: Issuers
+  readonly isOffered: () => void
+}
+
+const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+const REFRESH = 'urn:ietf:params:oauth:token-type:refresh_token'
+const ID = 'urn:ietf:params:oauth:token-type:id_token'
+
+const common = {
+  apis: ['oidc'],
+  permission: 'public',
+  tag: 'oidc',
+  success: 200,
+  headers: [...hostHeader, { name: 'authorization', description: 'the client, without a secret' }],
+  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
+  refusals: [400, 401, 404, 413, 415, 429, 503],
+  refusalShape: 'oauth',
+} as const
+
+/** Tokens are given, shown and taken back here. */
+export function tokenOperations(needs: Needs): Operation[] {
+  const revokes = ['/revoke', '/oauth/revoke'] as const
+  return [
+    withBody({
+      ...common,
+      operationId: 'oidcToken',
+      summary: 'Get tokens for a code, a refresh token or another token',
+      method: 'POST',
+      path: '/oauth/token',
+      body: formBody,
+      bodyBytesMax: FORM_BYTES_MAX,
+      handle: (call, body) => orOAuthError(() => tokens(needs, call, body)),
+    }),
+    ...revokes.map((path, at) =>
+      withBody({
+        ...common,
+        operationId: at === 0 ? 'oidcRevoke' : 'oidcRevokeBelowOAuth',
+        summary: 'End the session of a token',
+        method: 'POST',
+        path,
+        body: formBody,
+        bodyBytesMax: FORM_BYTES_MAX,
+        handle: (call, body) => orOAuthError(() => revoke(needs, call, body)),
+      }),
+    ),
+    ...(['GET', 'POST'] as const).map((method): Operation => ({
+      ...common,
+      operationId: method === 'GET' ? 'oidcUserInfo' : 'oidcUserInfoByPost',
+      summary: 'Show whose access token it is',
+      method,
+      path: '/userinfo',
+      handle: (call) => userInfo(needs, call),
+    })),
+    {
+      ...common,
+      operationId: 'oidcEndSession',
+      summary: 'Log out',
+      alsoAnswers: 302,
+      method: 'GET',
+      path: '/end_session',
+      handle: (call) => orOAuthError(() => endSession(needs, call, undefined)),
+    },
+    withBody({
+      ...common,
+      operationId: 'oidcEndSessionByForm',
+      summary: 'Log out',
+      alsoAnswers: 302,
+      method: 'POST',
+      path: '/end_session',
+      body: formBody,
+      bodyBytesMax: FORM_BYTES_MAX,
+      handle: (call, body) => orOAuthError(() => endSession(needs, call, body)),
+    }),
+    {
+      ...common,
+      operationId: 'oidcLoggedOut',
+      summary: 'Say that the session has ended',
+      method: 'GET',
+      path: '/logged-out',
+      handle: () => ({ status: 200, body: 'You are logged out.\n', contentType: 'text/plain' }),
+    },
+  ]
+}
+
+async function tokens(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  needs.isOffered()
+  const of = parametersOf(call, body)
+  const clientId = clientOf(call, of('client_id'))
+  switch (of('grant_type')) {
+    case 'authorization_code': {
+      const given = {
+        clientId,
+        redirectUri: of('redirect_uri') ?? '',
+        verifier: of('code_verifier') ?? '',
+      }
+      const request = { write: writeRequestOf(call), turn: call }
+      const { oidcFlow } = needs
+      return grantedAnswer(
+        await oidcFlow.redeem(of('code') ?? '', given, call.credentials, request),
+      )
+    }
+    case 'refresh_token': {
+      const token = await judged(needs, of('refresh_token'), ['refresh'])
+      return grantedAnswer(await renewed(needs, call, token, clientId, of('scope')))
+    }
+    case 'urn:ietf:params:oauth:grant-type:token-exchange': {
+      const type = of('subject_token_type')
+      const purpose = type === ACCESS ? 'access' : 'refresh'
+      if (type !== ACCESS && type !== REFRESH) {
+        throw new OAuthError(
+          'invalid_request',
+          'subject_token_type must be an access or refresh token',
+        )
+      }
+      const token = await judged(needs, of('subject_token'), [purpose])
+      const minted = await renewed(needs, call, token, clientId, of('scope'))
+      return exchanged(minted, of('requested_token_type') ?? REFRESH)
+    }
+    default:
+      throw new OAuthError(
+        'unsupported_grant_type',
+        'grant_type must be authorization_code, refresh_token or token exchange',
+      )
+  }
+}
+
+async function renewed(
+  needs: Needs,
+  call: RequestContext,
+  token: OidcToken,
+  clientId: string,
+  scope: string | undefined,
+): Promise<MintedTokens> {
+  const issuer = needs.issuers.of(call)
+  if (issuer === null) throw unknownHost()
+  if (token.clientId !== clientId) {
+    throw new OAuthError('invalid_grant', 'the token is of another client')
+  }
+  const scopes = scope?.split(' ') ?? token.scopes
+  if (!scopes.every((one) => token.scopes.includes(one))) {
+    throw new OAuthError('invalid_scope', 'scope names more than the token has')
+  }
+  return await needs.oidcFlow.renew(token, issuer, scopes, call.credentials)
+}
+
+async function judged(
+  { oidcTokens }: Needs,
+  text: string | undefined,
+  purposes: readonly ('access' | 'refresh')[],
+): Promise<OidcToken> {
+  for (const purpose of purposes) {
+    const found = await oidcTokens.judge(text ?? '', purpose)
+    if (typeof found !== 'string') return found
+  }
+  throw new OAuthError('invalid_grant', 'the token is unknown, or its time is over')
+}
+
+/** The client, by the form or by HTTP Basic with an empty secret; both must agree. */
+function clientOf({ headers }: RequestContext, named: string | undefined): string {
+  const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
+  const [user = '', secret = ''] =
+    basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)
+  const clientId = named ?? decodeURIComponent(user)
+  const agrees = basic === undefined || (decodeURIComponent(user) === clientId && secret === '')
+  if (agrees && clientIds.includes(clientId)) return clientId
+  throw new OAuthError('invalid_client', `the client must be one of ${clientIds.join(', ')}`)
+}
+
+function grantedAnswer({ access, refresh, id, expiresInSeconds }: MintedTokens): Reply {
+  return jsonAnswer({
+    access_token: access,
+    token_type: 'Bearer',
+    expires_in: expiresInSeconds,
+    ...(refresh === null ? {} : { refresh_token: refresh }),
+    ...(id === null ? {} : { id_token: id }),
+  })
+}
+
+/** RFC 8693, 2.2.1. */
+function exchanged(minted: MintedTokens, wanted: string): Reply {
+  const { access, refresh, id, expiresInSeconds } = minted
+  const byType: Readonly<Record<string, string | null>> = {
+    [ACCESS]: access,
+    [REFRESH]: refresh,
+    [ID]: id,
+  }
+  const text = byType[wanted] ?? null
+  if (text === null) {
+    throw new OAuthError('invalid_request', 'requested_token_type is none that can be given')
+  }
+  return jsonAnswer({
+    access_token: text,
+    issued_token_type: wanted,
+    token_type: wanted === ACCESS ? 'Bearer' : 'N_A',
+    expires_in: expiresInSeconds,
+    ...(refresh === null ? {} : { refresh_token: refresh }),
+    ...(id === null ? {} : { id_token: id }),
+  })
+}
+
+/** RFC 7009, 2.2: a token that is not good is answered as one that was revoked. */
+async function revoke(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  const of = parametersOf(call, body)
+  try {
+    const token = await judged(needs, of('token'), ['refresh', 'access'])
+    await needs.oidcFlow.endSessionOf(token)
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error
+  }
+  return jsonAnswer({})
+}
+
+async function userInfo(
+  { oidcTokens, oidcFlow, state }: Needs,
+  call: RequestContext,
+): Promise<Reply> {
+  const [text = ''] = call.credentials.bearers()
+  const token = await oidcTokens.judge(text, 'access')
+  const holder = typeof token === 'string' ? null : await oidcFlow.holderOf(token, call.credentials)
+  const identity = holder === null ? undefined : state.get<Identity>('identity', holder.identity.id)
+  if (identity === undefined) throw new Problem('UNAUTHORIZED')
+  const { id: sub, name, isAdmin, externalId } = identity
+  return jsonAnswer({
+    sub,
+    name,
+    z_ia: isAdmin,
+    ...(externalId === null || externalId === '' ? {} : { z_eid: externalId }),
+  })
+}
+
+/** OpenID Connect RP-Initiated Logout: only of the session that the id token names. */
+async function endSession(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
+  const of = parametersOf(call, body)
+  const session = await needs.oidcTokens.sessionOfHint(of('id_token_hint') ?? '')
+  if (session !== null) await needs.oidcFlow.endSessionOf(session)
+  const asked = of('post_logout_redirect_uri')
+  const state = of('state')
+  if (asked === undefined) return redirectAnswer('/oidc/logged-out')
+  if (!isRedirectAllowed(asked, '/logout', needs.issuers.hosts())) {
+    throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
+  }
+  return redirectAnswer(state === undefined ? asked : withParameters(asked, { state }))
+}

@@ -1,0 +1,387 @@
+import { createHash, randomUUID } from 'node:crypto'
+
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Authenticator } from '../../entities/kinds/authenticator.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import {
+  hasMfa,
+  lacksOwnFactor,
+  type PendingFactor,
+  pendingFactors,
+} from '../../fsm/apply/authentication.ts'
+import { isDisabled } from '../../lib/is-disabled.ts'
+import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { SYSTEM_ACTOR } from '../../ports/actor.ts'
+import type { Proposer } from '../../ports/proposer.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { SecondFactors } from '../factors/second-factors.ts'
+import type {
+  AboutClient,
+  LogInCredential,
+  LogInRefusal,
+  LogInRequest,
+  LogIns,
+  Proof,
+} from '../log-in/log-in.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { SessionPrincipal } from '../principal/principal.ts'
+import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
+import { OAuthError } from './oauth-error.ts'
+import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
+import type { OidcToken } from '../tokens/oidc-token.ts'
+import { type AuthorizationRequest, isVerifierOf } from './public-clients.ts'
+import type { SealedTexts } from './sealed-texts.ts'
+
+const REQUEST_MS = 10 * 60_000
+const PROGRESS_MS = 60_000
+const CODE_MS = 60_000
+/** A client that lost the answer asks again within this time, and is answered. */
+const CODE_REPEATED_MS = 10_000
+
+/** A begun flow, as its sealed id says; no controller keeps anything of it. */
+interface BegunFlow extends AuthorizationRequest {
+  readonly sessionId: string
+  readonly issuer: string
+}
+
+/** Primary authentication that was right, on its way to the code. */
+interface PassedLogIn {
+  readonly flow: BegunFlow
+  /** The session is there already, as a factor had to be given in it; else the proof makes it. */
+  readonly proof: CarriedProof | null
+}
+
+/** A proof without its record, which is read again where the session is made. */
+interface CarriedProof {
+  readonly identityId: string
+  readonly authenticatorId: string
+  readonly authenticatorRevision: number
+  readonly certificate: Proof['certificate'] | null
+  readonly token: Proof['token'] | null
+  readonly about: Omit<AboutClient, 'api' | 'oidc'>
+}
+
+export type LogInStep =
+  | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
+  /** Second factors are missing: they are given under the same id. */
+  | {
+      readonly kind: 'pending'
+      readonly factors: readonly PendingFactor[]
+      readonly identityId: string
+    }
+  | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
+
+export interface CodeAnswer {
+  readonly redirectUri: string
+  readonly code: string
+  readonly state: string
+  readonly issuer: string
+}
+
+interface Needs {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly reads: LatestReads
+  readonly proposer: Proposer
+  readonly logIns: LogIns
+  readonly sessions: SessionTracker
+  readonly secondFactors: SecondFactors
+  readonly seals: SealedTexts
+  readonly oidcTokens: OidcTokens
+}
+
+/**
+ * Log-in by the code flow of OAuth (RFC 6749, 4.1; RFC 7636). Each step may come to another
+ * controller: what was shown so far is in the sealed id that the client brings. Where no second
+ * factor is missing, the session is the one write of it, made as the code is redeemed; else it is
+ * made before, without rights, for the factor to be given in.
+ */
+export class LogInFlow {
+  readonly #needs: Needs
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  /** @returns the id of the flow. */
+  begin(request: AuthorizationRequest, issuer: string): Promise<string> {
+    const contents = { ...request, issuer, sessionId: randomUUID() }
+    return this.#needs.seals.seal('request', contents as unknown as JsonObject, REQUEST_MS)
+  }
+
+  /** The redirect URI of a flow; null: none was begun under that id. */
+  async redirectOf(id: string): Promise<string | null> {
+    return (await this.#begun(id))?.redirectUri ?? null
+  }
+
+  /** Primary authentication. The id must be one that `begin` gave. */
+  async logIn(
+    id: string,
+    credential: LogInCredential,
+    shown: CallerCredentials,
+    about: Omit<AboutClient, 'api' | 'oidc'>,
+    request: LogInRequest,
+  ): Promise<LogInStep> {
+    const flow = await this.#begun(id)
+    if (flow === null) return refused
+    const { logIns, state } = this.#needs
+    const proof = await logIns.prove(credential, shown, request.turn)
+    if ('code' in proof) return { kind: 'refused', refusal: proof }
+    const identity = state.get<Identity>('identity', proof.identityId)
+    if (identity === undefined) return refused
+    const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
+    const begun = state.get<ApiSession>('apiSession', flow.sessionId)
+    // Factors given under an id count for the identity that gave them.
+    if (begun !== undefined && begun.identityId !== identity.id) {
+      await this.#end(begun.id)
+      return refused
+    }
+    const pending = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
+    if (!lacksOwnFactor(pending) && begun === undefined) {
+      return await this.#passed(flow, carried(proof, named))
+    }
+    if (begun === undefined) {
+      const oidc = { ...ofFlow(flow), codeHash: '', isBegun: false }
+      await logIns.open(proof, shown, { ...named, api: null, oidc }, request.write)
+    }
+    return lacksOwnFactor(pending)
+      ? { kind: 'pending', factors: pending, identityId: identity.id }
+      : await this.#passed(flow, null)
+  }
+
+  /**
+   * The session that factors of a flow are given in; null before primary authentication, and once
+   * its code was redeemed.
+   */
+  async sessionOf(id: string, shown: CallerCredentials): Promise<SessionPrincipal | null> {
+    const flow = await this.#begun(id)
+    if (flow === null) return null
+    await this.#needs.reads.reachLatest()
+    const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
+    if (session === undefined || session.codeHash !== '') return null
+    const found = this.#needs.sessions.find(session.id)
+    if (typeof found === 'string') return null
+    return { ...found, kind: 'session', address: shown.address, permission: 'partial' }
+  }
+
+  /** After a factor was given; the records say whether another is missing. */
+  async afterFactor(id: string): Promise<LogInStep> {
+    const flow = await this.#begun(id)
+    const { state } = this.#needs
+    const session = flow === null ? undefined : state.get<ApiSession>('apiSession', flow.sessionId)
+    const identity = state.get<Identity>('identity', session?.identityId ?? '')
+    if (flow === null || session === undefined || identity === undefined) return refused
+    const { pendingFactors: factors } = holderIn(state, session, identity)
+    return lacksOwnFactor(factors)
+      ? { kind: 'pending', factors, identityId: identity.id }
+      : await this.#passed(flow, null)
+  }
+
+  isEnrolled(identityId: string): boolean {
+    return hasMfa(this.#needs.state, identityId)
+  }
+
+  /** Seals what passed as the code. Null: no such flow, or its time is over. */
+  async code(progressId: string): Promise<CodeAnswer | null> {
+    const { seals } = this.#needs
+    const passed = (await seals.open('progress', progressId)) as unknown as PassedLogIn | null
+    if (passed === null) return null
+    const { redirectUri, state, issuer } = passed.flow
+    const code = await seals.seal('code', passed as unknown as JsonObject, CODE_MS)
+    return { redirectUri, code, state, issuer }
+  }
+
+  /**
+   * Tokens for a code; the session is made here, by one write.
+   * @throws {OAuthError} invalid_grant, and then a session that the code had made is ended: one
+   * that is used twice was stolen (RFC 6749, 4.1.2).
+   */
+  async redeem(
+    code: string,
+    given: { readonly clientId: string; readonly redirectUri: string; readonly verifier: string },
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<MintedTokens> {
+    const { seals, state, oidcTokens } = this.#needs
+    const passed = (await seals.open('code', code)) as unknown as PassedLogIn | null
+    if (passed === null) throw invalidGrant('the code is unknown, or its time is over')
+    const { flow, proof } = passed
+    const isOfClient = flow.clientId === given.clientId && flow.redirectUri === given.redirectUri
+    if (!isOfClient || !isVerifierOf(flow.challenge, given.verifier)) {
+      throw invalidGrant('client, redirect_uri or code_verifier is not that of the code')
+    }
+    const codeHash = createHash('sha256').update(code).digest('hex')
+    await this.#needs.reads.reachLatest()
+    const session =
+      (await this.#redeemed(flow, codeHash)) ??
+      (await this.#opened(flow, proof, codeHash, shown, request))
+    const identity = state.get<Identity>('identity', session.identityId)
+    if (identity === undefined) throw invalidGrant('the identity is gone')
+    const { issuer, scopes, nonce } = flow
+    return await oidcTokens.mint({ session, identity, issuer, scopes, nonce })
+  }
+
+  /**
+   * Tokens for a refresh token or an access token: from the record, without a write. A held token
+   * ends with its session.
+   * @throws {OAuthError} invalid_grant; access_denied without the certificate that it is bound to.
+   */
+  async renew(
+    token: OidcToken,
+    issuer: string,
+    scopes: readonly string[],
+    shown: CallerCredentials,
+  ): Promise<MintedTokens> {
+    const { session, identity } = await this.holderOf(token, shown)
+    this.#needs.sessions.use(session.id)
+    return await this.#needs.oidcTokens.mint({ session, identity, issuer, scopes, nonce: '' })
+  }
+
+  /**
+   * The full session of a token.
+   * @throws {OAuthError} as `renew`.
+   */
+  async holderOf(
+    token: OidcToken,
+    shown: CallerCredentials,
+  ): Promise<{ readonly session: ApiSession; readonly identity: Identity }> {
+    const { sessions, reads } = this.#needs
+    let found = sessions.find(token.sessionId)
+    if (typeof found === 'string') {
+      await reads.reachLatest()
+      found = sessions.find(token.sessionId)
+    }
+    if (typeof found === 'string') throw invalidGrant('the session has ended')
+    const session = found.session as ApiSession
+    if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
+      throw invalidGrant('the token is not of this session')
+    }
+    if (session.codeHash === '' || lacksOwnFactor(found.pendingFactors)) {
+      throw invalidGrant('a second factor is missing; log in again')
+    }
+    if (!this.#needs.logIns.isProven(session, shown)) {
+      throw new OAuthError('access_denied', 'the client certificate of the session is required')
+    }
+    return { session, identity: found.identity as Identity }
+  }
+
+  /** Ends the session of a token, for whichever of its tokens was shown. */
+  async endSessionOf({ sessionId }: Pick<OidcToken, 'sessionId'>): Promise<void> {
+    const { state, reads } = this.#needs
+    if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()
+    const session = state.get<ApiSession>('apiSession', sessionId)
+    if (session !== undefined && session.clientId !== '') await this.#end(sessionId)
+  }
+
+  async #begun(id: string): Promise<BegunFlow | null> {
+    return (await this.#needs.seals.open('request', id)) as unknown as BegunFlow | null
+  }
+
+  async #passed(flow: BegunFlow, proof: CarriedProof | null): Promise<LogInStep> {
+    const passed = { flow, proof } as unknown as JsonObject
+    const progressId = await this.#needs.seals.seal('progress', passed, PROGRESS_MS)
+    return { kind: 'passed', issuer: flow.issuer, progressId }
+  }
+
+  /** The session that this very code has made before; null: none is there, or it waits for it. */
+  async #redeemed(flow: BegunFlow, codeHash: string): Promise<ApiSession | null> {
+    const session = this.#needs.state.get<ApiSession>('apiSession', flow.sessionId)
+    if (session === undefined || session.codeHash === '') return null
+    const ageMs = judgedNowMs(this.#needs) - (session.updatedAt ?? session.createdAt)
+    if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
+    await this.#end(session.id)
+    throw invalidGrant('the code was used before; its session has ended')
+  }
+
+  async #opened(
+    flow: BegunFlow,
+    proof: CarriedProof | null,
+    codeHash: string,
+    shown: CallerCredentials,
+    request: LogInRequest,
+  ): Promise<ApiSession> {
+    const { logIns, state } = this.#needs
+    const full = proof === null ? this.#proofOfSession(flow) : this.#proofOf(proof)
+    if (full === null) throw invalidGrant('the credential was changed; log in again')
+    const oidc = { ...ofFlow(flow), codeHash, isBegun: proof === null }
+    const about = proof?.about ?? {}
+    try {
+      await logIns.open(full, shown, { ...about, api: null, oidc }, request.write)
+    } catch (error) {
+      const isRefused =
+        error instanceof Problem &&
+        (error.code === 'INVALID_AUTH' || error.code === 'REVISION_MOVED')
+      if (!isRefused) throw error
+      // Redeemed elsewhere at the same time: whichever was applied first made the session.
+      const other = await this.#redeemed(flow, codeHash)
+      if (other !== null) return other
+      throw invalidGrant('the credential was changed; log in again')
+    }
+    const session = state.get<ApiSession>('apiSession', flow.sessionId)
+    if (session === undefined) throw invalidGrant('the session has ended')
+    return session
+  }
+
+  #proofOf(carriedProof: CarriedProof): Proof | null {
+    const { state } = this.#needs
+    const { identityId, authenticatorId, authenticatorRevision, certificate, token } = carriedProof
+    const identity = state.get<Identity>('identity', identityId)
+    if (identity === undefined || isDisabled(identity, judgedNowMs(this.#needs))) return null
+    if (lacksOwnFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
+    const authenticator = state.get<Authenticator>('authenticator', authenticatorId)
+    if (authenticatorId !== '' && authenticator?.revision !== authenticatorRevision) return null
+    return {
+      identityId,
+      authenticator,
+      ...(certificate === null || certificate === undefined ? {} : { certificate }),
+      ...(token === null || token === undefined ? {} : { token }),
+    }
+  }
+
+  /** The session in which the factors were given stands for the proof that it was opened by. */
+  #proofOfSession({ sessionId }: BegunFlow): Proof | null {
+    const { state } = this.#needs
+    const session = state.get<ApiSession>('apiSession', sessionId)
+    const identity = state.get<Identity>('identity', session?.identityId ?? '')
+    if (session === undefined || identity === undefined) return null
+    if (lacksOwnFactor(holderIn(state, session, identity).pendingFactors)) return null
+    return { identityId: identity.id, authenticator: undefined }
+  }
+
+  async #end(sessionId: string): Promise<void> {
+    const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id: sessionId }))
+    const { proposer } = this.#needs
+    await proposer.propose({ kind: CommandKind.SESSION_DELETE, payload, actor: SYSTEM_ACTOR })
+  }
+}
+
+const refused: LogInStep = {
+  kind: 'refused',
+  refusal: { code: 'UNAUTHORIZED', challenge: null },
+}
+
+function ofFlow({ sessionId, clientId }: BegunFlow): { sessionId: string; clientId: string } {
+  return { sessionId, clientId }
+}
+
+function carried(proof: Proof, about: CarriedProof['about']): CarriedProof {
+  const { identityId, authenticator, certificate = null, token = null } = proof
+  return {
+    identityId,
+    authenticatorId: authenticator?.id ?? '',
+    authenticatorRevision: authenticator?.revision ?? 0,
+    certificate,
+    token,
+    about,
+  }
+}
+
+function invalidGrant(description: string): OAuthError {
+  return new OAuthError('invalid_grant', description)
+}

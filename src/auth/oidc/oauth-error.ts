@@ -1,0 +1,22 @@
+/** Errors of RFC 6749, 4.1.2.1 and 5.2, OpenID Connect Core, 3.1.2.6, and RFC 7009. */
+export type OAuthErrorCode =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'invalid_scope'
+  | 'unauthorized_client'
+  | 'unsupported_grant_type'
+  | 'unsupported_response_type'
+  | 'login_required'
+  | 'access_denied'
+
+/** A request of OAuth that is refused; the description is for the developer of the client. */
+export class OAuthError extends Error {
+  override readonly name = 'OAuthError'
+  readonly code: OAuthErrorCode
+
+  constructor(code: OAuthErrorCode, description: string) {
+    super(description)
+    this.code = code
+  }
+}

@@ -1,0 +1,109 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
+import { clientIds } from '../sessions/oidc-tokens.ts'
+import { OAuthError } from './oauth-error.ts'
+
+export const scopesSupported: readonly string[] = ['openid', 'offline_access']
+
+const REDIRECT_CHARACTERS_MAX = 256
+const STATE_CHARACTERS_MAX = 512
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
+const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
+const CUSTOM_SCHEME = 'openziti://auth'
+
+/** The parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3) that was judged. */
+export interface AuthorizationRequest {
+  readonly clientId: string
+  readonly redirectUri: string
+  /** SHA-256 of the verifier, base64url. */
+  readonly challenge: string
+  readonly state: string
+  readonly nonce: string
+  readonly scopes: readonly string[]
+  readonly configTypes: readonly string[]
+}
+
+export type Parameters = (name: string) => string | undefined
+
+/**
+ * The redirect URI of a request, once it is safe to send anything to it.
+ * @param ownHosts `host:port` that this network's consoles are served at.
+ * @throws {OAuthError} to be shown where the request came from, never to be redirected.
+ */
+export function judgeRedirect(of: Parameters, ownHosts: readonly string[]): string {
+  const clientId = of('client_id') ?? ''
+  if (!clientIds.includes(clientId)) {
+    throw new OAuthError('invalid_client', `client_id must be one of ${clientIds.join(', ')}`)
+  }
+  const redirectUri = of('redirect_uri') ?? ''
+  if (!isRedirectAllowed(redirectUri, '/callback', ownHosts)) {
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that is allowed')
+  }
+  return redirectUri
+}
+
+/** @throws {OAuthError} that may be redirected. */
+export function judgeAuthorization(
+  of: Parameters,
+  redirectUri: string,
+  configTypes: readonly string[],
+): AuthorizationRequest {
+  if (of('response_type') !== 'code') {
+    throw new OAuthError('unsupported_response_type', 'response_type must be code')
+  }
+  if (of('prompt') === 'none') {
+    throw new OAuthError('login_required', 'there is no session that could be continued')
+  }
+  const scopes = (of('scope') ?? '').split(' ').filter((scope) => scopesSupported.includes(scope))
+  if (scopes.length === 0) {
+    throw new OAuthError('invalid_scope', `scope must name ${scopesSupported.join(' or ')}`)
+  }
+  const challenge = of('code_challenge') ?? ''
+  if (of('code_challenge_method') !== 'S256' || !CHALLENGE.test(challenge)) {
+    throw new OAuthError(
+      'invalid_request',
+      'code_challenge with code_challenge_method S256 is required',
+    )
+  }
+  const [state, nonce] = [of('state') ?? '', of('nonce') ?? '']
+  if (Math.max(state.length, nonce.length) > STATE_CHARACTERS_MAX) {
+    const most = `state and nonce have at most ${STATE_CHARACTERS_MAX} characters`
+    throw new OAuthError('invalid_request', most)
+  }
+  const clientId = of('client_id') ?? ''
+  return { clientId, redirectUri, challenge, state, nonce, scopes, configTypes }
+}
+
+/**
+ * Scheme, host and path are equal to a registered one; the port is free on loopback alone (RFC
+ * 8252, 7.3). No user, query or fragment.
+ */
+export function isRedirectAllowed(
+  text: string,
+  end: '/callback' | '/logout',
+  ownHosts: readonly string[],
+): boolean {
+  if (text.length > REDIRECT_CHARACTERS_MAX || !URL.canParse(text)) return false
+  if (text === CUSTOM_SCHEME + end) return true
+  const url = new URL(text)
+  const { protocol, hostname, host, port, pathname } = url
+  // The text is compared with what was read of it: no parser may find another host in it.
+  if (
+    text !== `${protocol}//${host}${pathname}` &&
+    text !== `${protocol}//${hostname}:${port}${pathname}`
+  )
+    return false
+  if (pathname !== `/auth${end}`) return false
+  if (LOOPBACK.includes(hostname)) return protocol === 'http:' || protocol === 'https:'
+  const withPort = `${hostname}:${port === '' ? '443' : port}`
+  return protocol === 'https:' && ownHosts.includes(withPort)
+}
+
+/** RFC 7636, 4.6, by S256 alone. */
+export function isVerifierOf(challenge: string, verifier: string): boolean {
+  if (!VERIFIER.test(verifier)) return false
+  const made = createHash('sha256').update(verifier).digest()
+  const wanted = Buffer.from(challenge, 'base64url')
+  return made.length === wanted.length && timingSafeEqual(made, wanted)
+}

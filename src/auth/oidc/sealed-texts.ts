@@ -1,0 +1,74 @@
+import { hkdfSync } from 'node:crypto'
+
+import { CompactEncrypt, compactDecrypt } from 'jose'
+
+import { Problem } from '../../lib/problems.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+
+/** A text of one purpose never opens as one of another: each has a key of its own. */
+export type SealPurpose = 'request' | 'progress' | 'code'
+
+/** The family's C SDK has 8,196 bytes for its whole request head. */
+export const SEALED_CHARACTERS_MAX = 6 * 1024
+
+const KEY_BYTES = 32
+
+/**
+ * Carries the state of a log-in flow in the texts that the client brings back (compact JWE, RFC
+ * 7516: `dir`, A256GCM), under a key that is derived from the cluster key. Any member opens them,
+ * and a flood of begun flows takes no memory. `kid` is the version of the cluster key.
+ */
+export class SealedTexts {
+  readonly #keys: Pick<TokenKeys, 'clusterKeys'>
+  readonly #clock: Clock
+
+  constructor(keys: Pick<TokenKeys, 'clusterKeys'>, clock: Clock) {
+    this.#keys = keys
+    this.#clock = clock
+  }
+
+  /** @throws {Problem} CLUSTER_NO_LEADER while no key is in force here. */
+  async seal(purpose: SealPurpose, contents: JsonObject, lifetimeMs: number): Promise<string> {
+    const key = this.#keys.clusterKeys().find(({ overlapEndsAtMs }) => overlapEndsAtMs === null)
+    if (key === undefined) {
+      throw new Problem('CLUSTER_NO_LEADER', {
+        detail: 'this controller has no key of log-ins yet; retry once it has caught up',
+      })
+    }
+    const text = JSON.stringify({ contents, expiresAtMs: this.#clock.nowMs() + lifetimeMs })
+    return await new CompactEncrypt(Buffer.from(text, 'utf8'))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: `${key.version}` })
+      .encrypt(keyOf(key.secret, purpose))
+  }
+
+  /** @returns null for a text that no member sealed for that purpose, or whose time is over. */
+  async open(purpose: SealPurpose, sealed: string): Promise<JsonObject | null> {
+    if (sealed.length > SEALED_CHARACTERS_MAX) return null
+    const nowMs = this.#clock.nowMs()
+    try {
+      const { plaintext } = await compactDecrypt(
+        sealed,
+        ({ kid }) => {
+          const key = this.#keys.clusterKeys().find(({ version }) => `${version}` === kid)
+          const isOver = key !== undefined && nowMs >= (key.overlapEndsAtMs ?? Infinity)
+          if (key === undefined || isOver) throw new Error('no such version of the cluster key')
+          return keyOf(key.secret, purpose)
+        },
+        { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
+      )
+      const { contents, expiresAtMs } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
+        readonly contents: JsonObject
+        readonly expiresAtMs: number
+      }
+      return nowMs < expiresAtMs ? contents : null
+    } catch {
+      return null
+    }
+  }
+}
+
+function keyOf(secret: Uint8Array, purpose: SealPurpose): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret, '', `flotilla oidc ${purpose}`, KEY_BYTES))
+}

@@ -1,0 +1,225 @@
+import { createHash, hash, randomUUID } from 'node:crypto'
+
+import { decodeJwt } from 'jose'
+
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import type { Identity } from '../../entities/kinds/identity.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { tokenLimits } from '../tokens/token-text.ts'
+import type { OidcToken } from '../tokens/oidc-token.ts'
+import type { JwtSigner } from './jwt-signer.ts'
+
+/** Clients of OIDC: SDKs and tools of the API family. None of them has a secret. */
+export const clientIds: readonly string[] = ['native', 'openziti']
+
+/** Purpose of a token of the controllers, as the API family writes it in `z_t`. */
+const TYPES = { access: 'a', refresh: 'r' } as const
+export type TokenPurpose = keyof typeof TYPES
+
+/** Verifiers of the family give no leeway, and clocks differ by more than a second. */
+const EARLIER_SECONDS = 60
+const VERIFIED_TOKENS_MAX = 16_384
+
+export interface OidcTokenLimits {
+  readonly accessTokenMs: number
+  readonly refreshTokenMs: number
+  readonly oidcSessionMsMax: number
+}
+
+/** Claims of the session that tokens are made of. */
+export interface TokenSubject {
+  readonly session: ApiSession
+  readonly identity: Identity
+  readonly issuer: string
+  readonly scopes: readonly string[]
+  /** The one of the authorization request; '' in a refresh. */
+  readonly nonce: string
+}
+
+export interface MintedTokens {
+  readonly access: string
+  readonly refresh: string | null
+  readonly id: string | null
+  readonly expiresInSeconds: number
+}
+
+interface Needs {
+  readonly jwt: JwtSigner
+  readonly clock: Clock
+  readonly limits: OidcTokenLimits
+}
+
+/**
+ * Tokens of OIDC sessions. Each controller signs with the key of its leaf and takes those of every
+ * current member; what they say is judged here alone: purpose, audience, time. That the session is
+ * still there, its guard judges.
+ */
+export class OidcTokens {
+  readonly #needs: Needs
+  /** Good access tokens by SHA-256: a signature check would cost more than the rest of a read. */
+  readonly #verified = new Map<string, OidcToken>()
+
+  constructor(needs: Needs) {
+    this.#needs = needs
+  }
+
+  async mint(subject: TokenSubject): Promise<MintedTokens> {
+    const { limits, clock } = this.#needs
+    const nowMs = clock.nowMs()
+    const endsAtMs = subject.session.createdAt + limits.oidcSessionMsMax
+    const [accessMs, refreshMs] = [limits.accessTokenMs, limits.refreshTokenMs].map((lifetimeMs) =>
+      Math.max(1000, Math.min(lifetimeMs, endsAtMs - nowMs)),
+    ) as [number, number]
+    const access = await this.#sign(subject, 'access', nowMs, accessMs)
+    const hasRefresh = subject.scopes.includes('offline_access')
+    return {
+      access,
+      refresh: hasRefresh ? await this.#sign(subject, 'refresh', nowMs, refreshMs) : null,
+      id: subject.scopes.includes('openid')
+        ? await this.#signId(subject, access, nowMs, accessMs)
+        : null,
+      expiresInSeconds: Math.floor(accessMs / 1000),
+    }
+  }
+
+  /** A token that was found good before; null: it has to be verified. */
+  recall(text: string): OidcToken | null {
+    const known = this.#verified.get(hash('sha256', text, 'base64url'))
+    return known !== undefined && this.#needs.clock.nowMs() < known.expiresAtMs ? known : null
+  }
+
+  /** `expired`: it says so itself, whether or not a member signed it. */
+  async judge(text: string, purpose: TokenPurpose): Promise<OidcToken | 'invalid' | 'expired'> {
+    const claims = await this.#needs.jwt.verify(text)
+    if (claims === null) return isPast(text, this.#needs.clock.nowMs()) ? 'expired' : 'invalid'
+    const token = tokenOf(text, claims, purpose)
+    if (token === null) return 'invalid'
+    if (purpose === 'access') this.#remember(token)
+    return token
+  }
+
+  /** The session of an id token, as a hint: its time may be over. */
+  async sessionOfHint(text: string): Promise<Pick<OidcToken, 'sessionId'> | null> {
+    const claims = await this.#needs.jwt.verify(text, { isExpiredAllowed: true })
+    const { z_asid: sessionId, azp } = claims ?? {}
+    const isOfClient = typeof azp === 'string' && clientIds.includes(azp)
+    return isOfClient && typeof sessionId === 'string' ? { sessionId } : null
+  }
+
+  #remember(token: OidcToken): void {
+    if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
+    this.#verified.set(hash('sha256', token.text, 'base64url'), token)
+  }
+
+  #sign(
+    subject: TokenSubject,
+    purpose: TokenPurpose,
+    nowMs: number,
+    lifetimeMs: number,
+  ): Promise<string> {
+    const { session, identity, scopes } = subject
+    const certificates = session.certFingerprint === null ? null : [session.certFingerprint]
+    return this.#needs.jwt.sign({
+      ...common(subject, nowMs, lifetimeMs),
+      nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
+      jti: randomUUID(),
+      scopes: [...scopes],
+      z_t: TYPES[purpose],
+      z_aid: session.clientId,
+      z_cfs: certificates,
+      z_ra: session.ipAddress,
+      z_sdk: null,
+      z_env: null,
+      z_ice: session.certFingerprint !== null,
+      z_cer: false,
+      z_ckrr: false,
+      z_iccc: session.hasImproperChain,
+      ...(session.configTypes.length === 0 ? {} : { z_ct: [...session.configTypes] }),
+      ...(session.certFingerprint === null ? {} : { z_acf: session.certFingerprint }),
+      ...(session.authenticatorId === '' ? {} : { z_authid: session.authenticatorId }),
+      ...(identity.externalId === '' || identity.externalId === null
+        ? {}
+        : { z_eid: identity.externalId }),
+    })
+  }
+
+  #signId(
+    subject: TokenSubject,
+    access: string,
+    nowMs: number,
+    lifetimeMs: number,
+  ): Promise<string> {
+    const { session, identity, nonce } = subject
+    return this.#needs.jwt.sign({
+      ...common(subject, nowMs, lifetimeMs),
+      azp: session.clientId,
+      at_hash: createHash('sha256').update(access).digest().subarray(0, 16).toString('base64url'),
+      name: identity.name,
+      z_ia: identity.isAdmin,
+      ...(nonce === '' ? {} : { nonce }),
+    })
+  }
+}
+
+/** How the holder of a session has shown who it is (RFC 8176), from the record alone. */
+export function methodsOf(session: ApiSession): string[] {
+  const methods: string[] = []
+  if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
+  else methods.push(session.certFingerprint === null ? 'password' : 'cert')
+  if (session.isMfaComplete) methods.push('totp')
+  return methods
+}
+
+function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: number): JsonObject {
+  const nowSeconds = Math.floor(nowMs / 1000)
+  return {
+    iss: issuer,
+    sub: session.identityId,
+    aud: [session.clientId],
+    client_id: session.clientId,
+    iat: nowSeconds,
+    exp: nowSeconds + Math.floor(lifetimeMs / 1000),
+    auth_time: Math.floor(session.createdAt / 1000),
+    amr: methodsOf(session),
+    z_asid: session.id,
+  }
+}
+
+/** Null: another purpose or audience, or a claim that is missing. */
+function tokenOf(text: string, claims: JsonObject, purpose: TokenPurpose): OidcToken | null {
+  const { iss, sub, aud, exp, scopes, z_t: type, z_asid: sessionId } = claims
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
+  const clientId = audiences.find((one) => typeof one === 'string' && clientIds.includes(one))
+  if (type !== TYPES[purpose] || typeof clientId !== 'string' || audiences.length !== 1) return null
+  if (typeof iss !== 'string' || typeof sub !== 'string' || typeof exp !== 'number') return null
+  if (typeof sessionId !== 'string' || !Array.isArray(scopes)) return null
+  return {
+    text,
+    sessionId,
+    identityId: sub,
+    clientId,
+    issuer: iss,
+    scopes: scopes.filter((scope) => typeof scope === 'string'),
+    expiresAtMs: exp * 1000,
+  }
+}
+
+/** Whether a text may be an access token of ours, by what it says; nothing is proven by that. */
+export function seemsAccessToken(text: string): boolean {
+  return unverified(text)?.['z_t'] === TYPES.access
+}
+
+function isPast(text: string, nowMs: number): boolean {
+  const exp = unverified(text)?.['exp']
+  return typeof exp === 'number' && exp * 1000 <= nowMs
+}
+
+function unverified(text: string): Readonly<Record<string, unknown>> | null {
+  if (text.length > tokenLimits.charactersMax) return null
+  try {
+    return decodeJwt(text)
+  } catch {
+    return null
+  }
+}

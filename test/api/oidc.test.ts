@@ -1,0 +1,254 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { CallerOf, client, management } from './support/caller.ts'
+import { admin } from './support/controller.ts'
+import { controllerForFile } from './support/for-file.ts'
+import { OidcClient, parameterOf, redirectUri } from './support/oidc.ts'
+import { claimsOf } from './support/network.ts'
+import { turnOnMfa } from './support/mfa.ts'
+import { raiseLevel } from './support/raise-level.ts'
+import { newShortId } from '../../src/lib/random.ts'
+
+const { controller, root } = await controllerForFile()
+
+beforeAll(async () => {
+  await raiseLevel(controller)
+})
+
+function newClient(): OidcClient {
+  return new OidcClient(controller)
+}
+
+async function person(): Promise<{ id: string; username: string; password: string }> {
+  const username = `name-${newShortId()}`
+  const password = 'a long enough password'
+  const made = await root.call('POST', `${management}/identities`, {
+    name: username,
+    type: 'User',
+    isAdmin: false,
+  })
+  const { id } = made.body.data as { id: string }
+  await root.call('POST', `${management}/authenticators`, {
+    method: 'updb',
+    identityId: id,
+    username,
+    password,
+  })
+  return { id, username, password }
+}
+
+async function bearer(token: string, url = `${client}/current-api-session`): Promise<number> {
+  const answer = await controller.app.inject({
+    method: 'GET',
+    url,
+    headers: { host: 'any', authorization: `Bearer ${token}` },
+  })
+  return answer.statusCode
+}
+
+describe('a log-in by the code flow', () => {
+  test('ends with tokens that the REST APIs take, and one session', async () => {
+    const { id, username, password } = await person()
+    const oidc = newClient()
+    const authorized = await oidc.authorize()
+    expect(authorized.status).toBe(302)
+    expect(authorized.headers['location']).toMatch(/^\/oidc\/login\/password\?authRequestID=/)
+    const flow = parameterOf(authorized.headers['location'], 'authRequestID')
+    const step = await oidc.send('POST', '/oidc/login/password', { id: flow, username, password })
+    expect(step.status).toBe(302)
+    const { pathname, search } = new URL(String(step.headers['location']))
+    const left = await oidc.send('GET', pathname + search)
+    expect(left.status).toBe(302)
+    const location = String(left.headers['location'])
+    expect(location.startsWith(`${redirectUri}?`)).toBe(true)
+    expect(parameterOf(location, 'state')).toBe('a state')
+    const { status, json } = await oidc.redeem(parameterOf(location, 'code'))
+    expect(status).toBe(200)
+    expect(json).toMatchObject({ token_type: 'Bearer', expires_in: 1800 })
+    const claims = claimsOf(json['access_token'])
+    expect(claims).toMatchObject({
+      sub: id,
+      aud: ['native'],
+      z_t: 'a',
+      amr: ['password'],
+      scopes: ['openid', 'offline_access'],
+    })
+    expect(claimsOf(json['refresh_token'])).toMatchObject({ z_t: 'r', z_asid: claims['z_asid'] })
+    expect(claimsOf(json['id_token'])).toMatchObject({ nonce: 'a nonce', name: username })
+    expect(await bearer(String(json['access_token']))).toBe(200)
+    expect(await bearer(String(json['refresh_token']))).toBe(401)
+    const found = await root.get(`${management}/api-sessions?filter=identity="${id}"`)
+    expect(found.body.data).toMatchObject([{ id: claims['z_asid'] }])
+  })
+
+  test('refuses a wrong password, an unknown id, and a body that is no form', async () => {
+    const { username } = await person()
+    const oidc = newClient()
+    const id = await oidc.begin()
+    const wrong = { id, username, password: 'not the password' }
+    const refused = await oidc.send('POST', '/oidc/login/password', wrong)
+    expect([refused.status, refused.json['code']]).toEqual([401, 'INVALID_AUTH'])
+    const unknown = await oidc.send('POST', '/oidc/login/password', { ...wrong, id: 'made up' })
+    expect([unknown.status, unknown.json['code']]).toEqual([401, 'UNAUTHORIZED'])
+    const multipart = await oidc.send('POST', '/oidc/login/password', 'x', {
+      'content-type': 'multipart/form-data',
+    })
+    expect([multipart.status, multipart.json['code']]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE'])
+  })
+
+  test('takes the id from the query, and a body of JSON', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    for (const name of ['authRequestID', 'id']) {
+      const id = encodeURIComponent(await oidc.begin())
+      const body = JSON.stringify({ username, password })
+      const step = await oidc.send('POST', `/oidc/login/username?${name}=${id}`, body, {
+        'content-type': 'application/json; charset=utf-8',
+      })
+      expect(step.status).toBe(302)
+    }
+  })
+
+  test('asks for a code where the identity has one, under the same id', async () => {
+    const { id: identityId, username, password } = await person()
+    const alice = new CallerOf(controller)
+    await alice.logIn({ username, password }, client)
+    const { recoveryCodes } = await turnOnMfa(controller, alice)
+    const oidc = newClient()
+    const id = await oidc.begin()
+    const early = await oidc.send('GET', `/oidc/login/auth-queries?id=${encodeURIComponent(id)}`)
+    expect(early.status).toBe(401)
+    const pending = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+    expect([pending.status, pending.headers['totp-required']]).toEqual([200, 'true'])
+    expect(pending.json['authQueries']).toMatchObject([{ typeId: 'TOTP', isTotpEnrolled: true }])
+    const wrong = await oidc.send('POST', '/oidc/login/totp', { id, code: '000000' })
+    expect([wrong.status, wrong.json['code']]).toEqual([400, 'INVALID TOTP CODE'])
+    const [code = ''] = recoveryCodes
+    const right = await oidc.send('POST', '/oidc/login/totp', { id, code })
+    expect(right.status).toBe(302)
+    const { status, json } = await oidc.redeem(await oidc.codeOf(right))
+    expect(status).toBe(200)
+    expect(claimsOf(json['access_token'])).toMatchObject({
+      sub: identityId,
+      amr: ['password', 'totp'],
+    })
+    expect(await bearer(String(json['access_token']), `${client}/current-identity`)).toBe(200)
+  })
+})
+
+describe('tokens', () => {
+  test('of a refresh go on in the same session, and end with it', async () => {
+    const { id, username, password } = await person()
+    const oidc = newClient()
+    const first = await oidc.logIn(username, password)
+    const again = await oidc.refresh(first.refresh_token)
+    expect(again.status).toBe(200)
+    const token = String(again.json['access_token'])
+    expect(claimsOf(token)['z_asid']).toBe(claimsOf(first.access_token)['z_asid'])
+    expect(claimsOf(token)['auth_time']).toBe(claimsOf(first.access_token)['auth_time'])
+    expect(await bearer(token)).toBe(200)
+    await root.call('POST', `${management}/identities/${id}/disable`, { durationMinutes: 0 })
+    expect(await bearer(token)).toBe(401)
+    const refused = await oidc.refresh(first.refresh_token)
+    expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
+  })
+
+  test('that are revoked end their session at once', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const { access_token: access, refresh_token: token } = await oidc.logIn(username, password)
+    expect((await oidc.send('POST', '/oidc/revoke', { token: 'no token' })).status).toBe(200)
+    expect(await bearer(access)).toBe(200)
+    expect((await oidc.send('POST', '/oidc/revoke', { token })).status).toBe(200)
+    expect(await bearer(access)).toBe(401)
+    expect((await oidc.refresh(token)).status).toBe(400)
+  })
+
+  test('count at the API of their first use alone', async () => {
+    const { token } = root
+    expect(token).not.toBeNull()
+    const oidc = newClient()
+    const { access_token: access } = await oidc.logIn(admin.username, admin.password)
+    expect(await bearer(access, `${client}/current-identity`)).toBe(200)
+    expect(await bearer(access, `${management}/identities`)).toBe(401)
+    const manages = (await oidc.logIn(admin.username, admin.password)).access_token
+    expect(await bearer(manages, `${management}/identities`)).toBe(200)
+  })
+})
+
+describe('a code', () => {
+  test('that is used twice ends the session that it made', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const id = await oidc.begin()
+    const step = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+    const code = await oidc.codeOf(step)
+    const other = await oidc.codeOf(step)
+    const first = await oidc.redeem(code)
+    expect(first.status).toBe(200)
+    expect((await oidc.redeem(code)).status).toBe(200)
+    const second = await oidc.redeem(other)
+    expect([second.status, second.json['error']]).toEqual([400, 'invalid_grant'])
+    expect(await bearer(String(first.json['access_token']))).toBe(401)
+  })
+
+  test.each([
+    ['another verifier', { code_verifier: 'v'.repeat(43) }],
+    ['another client', { client_id: 'openziti' }],
+    ['another address', { redirect_uri: 'http://localhost:9/auth/callback' }],
+  ])('is refused with %s', async (_what, changes) => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const id = await oidc.begin()
+    const step = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+    const refused = await oidc.redeem(await oidc.codeOf(step), changes)
+    expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
+  })
+})
+
+describe('a request to authorize', () => {
+  test.each([
+    ['client_id', 'somebody', 'invalid_client'],
+    ['redirect_uri', 'https://evil.example/auth/callback', 'invalid_request'],
+    ['redirect_uri', 'http://localhost:1@evil.example/auth/callback', 'invalid_request'],
+    ['redirect_uri', 'http://localhost:8080/auth/callback?x=1', 'invalid_request'],
+    ['redirect_uri', 'http://[::1]:8080/auth/callback', 'invalid_request'],
+    ['response_type', 'token', 'unsupported_response_type'],
+    ['scope', 'email', 'invalid_scope'],
+    ['code_challenge_method', 'plain', 'invalid_request'],
+    ['code_challenge', '', 'invalid_request'],
+    ['nonce', 'n'.repeat(513), 'invalid_request'],
+  ])('with %s %s is refused', async (name, value, error) => {
+    const refused = await newClient().authorize({ [name]: value })
+    expect([refused.status, refused.json['error']]).toEqual([400, error])
+  })
+
+  test('under a host that is none of this controller is not found', async () => {
+    const oidc = newClient()
+    oidc.host = 'evil.example:443'
+    expect((await oidc.authorize()).status).toBe(404)
+    expect((await oidc.send('GET', '/oidc/.well-known/openid-configuration')).status).toBe(404)
+  })
+})
+
+test('discovery names the issuer by host, and the keys verify the tokens', async () => {
+  const oidc = newClient()
+  const { json } = await oidc.send('GET', '/oidc/.well-known/openid-configuration')
+  expect(json['issuer']).toBe(`https://${oidc.host}/oidc`)
+  const { json: keys } = await oidc.send('GET', '/oidc/keys')
+  expect(keys['keys']).toMatchObject([{ use: 'sig', kty: 'EC' }])
+})
+
+test('the page of a log-in needs no script, and no other page may frame it', async () => {
+  const oidc = newClient()
+  const id = await oidc.begin()
+  const page = await oidc.send(
+    'GET',
+    `/oidc/login/password?authRequestID=${encodeURIComponent(id)}`,
+  )
+  expect([page.status, page.headers['auth-request-id']]).toEqual([200, id])
+  expect(page.headers['content-security-policy']).toContain("frame-ancestors 'none'")
+  expect(page.text).not.toContain('<script')
+  const unknown = await oidc.send('GET', '/oidc/login/password?authRequestID=%3Cscript%3E')
+  expect(unknown.status).toBe(401)
+})

@@ -1,0 +1,110 @@
+import { createHash, randomBytes } from 'node:crypto'
+
+import type { TestController } from './controller.ts'
+
+/** An answer of the OpenID provider, which has no envelope. */
+export interface OidcReply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | number | string[] | undefined>>
+  readonly text: string
+  readonly json: Readonly<Record<string, unknown>>
+}
+
+export interface Tokens {
+  readonly access_token: string
+  readonly refresh_token: string
+  readonly id_token: string
+}
+
+export const redirectUri = 'http://localhost:8080/auth/callback'
+const HOST = 'localhost:1280'
+
+/** A client of the code flow, as an SDK is one. */
+export class OidcClient {
+  readonly verifier = randomBytes(32).toString('base64url')
+  readonly #controller: TestController
+  host = HOST
+
+  constructor(controller: TestController) {
+    this.#controller = controller
+  }
+
+  async send(
+    method: 'GET' | 'POST' | 'DELETE',
+    url: string,
+    form?: Readonly<Record<string, string>> | string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<OidcReply> {
+    const payload = typeof form === 'object' ? new URLSearchParams(form).toString() : form
+    const answer = await this.#controller.app.inject({
+      method,
+      url,
+      headers: {
+        host: this.host,
+        ...(payload === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        ...headers,
+      },
+      ...(payload === undefined ? {} : { payload }),
+    })
+    const isJson = String(answer.headers['content-type']).startsWith('application/json')
+    const json = (isJson ? JSON.parse(answer.payload) : {}) as Record<string, unknown>
+    return { status: answer.statusCode, headers: answer.headers, text: answer.payload, json }
+  }
+
+  authorize(changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
+    const challenge = createHash('sha256').update(this.verifier).digest('base64url')
+    const parameters = {
+      client_id: 'native',
+      redirect_uri: redirectUri,
+      response_type: 'code',
+      scope: 'openid offline_access',
+      state: 'a state',
+      nonce: 'a nonce',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+      ...changes,
+    }
+    return this.send('GET', `/oidc/authorize?${new URLSearchParams(parameters).toString()}`)
+  }
+
+  /** Id of a flow that was begun. */
+  async begin(changes: Readonly<Record<string, string>> = {}): Promise<string> {
+    const { headers } = await this.authorize(changes)
+    return parameterOf(headers['location'], 'authRequestID')
+  }
+
+  /** What the callback sends the client, from the answer of the last step of a log-in. */
+  async codeOf(step: OidcReply): Promise<string> {
+    const { pathname, search } = new URL(String(step.headers['location']))
+    const left = await this.send('GET', pathname + search)
+    return parameterOf(left.headers['location'], 'code')
+  }
+
+  redeem(code: string, changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
+    return this.send('POST', '/oidc/oauth/token', {
+      grant_type: 'authorization_code',
+      client_id: 'native',
+      redirect_uri: redirectUri,
+      code_verifier: this.verifier,
+      code,
+      ...changes,
+    })
+  }
+
+  refresh(token: string, changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
+    const grant = { grant_type: 'refresh_token', client_id: 'native', refresh_token: token }
+    return this.send('POST', '/oidc/oauth/token', { ...grant, ...changes })
+  }
+
+  async logIn(username: string, password: string): Promise<Tokens> {
+    const id = await this.begin()
+    const step = await this.send('POST', '/oidc/login/password', { id, username, password })
+    const { json } = await this.redeem(await this.codeOf(step))
+    return json as unknown as Tokens
+  }
+}
+
+export function parameterOf(location: unknown, name: string): string {
+  const url = new URL(String(location), `https://${HOST}`)
+  return url.searchParams.get(name) ?? ''
+}
