@@ -8,6 +8,7 @@ import type { ApiName } from '../auth/principal/permissions.ts'
 import type { CallerCredentials } from '../auth/principal/credentials.ts'
 import { actorOf, type Caller, originBy } from '../auth/principal/principal.ts'
 import type { Challenge } from '../auth/sessions/session-guard.ts'
+import type { Reply } from './answers/envelope.ts'
 import type { Operation } from './operation.ts'
 import type { Precondition } from './records/revisions.ts'
 
@@ -62,6 +63,8 @@ export class RequestContext {
   ifNoneMatch: string | null = null
   caller: Caller | null = null
   challenge: Challenge | TokenChallenge | null = null
+  /** Shown in place of the refusal, to a person. */
+  refusalPage: Reply | null = null
   /** Identities share room and time, and so do sources of what has not proven who it is. */
   sharer = ''
   /** Log index that the answer reflects; 0: not read yet. */

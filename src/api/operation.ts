@@ -87,6 +87,8 @@ export interface Operation {
    * `oauth` that of RFC 6749, 5.2.
    */
   readonly refusalShape?: RefusalShape
+  /** Set for log-ins, by the method of the credential: a refused one is an event. */
+  readonly logInMethod?: (call: RequestContext) => string
   /**
    * Of one record: a read has an ETag, and a write is held to If-Match; elsewhere that header is
    * refused.

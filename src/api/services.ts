@@ -107,7 +107,6 @@ export function createServices(parts: ApiParts): ApiServices {
       ...parts,
       logIns,
       sessions,
-      secondFactors,
       oidcTokens,
       seals: new SealedTexts(parts.keys, clock),
     }),

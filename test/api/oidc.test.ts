@@ -8,8 +8,14 @@ import { claimsOf } from './support/network.ts'
 import { turnOnMfa } from './support/mfa.ts'
 import { raiseLevel } from './support/raise-level.ts'
 import { newShortId } from '../../src/lib/random.ts'
+import type { LiveFact } from '../../src/ports/live-facts.ts'
 
-const { controller, root } = await controllerForFile()
+const facts: LiveFact[] = []
+const { controller, root } = await controllerForFile({}, undefined, {
+  tell: (fact) => {
+    facts.push(fact)
+  },
+})
 
 beforeAll(async () => {
   await raiseLevel(controller)
@@ -136,6 +142,31 @@ describe('a log-in by the code flow', () => {
   })
 })
 
+test('a flow that would not fit an address is refused where it begins', async () => {
+  const { username, password } = await person()
+  const oidc = newClient()
+  const id = await oidc.begin({ state: 's'.repeat(512), nonce: 'n'.repeat(512) })
+  const step = await oidc.send('POST', '/oidc/login/password', { id, username, password })
+  expect(step.status).toBe(302)
+  const types = Array.from({ length: 50 }, () => 't'.repeat(100)).join(',')
+  expect((await oidc.authorize({ configTypes: types })).status).toBe(400)
+})
+
+test('a person whose password is wrong sees the page again, and the refusal is an event', async () => {
+  const { username } = await person()
+  const oidc = newClient()
+  const id = await oidc.begin()
+  const before = facts.length
+  const form = { id, username, password: 'not the password' }
+  const accept = { accept: 'text/html' }
+  const page = await oidc.send('POST', '/oidc/login/password', form, accept)
+  expect([page.status, page.headers['content-type']]).toEqual([401, 'text/html; charset=utf-8'])
+  expect(page.text).toContain('The user name or password is not right.')
+  expect(facts.slice(before)).toMatchObject([
+    { kind: 'logInFailed', method: 'password', reason: 'INVALID_AUTH' },
+  ])
+})
+
 describe('tokens', () => {
   test('of a refresh go on in the same session, and end with it', async () => {
     const { id, username, password } = await person()
@@ -164,9 +195,33 @@ describe('tokens', () => {
     expect((await oidc.refresh(token)).status).toBe(400)
   })
 
+  test('whose session has ended are refused as such by userinfo', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const { access_token: access, refresh_token: token } = await oidc.logIn(username, password)
+    const headers = { authorization: `Bearer ${access}` }
+    const shown = await oidc.send('GET', '/oidc/userinfo', undefined, headers)
+    expect([shown.status, shown.json['name']]).toEqual([200, username])
+    await oidc.send('POST', '/oidc/revoke', { token })
+    expect((await oidc.send('GET', '/oidc/userinfo', undefined, headers)).status).toBe(401)
+  })
+
+  test('are given to a client that names itself by HTTP Basic, and to no misspelt one', async () => {
+    const { username, password } = await person()
+    const oidc = newClient()
+    const { refresh_token: token } = await oidc.logIn(username, password)
+    const form = { grant_type: 'refresh_token', refresh_token: token }
+    const basic = (text: string): Record<string, string> => ({
+      authorization: `Basic ${Buffer.from(text).toString('base64')}`,
+    })
+    expect((await oidc.send('POST', '/oidc/oauth/token', form, basic('native:'))).status).toBe(200)
+    for (const name of ['%:', 'native:secret']) {
+      const refused = await oidc.send('POST', '/oidc/oauth/token', form, basic(name))
+      expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_client'])
+    }
+  })
+
   test('count at the API of their first use alone', async () => {
-    const { token } = root
-    expect(token).not.toBeNull()
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(admin.username, admin.password)
     expect(await bearer(access, `${client}/current-identity`)).toBe(200)

@@ -92,6 +92,12 @@ export class ReplyWriter {
     if (reply.raw.headersSent) return
     const problem = this.#problemOf(call, error)
     if (isRefusedWrite(call, problem)) this.#tellRefused(call, problem)
+    if (call.refusalPage !== null) {
+      const { status, contentType, headers, body } = call.refusalPage
+      const all = { ...this.#headers(reply, call, contentType), ...headers }
+      this.#send(reply, call, status, all, body)
+      return
+    }
     const shape = call.operation?.refusalShape ?? 'envelope'
     const { status, body, retryAfterSeconds } = answerOf(problem, shape)
     const headers = this.#headers(reply, call, 'application/json')
@@ -234,8 +240,8 @@ export class ReplyWriter {
     const { address } = call.credentials
     const { trace } = call.metadata
     if (!this.#refusals.take(caller?.identity.id ?? sourceOf(address))) return
-    if (operation?.operationId === 'authenticate') {
-      const method = call.first('method') ?? ''
+    const method = operation?.logInMethod?.(call)
+    if (method !== undefined) {
       this.#needs.tell({ kind: 'logInFailed', method, address, reason: code })
     }
     const name = caller?.identity['name']

@@ -14,7 +14,7 @@ import {
   redirectAnswer,
   withParameters,
 } from './oauth-answers.ts'
-import { bareObject, FORM_BYTES_MAX, formBody, hostHeader } from './oidc-schemas.ts'
+import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
 
 interface Needs {
   readonly oidcFlow: LogInFlow
@@ -26,13 +26,9 @@ const CONFIG_TYPES_MAX = 100
 const pages: readonly string[] = ['password', 'cert', 'ext-jwt']
 
 const common = {
-  apis: ['oidc'],
-  permission: 'public',
-  tag: 'oidc',
-  success: 200,
+  ...oidcOperation,
   alsoAnswers: 302,
   headers: hostHeader,
-  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
   refusals: [400, 404, 413, 415, 429, 503],
   refusalShape: 'oauth',
 } as const

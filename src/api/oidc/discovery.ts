@@ -4,7 +4,7 @@ import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Operation } from '../operation.ts'
 import type { Issuers } from './issuers.ts'
 import { jsonAnswer } from './oauth-answers.ts'
-import { bareObject, hostHeader } from './oidc-schemas.ts'
+import { hostHeader, oidcOperation } from './oidc-schemas.ts'
 
 interface Needs {
   readonly jwt: JwtSigner
@@ -12,11 +12,8 @@ interface Needs {
 }
 
 const common = {
-  apis: ['oidc'],
+  ...oidcOperation,
   method: 'GET',
-  permission: 'public',
-  tag: 'oidc',
-  success: 200,
   refusalShape: 'bare',
 } as const
 
@@ -29,7 +26,6 @@ export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
       summary: 'Show the endpoints of the OpenID provider',
       path: '/.well-known/openid-configuration',
       headers: hostHeader,
-      response: { kind: 'bare', schema: bareObject },
       refusals: [404],
       handle: (call) => {
         const issuer = issuers.of(call)
@@ -69,7 +65,6 @@ export function discoveryOperations({ jwt, issuers }: Needs): Operation[] {
       operationId: 'oidcKeys',
       summary: 'List the keys that tokens of all controllers are verified by',
       path: '/keys',
-      response: { kind: 'bare', schema: bareObject },
       refusals: [],
       handle: () => jsonAnswer({ keys: jwt.publicJwks() }),
     },

@@ -2,7 +2,7 @@ import type { LogInFlow, LogInStep } from '../../auth/oidc/log-in-flow.ts'
 import type { LogInCredential } from '../../auth/log-in/log-in.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { actorOf, originBy, type SessionPrincipal } from '../../auth/principal/principal.ts'
-import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
+import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
@@ -17,7 +17,7 @@ import {
   redirectAnswer,
 } from './oauth-answers.ts'
 import type { ValueOf } from '../schemas/typed-schema.ts'
-import { bareObject, FORM_BYTES_MAX, logInBody, type logInForm } from './oidc-schemas.ts'
+import { FORM_BYTES_MAX, logInBody, type logInForm, oidcOperation } from './oidc-schemas.ts'
 import { pageAnswer } from './page.ts'
 
 interface Needs {
@@ -29,12 +29,8 @@ interface Needs {
 type Body = string | Partial<ValueOf<typeof logInForm.schema>>
 
 const common = {
-  apis: ['oidc'],
-  permission: 'public',
-  tag: 'oidc',
-  success: 200,
+  ...oidcOperation,
   alsoAnswers: 302,
-  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
   refusals: [400, 401, 413, 415, 429, 503],
   refusalShape: 'bare',
 } as const
@@ -43,13 +39,13 @@ const common = {
 export function logInStepOperations(needs: Needs): Operation[] {
   const steps = new LogInSteps(needs)
   const methods = [
-    ['password', 'Password'],
-    ['username', 'Username'],
-    ['cert', 'Cert'],
-    ['ext-jwt', 'ExtJwt'],
+    ['password', 'Password', 'password'],
+    ['username', 'Username', 'password'],
+    ['cert', 'Cert', 'cert'],
+    ['ext-jwt', 'ExtJwt', 'ext-jwt'],
   ] as const
   return [
-    ...methods.flatMap(([method, name]): Operation[] => [
+    ...methods.flatMap(([method, name, credential]): Operation[] => [
       {
         ...common,
         operationId: `oidcPageOf${name}`,
@@ -66,8 +62,8 @@ export function logInStepOperations(needs: Needs): Operation[] {
         path: `/login/${method}`,
         body: logInBody,
         bodyBytesMax: FORM_BYTES_MAX,
-        handle: (call, body) =>
-          steps.logIn(call, body, method === 'username' ? 'password' : method),
+        logInMethod: () => credential,
+        handle: (call, body) => steps.logIn(call, body, credential),
       }),
     ]),
     withBody({
@@ -186,9 +182,17 @@ class LogInSteps {
       case 'refused': {
         const { code, challenge } = step.refusal
         call.challenge = challenge
-        if (redirectUri === null) throw new Problem(code)
-        const fault = 'The user name or password is not right.'
-        return pageAnswer({ id, asks: asked, redirectUri, fault, status: httpOf(code) })
+        if (redirectUri !== null) {
+          const { http: status } = problems[code]
+          call.refusalPage = pageAnswer({
+            id,
+            asks: asked,
+            redirectUri,
+            fault: faults[asked],
+            status,
+          })
+        }
+        throw new Problem(code)
       }
     }
   }
@@ -207,9 +211,10 @@ class LogInSteps {
   }
 }
 
-function httpOf(code: ProblemCode): number {
-  return problems[code].http
-}
+const faults = {
+  password: 'The user name or password is not right.',
+  code: 'The log-in took too long; begin again.',
+} as const
 
 function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
   if (found?.isVerified !== true) throw new Problem('MFA_INVALID_TOKEN')

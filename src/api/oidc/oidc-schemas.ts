@@ -30,5 +30,13 @@ export const logInBody = {
   isRequired: false,
   textTypes: ['application/x-www-form-urlencoded'],
 } as const
+/** Each operation of the provider, but for its method, path and handler. */
+export const oidcOperation = {
+  apis: ['oidc'],
+  permission: 'public',
+  tag: 'oidc',
+  success: 200,
+  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
+} as const
 export const FORM_BYTES_MAX = 64 * 1024
 export const hostHeader = [{ name: 'host', description: 'decides which issuer is meant' }] as const

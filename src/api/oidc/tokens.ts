@@ -1,14 +1,19 @@
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
-import { clientIds, type MintedTokens, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
+import {
+  clientIds,
+  type MintedTokens,
+  type OidcTokens,
+  type TokenPurpose,
+} from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../auth/tokens/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'
 import type { Reply } from '../answers/envelope.ts'
 import { type Operation, withBody } from '../operation.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import { basePaths } from '../paths.ts'
 import { unknownHost } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
@@ -18,10 +23,9 @@ import {
   redirectAnswer,
   withParameters,
 } from './oauth-answers.ts'
-import { bareObject, FORM_BYTES_MAX, formBody, hostHeader } from './oidc-schemas.ts'
+import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
 
 interface Needs {
-  readonly state: StateView
   readonly oidcFlow: LogInFlow
   readonly oidcTokens: OidcTokens
   readonly issuers: Issuers
@@ -33,12 +37,8 @@ const REFRESH = 'urn:ietf:params:oauth:token-type:refresh_token'
 const ID = 'urn:ietf:params:oauth:token-type:id_token'
 
 const common = {
-  apis: ['oidc'],
-  permission: 'public',
-  tag: 'oidc',
-  success: 200,
+  ...oidcOperation,
   headers: [...hostHeader, { name: 'authorization', description: 'the client, without a secret' }],
-  response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
   refusals: [400, 401, 404, 413, 415, 429, 503],
   refusalShape: 'oauth',
 } as const
@@ -126,7 +126,7 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
       )
     }
     case 'refresh_token': {
-      const token = await judged(needs, of('refresh_token'), ['refresh'])
+      const token = await judged(needs, call, of('refresh_token'), ['refresh'])
       return grantedAnswer(await renewed(needs, call, token, clientId, of('scope')))
     }
     case 'urn:ietf:params:oauth:grant-type:token-exchange': {
@@ -138,7 +138,7 @@ async function tokens(needs: Needs, call: RequestContext, body: unknown): Promis
           'subject_token_type must be an access or refresh token',
         )
       }
-      const token = await judged(needs, of('subject_token'), [purpose])
+      const token = await judged(needs, call, of('subject_token'), [purpose])
       const minted = await renewed(needs, call, token, clientId, of('scope'))
       return exchanged(minted, of('requested_token_type') ?? REFRESH)
     }
@@ -171,13 +171,12 @@ async function renewed(
 
 async function judged(
   { oidcTokens }: Needs,
+  call: RequestContext,
   text: string | undefined,
-  purposes: readonly ('access' | 'refresh')[],
+  purposes: readonly TokenPurpose[],
 ): Promise<OidcToken> {
-  for (const purpose of purposes) {
-    const found = await oidcTokens.judge(text ?? '', purpose)
-    if (typeof found !== 'string') return found
-  }
+  const found = await oidcTokens.judge(text ?? '', purposes, call.credentials.source)
+  if (typeof found !== 'string') return found
   throw new OAuthError('invalid_grant', 'the token is unknown, or its time is over')
 }
 
@@ -186,8 +185,9 @@ function clientOf({ headers }: RequestContext, named: string | undefined): strin
   const basic = /^basic ([A-Za-z0-9+/=]{1,200})$/i.exec(headers['authorization'] ?? '')?.[1]
   const [user = '', secret = ''] =
     basic === undefined ? [] : Buffer.from(basic, 'base64').toString('utf8').split(':', 2)
-  const clientId = named ?? decodeURIComponent(user)
-  const agrees = basic === undefined || (decodeURIComponent(user) === clientId && secret === '')
+  // The names of the clients need no escapes, so that none is undone.
+  const clientId = named ?? user
+  const agrees = basic === undefined || (user === clientId && secret === '')
   if (agrees && clientIds.includes(clientId)) return clientId
   throw new OAuthError('invalid_client', `the client must be one of ${clientIds.join(', ')}`)
 }
@@ -228,7 +228,7 @@ function exchanged(minted: MintedTokens, wanted: string): Reply {
 async function revoke(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
   const of = parametersOf(call, body)
   try {
-    const token = await judged(needs, of('token'), ['refresh', 'access'])
+    const token = await judged(needs, call, of('token'), ['refresh', 'access'])
     await needs.oidcFlow.endSessionOf(token)
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
@@ -236,15 +236,12 @@ async function revoke(needs: Needs, call: RequestContext, body: unknown): Promis
   return jsonAnswer({})
 }
 
-async function userInfo(
-  { oidcTokens, oidcFlow, state }: Needs,
-  call: RequestContext,
-): Promise<Reply> {
+async function userInfo({ oidcTokens, oidcFlow }: Needs, call: RequestContext): Promise<Reply> {
   const [text = ''] = call.credentials.bearers()
-  const token = await oidcTokens.judge(text, 'access')
-  const holder = typeof token === 'string' ? null : await oidcFlow.holderOf(token, call.credentials)
-  const identity = holder === null ? undefined : state.get<Identity>('identity', holder.identity.id)
-  if (identity === undefined) throw new Problem('UNAUTHORIZED')
+  const { source } = call.credentials
+  const token = await oidcTokens.judge(text, ['access'], source)
+  if (typeof token === 'string') throw new Problem('UNAUTHORIZED')
+  const identity = await identityOf(oidcFlow, token, call)
   const { id: sub, name, isAdmin, externalId } = identity
   return jsonAnswer({
     sub,
@@ -254,14 +251,30 @@ async function userInfo(
   })
 }
 
+/** @throws {Problem} UNAUTHORIZED for a token whose session has ended. */
+async function identityOf(
+  oidcFlow: LogInFlow,
+  token: OidcToken,
+  { credentials }: RequestContext,
+): Promise<Identity> {
+  try {
+    return (await oidcFlow.holderOf(token, credentials)).identity
+  } catch (error) {
+    throw error instanceof OAuthError ? new Problem('UNAUTHORIZED') : error
+  }
+}
+
 /** OpenID Connect RP-Initiated Logout: only of the session that the id token names. */
 async function endSession(needs: Needs, call: RequestContext, body: unknown): Promise<Reply> {
   const of = parametersOf(call, body)
-  const session = await needs.oidcTokens.sessionOfHint(of('id_token_hint') ?? '')
+  const session = await needs.oidcTokens.sessionOfHint(
+    of('id_token_hint') ?? '',
+    call.credentials.source,
+  )
   if (session !== null) await needs.oidcFlow.endSessionOf(session)
   const asked = of('post_logout_redirect_uri')
   const state = of('state')
-  if (asked === undefined) return redirectAnswer('/oidc/logged-out')
+  if (asked === undefined) return redirectAnswer(`${basePaths.oidc}/logged-out`)
   if (!isRedirectAllowed(asked, '/logout', needs.issuers.hosts())) {
     throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
   }

@@ -43,6 +43,7 @@ export function authenticateOperations(needs: Needs): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: currentSession },
       refusals: [400, 401, 413, 415, 429, 503],
+      logInMethod: (call) => call.first('method') ?? '',
       handle: (call, body) => logIn(needs, call, body),
     }),
   ]

@@ -28,7 +28,6 @@ export function sessionView(
 ): Record<string, unknown> {
   const detail = state.detail('apiSession', session, caller.identity.id)
   const { accessToken = null, keyVersion = undefined } = caller.kind === 'session' ? caller : {}
-  const own = accessToken?.text ?? tokens.tokenOf(caller.session.id, keyVersion)
   const holder = state.get<Identity>('identity', String(session['identityId']))
   return {
     ...detail,
@@ -37,7 +36,10 @@ export function sessionView(
     ...(session['signerId'] === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(state, holder),
     cachedLastActivityAt: timeText(sessions.lastUseMs(session)),
-    token: session.id === caller.session.id ? own : session.id,
+    token:
+      session.id === caller.session.id
+        ? (accessToken?.text ?? tokens.tokenOf(session.id, keyVersion))
+        : session.id,
   }
 }
 

@@ -7,7 +7,6 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import {
-  hasMfa,
   lacksOwnFactor,
   type PendingFactor,
   pendingFactors,
@@ -20,7 +19,6 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { SecondFactors } from '../factors/second-factors.ts'
 import type {
   AboutClient,
   LogInCredential,
@@ -91,7 +89,6 @@ interface Needs {
   readonly proposer: Proposer
   readonly logIns: LogIns
   readonly sessions: SessionTracker
-  readonly secondFactors: SecondFactors
   readonly seals: SealedTexts
   readonly oidcTokens: OidcTokens
 }
@@ -183,10 +180,6 @@ export class LogInFlow {
       : await this.#passed(flow, null)
   }
 
-  isEnrolled(identityId: string): boolean {
-    return hasMfa(this.#needs.state, identityId)
-  }
-
   /** Seals what passed as the code. Null: no such flow, or its time is over. */
   async code(progressId: string): Promise<CodeAnswer | null> {
     const { seals } = this.#needs
@@ -260,7 +253,7 @@ export class LogInFlow {
     if (typeof found === 'string') throw invalidGrant('the session has ended')
     const session = found.session as ApiSession
     if (session.identityId !== token.identityId || session.clientId !== token.clientId) {
-      throw invalidGrant('the token is not of this session')
+      throw invalidGrant('the token belongs to another session')
     }
     if (session.codeHash === '' || lacksOwnFactor(found.pendingFactors)) {
       throw invalidGrant('a second factor is missing; log in again')
@@ -344,7 +337,7 @@ export class LogInFlow {
     }
   }
 
-  /** The session in which the factors were given stands for the proof that it was opened by. */
+  /** A session that holds every factor replaces the proof that opened it. */
   #proofOfSession({ sessionId }: BegunFlow): Proof | null {
     const { state } = this.#needs
     const session = state.get<ApiSession>('apiSession', sessionId)

@@ -29,7 +29,10 @@ export class SealedTexts {
     this.#clock = clock
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER while no key is in force here. */
+  /**
+   * @throws {Problem} CLUSTER_NO_LEADER while no key is in force here; COULD_NOT_VALIDATE for what
+   * is too large to come back in an address.
+   */
   async seal(purpose: SealPurpose, contents: JsonObject, lifetimeMs: number): Promise<string> {
     const key = this.#keys.clusterKeys().find(({ overlapEndsAtMs }) => overlapEndsAtMs === null)
     if (key === undefined) {
@@ -38,9 +41,12 @@ export class SealedTexts {
       })
     }
     const text = JSON.stringify({ contents, expiresAtMs: this.#clock.nowMs() + lifetimeMs })
-    return await new CompactEncrypt(Buffer.from(text, 'utf8'))
+    const sealed = await new CompactEncrypt(Buffer.from(text, 'utf8'))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: `${key.version}` })
       .encrypt(keyOf(key.secret, purpose))
+    if (sealed.length <= SEALED_CHARACTERS_MAX) return sealed
+    const about = 'state, nonce, configTypes and what the client reports of itself'
+    throw new Problem('COULD_NOT_VALIDATE', { detail: `${about} are too long together` })
   }
 
   /** @returns null for a text that no member sealed for that purpose, or whose time is over. */

@@ -6,6 +6,8 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { Problem } from '../../lib/problems.ts'
 import { tokenLimits } from '../tokens/token-text.ts'
 import type { OidcToken } from '../tokens/oidc-token.ts'
 import type { JwtSigner } from './jwt-signer.ts'
@@ -25,6 +27,7 @@ export interface OidcTokenLimits {
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
   readonly oidcSessionMsMax: number
+  readonly tokenChecksMax: number
 }
 
 /** Claims of the session that tokens are made of. */
@@ -59,9 +62,11 @@ export class OidcTokens {
   readonly #needs: Needs
   /** Good access tokens by SHA-256: a signature check would cost more than the rest of a read. */
   readonly #verified = new Map<string, OidcToken>()
+  readonly #checks: FairShare
 
   constructor(needs: Needs) {
     this.#needs = needs
+    this.#checks = new FairShare(needs.limits.tokenChecksMax)
   }
 
   async mint(subject: TokenSubject): Promise<MintedTokens> {
@@ -89,19 +94,47 @@ export class OidcTokens {
     return known !== undefined && this.#needs.clock.nowMs() < known.expiresAtMs ? known : null
   }
 
-  /** `expired`: it says so itself, whether or not a member signed it. */
-  async judge(text: string, purpose: TokenPurpose): Promise<OidcToken | 'invalid' | 'expired'> {
-    const claims = await this.#needs.jwt.verify(text)
+  /**
+   * Verifies a token that was made for one of the purposes. `expired`: it says so itself, whether
+   * or not a member signed it.
+   * @param source that shares the room of all that are verified at a time.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many are, from there or in all.
+   */
+  async judge(
+    text: string,
+    purposes: readonly TokenPurpose[],
+    source: string,
+  ): Promise<OidcToken | 'invalid' | 'expired'> {
+    const claims = await this.#claimsOf(text, source)
     if (claims === null) return isPast(text, this.#needs.clock.nowMs()) ? 'expired' : 'invalid'
-    const token = tokenOf(text, claims, purpose)
-    if (token === null) return 'invalid'
-    if (purpose === 'access') this.#remember(token)
-    return token
+    for (const purpose of purposes) {
+      const token = tokenOf(text, claims, purpose)
+      if (token === null) continue
+      if (purpose === 'access') this.#remember(token)
+      return token
+    }
+    return 'invalid'
+  }
+
+  async #claimsOf(
+    text: string,
+    source: string,
+    isExpiredAllowed = false,
+  ): Promise<JsonObject | null> {
+    if (!this.#checks.hasRoomFor(source)) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+    }
+    this.#checks.take(source)
+    try {
+      return await this.#needs.jwt.verify(text, { isExpiredAllowed })
+    } finally {
+      this.#checks.giveBack(source)
+    }
   }
 
   /** The session of an id token, as a hint: its time may be over. */
-  async sessionOfHint(text: string): Promise<Pick<OidcToken, 'sessionId'> | null> {
-    const claims = await this.#needs.jwt.verify(text, { isExpiredAllowed: true })
+  async sessionOfHint(text: string, source: string): Promise<Pick<OidcToken, 'sessionId'> | null> {
+    const claims = await this.#claimsOf(text, source, true)
     const { z_asid: sessionId, azp } = claims ?? {}
     const isOfClient = typeof azp === 'string' && clientIds.includes(azp)
     return isOfClient && typeof sessionId === 'string' ? { sessionId } : null

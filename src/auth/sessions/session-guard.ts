@@ -21,7 +21,6 @@ import type { GoodToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { OidcToken } from '../tokens/oidc-token.ts'
 import { type OidcTokens, seemsAccessToken } from './oidc-tokens.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
@@ -54,7 +53,6 @@ interface GuardNeeds {
   readonly keys: TokenKeys
   readonly reads: LatestReads
   readonly authorities: NetworkAuthorities
-  readonly limits: { readonly tokenChecksMax: number }
 }
 
 /** The token of a session, of either kind. */
@@ -73,7 +71,6 @@ export class SessionGuard {
   readonly #tokens: TokenSigner
   readonly #factor: TokenFactor
   readonly #accessTokens: OidcTokens
-  readonly #checks: FairShare
   /** Sessions by the chain that a connection proved, one object a connection. */
   readonly #proven = new WeakMap<PeerChain, string>()
   #waiting = 0
@@ -90,7 +87,6 @@ export class SessionGuard {
     this.#tokens = tokens
     this.#factor = factor
     this.#accessTokens = accessTokens
-    this.#checks = new FairShare(parts.limits.tokenChecksMax)
   }
 
   /**
@@ -143,22 +139,11 @@ export class SessionGuard {
     for (const text of shown.bearers()) {
       const known = this.#accessTokens.recall(text)
       if (known !== null) return known
-      if (seemsAccessToken(text)) return this.#judged(text, shown.source)
+      if (seemsAccessToken(text)) {
+        return this.#accessTokens.judge(text, ['access'], shown.source)
+      }
     }
     return null
-  }
-
-  /** @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many are verified. */
-  async #judged(text: string, source: string): Promise<OidcToken | 'invalid' | 'expired'> {
-    if (!this.#checks.hasRoomFor(source)) {
-      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
-    }
-    this.#checks.take(source)
-    try {
-      return await this.#accessTokens.judge(text, 'access')
-    } finally {
-      this.#checks.giveBack(source)
-    }
   }
 
   /** The session counts at the API of its first use alone. */
