@@ -262,6 +262,10 @@ ${more}`
     return router
   }
 
+  get routers(): readonly RouterProgram[] {
+    return this.#routers
+  }
+
   remove(name: string): void {
     rmSync(this.path(name))
   }

@@ -19,8 +19,7 @@ configuration: each value with the line of the file, the environment variable or
 - **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys in milliseconds are integers without a unit.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Paths** that are relative start at the folder of the file.
-- **No effect in this version**: the keys that are marked so below, and in \`--print\`, are read and checked, and change nothing. Most of
-  them are about data, which is not forwarded yet.
+- **No effect in this version**: the keys that are marked so below, and in \`--print\`, are read and checked, and change nothing.
 - Places that are deprecated are accepted with a warning. Keys of other routers that have no meaning here are accepted with a warning.
 
 ${configTables(routerTable)}

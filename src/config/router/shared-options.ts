@@ -163,6 +163,12 @@ export const flowOptions = {
   }),
 } as const
 
+/** Listeners connect to no services: dialers do, and a tunnel by the config of each service. */
+const listenerFlow = {
+  ...flowOptions,
+  connectTimeout: { ...flowOptions.connectTimeout, hasEffect: false },
+} as const
+
 /** Dialers ask for no circuits. */
 export const dialerOptions = {
   ...flowOptions,
@@ -237,13 +243,13 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
     getSessionTimeout: option(optional(duration(0, HOUR_MS)), {
       default: null,
       why: 'Written by generators.',
+      hasEffect: false,
       deprecated: 'use lookupSessionTimeout; it has no effect',
     }),
     ...flowOptions,
-    txPortalDupAckScale: { ...flowOptions.txPortalDupAckScale, hasEffect: false },
     ...channelOptions,
   }),
-  tunnel: inert({
+  tunnel: plain({
     mode: option(
       text('host, tproxy, tproxy:<program> or proxy', (mode) =>
         /^(?:host|proxy|tproxy(?::.+)?)$/.test(mode),
@@ -302,7 +308,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       default: 0,
       why: 'Silence after which a UDP flow ends; 0s: one minute.',
     }),
-    ...flowOptions,
+    ...listenerFlow,
   }),
   transport: withAdvertise(),
   transport_udp: withAdvertise(),
@@ -311,12 +317,13 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
 }
 
 function withAdvertise(): Fields {
-  return inert({
+  return plain({
     advertise: option(optional(advertised(addressProtocols.stream)), {
       default: null,
-      why: 'Other place of `advertise`.',
+      why: 'Other place of `advertise`; nobody is told of it.',
+      hasEffect: false,
     }),
-    ...flowOptions,
+    ...listenerFlow,
   })
 }
 

@@ -16,7 +16,11 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
   name: option(text(), { default: required, why: 'For logs.' }),
   bindPoints: requiredList(16, 'Where it listens.', {
     interface: option(hostPort(), { default: required, why: 'Where it listens.' }),
-    address: option(hostPort(), { default: required, why: 'Under which address it is reached.' }),
+    address: option(hostPort(), {
+      default: required,
+      why: 'Under which address it is reached.',
+      hasEffect: false,
+    }),
     newAddress: option(optional(hostPort()), {
       default: null,
       why: 'Address announced to clients in the header `ziti-ctrl-address`.',
@@ -27,10 +31,10 @@ export const webList = list(8, 'HTTPS servers. The one API there is: health-chec
     options: keyed(0, 'It has none.', {}),
   }),
   identity: optionalSection('Another identity than that of the router; all four are needed.', {
-    cert: option(pemSource(), { default: required, why: 'As in `identity`.' }),
+    cert: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
     key: option(pemSource(), { default: required, why: 'As in `identity`.', isSecret: true }),
     server_cert: option(pemSource(), { default: required, why: 'As in `identity`.' }),
-    ca: option(pemSource(), { default: required, why: 'As in `identity`.' }),
+    ca: option(pemSource(), { default: required, why: 'As in `identity`.', hasEffect: false }),
   }),
   options: section('Bounds of a connection.', {
     readTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For a request to arrive.' }),

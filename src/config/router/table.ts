@@ -310,7 +310,7 @@ export const routerFields = {
       why: 'Age of a batch before it is sent, counted from the start of its interval.',
     }),
     eventQueueSize: ignored('metrics are not queued one by one'),
-    enableDataDelayMetric: ignored('no data is forwarded yet'),
+    enableDataDelayMetric: ignored('the time that data spends in this router is not measured'),
   }),
   trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
     path: option(path(), { default: required, why: 'The file, mode 0600.' }),
@@ -366,7 +366,7 @@ export const routerFields = {
   }),
   web: webList,
   proxy: section('An outbound proxy, which this router knows none of.', {
-    type: option(choice(['none']), { default: 'none', why: 'Kind of proxy.' }),
+    type: option(choice(['none']), { default: 'none', why: 'Kind of proxy.', hasEffect: false }),
   }),
   tls: section('TLS of listeners.', {
     handshakeTimeout: option(duration(1, HOUR_MS), { default: 5000, why: 'For one handshake.' }),

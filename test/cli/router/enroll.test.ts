@@ -43,7 +43,7 @@ const mode = (name: string): string => (statSync(at(name)).mode & 0o777).toStrin
 const CONFIG = `v: 3
 identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
 ctrl: {endpoints: ["tls:ctrl1.test:6262", "tls:ctrl2.test:6262"]}
-csr: {country: NO, organization: Anvil, sans: {dns: [r.test], ip: [127.0.0.1], uri: ["urn:r"], email: [r@r.test]}}
+csr: {country: NO, province: Vestland, locality: Bergen, organization: Anvil, organizationalUnit: Nets, sans: {dns: [r.test], ip: [127.0.0.1], uri: ["urn:r"], email: [r@r.test]}}
 `
 
 /** Routers of the test: a name that one has is no other's. */
@@ -91,7 +91,14 @@ describe('router enroll', () => {
       uris: [spiffeId, 'urn:r'],
       emails: ['r@r.test'],
     })
-    expect(server.native.subject.split('\n')).toEqual(['C=NO', 'O=Anvil', `CN=${id}`])
+    expect(server.native.subject.split('\n')).toEqual([
+      'C=NO',
+      'ST=Vestland',
+      'L=Bergen',
+      'O=Anvil',
+      'OU=Nets',
+      `CN=${id}`,
+    ])
     expect(file('r.ca')).toContain(cluster.controller.authorities.anchorsPem().trim())
     expect(readEndpoints(at('endpoints.yml'))).toMatchObject({
       known: {

@@ -1,0 +1,550 @@
+import { expect, test } from 'vitest'
+
+import type { Fields } from '../../../src/config/engine/schema.ts'
+import { flowOptions } from '../../../src/config/router/shared-options.ts'
+import { routerFields } from '../../../src/config/router/table.ts'
+import { withoutTest } from '../../support/titles.ts'
+
+// Goal: every option of a router's configuration has the effect that it names, proven by a test.
+// Method: the keys of the configuration, each with its tests by file and title, or with the sentence why it
+// has no effect. Keys whose effect no test proves are named below, exactly; a new test takes its line away.
+
+/** Tests below `test/`, each as `file > block > test`; or why the key has no effect. */
+type Proof = readonly string[] | string
+
+const router = (title: string): string => `router/router.test.ts > ${title}`
+const links = (title: string): string => `router/links.test.ts > ${title}`
+const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
+const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
+const end = (title: string): string =>
+  `router/forward/xgress-options.test.ts > an option of an end > ${title}`
+const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
+const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
+const listen = (title: string): string => `router/listen/client-listeners.test.ts > ${title}`
+
+const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
+const hello = router(
+  'A router > says hello by the id of its certificate, with version, capabilities and one socket a channel',
+)
+const health = router(
+  'The health-checks API of a router > tells whether a controller answers and how many links there are',
+)
+const figures = router(
+  'A controller is told by a router > its figures at each interval, all controllers the same and one of them to make them known',
+)
+const oneLink = links(
+  'Routers with links > tell in their hello where they listen, and have one link when one of them dials',
+)
+const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
+
+/** Keys below a place, by their name. */
+function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
+  return Object.entries(proofs).map(([name, proof]) => [`${place}.${name}`, proof])
+}
+
+/** The same proof for several keys. */
+function each(keys: readonly string[], proof: Proof): [string, Proof][] {
+  return keys.map((key) => [key, proof])
+}
+
+const subject = each(
+  ['country', 'province', 'locality', 'organization', 'organizationalUnit'],
+  enrolled,
+)
+const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
+const csr = Object.fromEntries([...subject, ...names])
+const csrBelowEdge = [
+  rules('csr > is accepted below edge, deprecated; the root section is preferred'),
+]
+
+/** What an end of a circuit makes of its options, wherever they are from. */
+const flow: Readonly<Record<string, readonly string[] | string>> = {
+  mtu: [end('mtu cuts what is larger')],
+  randomDrops: [end('randomDrops drops one payload in drop1InN')],
+  drop1InN: [end('randomDrops drops one payload in drop1InN')],
+  txQueueSize: [end('txQueueSize is how many payloads may wait')],
+  txPortalStartSize: [end('txPortalStartSize is what may be in flight at first')],
+  txPortalMinSize: [end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink')],
+  txPortalMaxSize: [end('txPortalMaxSize is what may be in flight at most')],
+  txPortalIncreaseThresh: [
+    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
+  ],
+  txPortalIncreaseScale: [
+    end('txPortalIncreaseThresh and txPortalIncreaseScale let the window grow'),
+  ],
+  txPortalRetxThresh: [
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink'),
+  ],
+  txPortalRetxScale: [
+    end('txPortalRetxThresh, txPortalRetxScale and txPortalMinSize let it shrink'),
+  ],
+  txPortalDupAckThresh: [end('txPortalDupAckThresh makes the wait longer')],
+  txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
+  rxBufferSize: [end('rxBufferSize is how much may wait for the application')],
+  retxStartMs: [end('retxStartMs says when the first one is')],
+  retxScale: [end('retxScale, retxAddMs and retxMaxMs say when a payload is sent again')],
+  retxAddMs: [end('retxScale, retxAddMs and retxMaxMs say when a payload is sent again')],
+  retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs say when a payload is sent again')],
+  maxRttScale: [end('maxRttScale bounds how fast the round trip grows')],
+  maxCloseWaitMs: [end('maxCloseWaitMs is how long a finished end waits for the other')],
+  circuitStartTimeout: [circuitStart],
+}
+
+/** @param reaches the test that ends of circuits there have the options. */
+function flowAt(
+  place: string,
+  reaches: string,
+  more: Readonly<Record<string, Proof>>,
+): [string, Proof][] {
+  const shown = Object.entries(flow).map(([name, proof]): [string, Proof] => [
+    name,
+    typeof proof === 'string' ? proof : [...proof, reaches],
+  ])
+  return below(place, { ...Object.fromEntries(shown), ...more })
+}
+
+const reachesOf = (place: string): string =>
+  `router/flow-options.test.ts > the end of a circuit has the options > of ${place}`
+const listenerFlow = {
+  connectTimeout: 'dialers connect to services, and listeners do not',
+  advertise: 'nobody is told where it listens: its clients are configured with it',
+}
+const waitsForCircuit = [
+  listen('A proxy listener > waits for a circuit no longer than getCircuitTimeout'),
+]
+
+const table: readonly (readonly [string, Proof])[] = [
+  ['v', [rules('The file > has v: 3, and no other version is supported')]],
+  ...below('identity', {
+    cert: [hello],
+    key: [hello],
+    server_cert: [oneLink],
+    server_key: [oneLink],
+    ca: [
+      router(
+        'A router refuses to speak to > a host whose name the certificate does not have, or whose authority it does not know',
+      ),
+    ],
+    'alt_server_certs[].server_cert': [],
+    'alt_server_certs[].server_key': [],
+  }),
+  ...each(
+    ['ctrl.endpoint', 'ctrl.options.endpoint'],
+    [
+      rules('ctrl > endpoints is ignored when both are given'),
+      rules('ctrl > options takes channel options and the fields above'),
+    ],
+  ),
+  ...each(
+    ['ctrl.endpoints', 'ctrl.options.endpoints'],
+    [
+      router('A router > holds one channel to a controller that it was given two addresses of'),
+      rules('ctrl > options takes channel options and the fields above'),
+    ],
+  ),
+  ...each(['ctrl.bind', 'ctrl.options.bind'], []),
+  ...each(['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'], []),
+  ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
+    below(place, {
+      sendInterval: [],
+      checkInterval: [],
+      closeUnresponsiveTimeout: [],
+      unresponsiveAfter: [],
+    }),
+  ),
+  ...below('ctrl', {
+    startupTimeout: [
+      router('A router > fails when no controller is reached in time, with what to do'),
+    ],
+    endpointsFile: [
+      router(
+        'A router > starts from its endpoints file, though the configuration names nobody that is there',
+      ),
+    ],
+    listeners: 'controllers that dial routers are not supported',
+  }),
+  ...below('ctrl.options', {
+    outQueueSize: [],
+    maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
+    maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
+    connectTimeoutMs: [],
+    connectTimeout: [],
+    writeTimeout: [],
+  }),
+  ...below('ctrl.rateLimiter', { enabled: [], minSize: [], maxSize: [], timeout: [] }),
+  ...below('csr', csr),
+  ...below('edge.csr', Object.fromEntries(Object.keys(csr).map((name) => [name, csrBelowEdge]))),
+  [
+    'dialers[].binding',
+    [
+      'router/dial/stream-dialer.test.ts > A router dials only for the bindings that its configuration names',
+    ],
+  ],
+  ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
+    getCircuitTimeout: 'dialers ask for no circuits',
+    connectTimeout: [],
+  }),
+  ...below('edge', {
+    heartbeatIntervalSeconds: [],
+    db: 'the data model is kept in memory alone',
+    dbSaveIntervalSeconds: 'the data model is kept in memory alone',
+    sessionValidateChunkSize: 'sessions are checked when a controller has told of all of them',
+    sessionValidateMinInterval: 'sessions are checked when a controller has told of all of them',
+    sessionValidateMaxInterval: 'sessions are checked when a controller has told of all of them',
+    apiProxy: 'the API of controllers is not forwarded by this router',
+  }),
+  ...below('forwarder', {
+    faultTxInterval: [
+      faults(
+        'A frame that leads nowhere > is told to the owner of its circuit, once an interval however many there are',
+      ),
+    ],
+    idleCircuitTimeout: [
+      faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
+    ],
+    idleTxInterval: [
+      faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
+    ],
+    linkDialQueueLength: [],
+    linkDialWorkerCount: [],
+    rateLimitedQueueLength: [],
+    rateLimitedWorkerCount: [],
+    xgressCloseCheckInterval: [
+      routes('A circuit > that is removed otherwise goes on while frames arrive, and not for ever'),
+    ],
+    xgressDialDwellTime: [routes('A route > waits for the dwell time before it dials')],
+    xgressDialQueueLength: [
+      routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
+    ],
+    xgressDialWorkerCount: [
+      routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
+    ],
+    latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
+    unresponsiveLinkTimeout: [],
+  }),
+  ...below('healthChecks.ctrlPingCheck', {
+    interval: [health],
+    timeout: [],
+    initialDelay: [health],
+  }),
+  ...below('healthChecks.linkCheck', {
+    interval: [health],
+    initialDelay: [health],
+    minLinks: [health],
+  }),
+  ...below('link.listeners[]', {
+    binding: [
+      rules('link > a listener has binding, bind and advertise; only transport is supported'),
+    ],
+    bind: [oneLink],
+    advertise: [oneLink],
+    bindInterface:
+      'it names the interface in reports of the family, and nothing reads those reports',
+    groups: [
+      links(
+        'Routers with links > let go of a router that was removed, and dial none that shares no group',
+      ),
+    ],
+    'options.outQueueSize': [],
+    'options.maxQueuedConnects': [],
+    'options.maxOutstandingConnects': [],
+    'options.connectTimeoutMs': [],
+    'options.connectTimeout': [],
+    'options.writeTimeout': [],
+  }),
+  ...below('link.dialers[]', {
+    binding: [rules('link > a dialer has a binding; split is true; bind is optional')],
+    split: [],
+    bind: [],
+    bindInterface:
+      'it names the interface in reports of the family, and nothing reads those reports',
+    groups: [
+      links(
+        'Routers with links > let go of a router that was removed, and dial none that shares no group',
+      ),
+    ],
+    'options.outQueueSize': [],
+    'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
+    'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
+    'options.connectTimeoutMs': [],
+    'options.connectTimeout': [],
+    'options.writeTimeout': [],
+    maxDefaultConnections: [],
+    maxAckConnections: [],
+    startupDelay: [],
+  }),
+  ...['healthyDialBackoff', 'unhealthyDialBackoff'].flatMap((name) =>
+    below(`link.dialers[].${name}`, {
+      minRetryInterval: [],
+      maxRetryInterval: [],
+      retryBackoffFactor: [],
+    }),
+  ),
+  ...below('link', {
+    'heartbeats.sendInterval': [
+      links('Routers with links > measure the latency of a link by its heartbeats'),
+    ],
+    'heartbeats.checkInterval': [],
+    'heartbeats.closeUnresponsiveTimeout': [],
+    payloadSenderQueueSize: [],
+    ackSenderQueueSize: [],
+  }),
+  ...below('listeners[]', {
+    binding: [listen('A listener %s on %s stops the start')],
+    bind: [listen('A listener whose port is taken stops the start, and names its place')],
+    advertise: ['router/edge/program.test.ts > The router tells controllers where clients connect'],
+    service: [listen('A proxy listener > makes a circuit to its service of each connection')],
+  }),
+  ...flowAt(
+    'listeners[].options(edge)',
+    'router/edge/connect.test.ts > A client that connects > has the end of its circuit by the options of the listener',
+    {
+      advertise: [
+        'router/edge/program.test.ts > The router tells controllers where clients connect',
+      ],
+      lookupApiSessionTimeout: ['router/edge/admission.test.ts > No channel has a client > %s'],
+      lookupSessionTimeout:
+        'this router waits for no service session: a controller judges each request',
+      getSessionTimeout: 'deprecated in the family, which does not read it',
+      getCircuitTimeout: [],
+      outQueueSize: [],
+      maxQueuedConnects: [],
+      maxOutstandingConnects: [],
+      connectTimeoutMs: [],
+      connectTimeout: [],
+      writeTimeout: [],
+    },
+  ),
+  ...flowAt(
+    'listeners[].options(tunnel)',
+    reachesOf('a tunnel, both where it hosts and where it offers'),
+    {
+      mode: [
+        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > that a tunnel hosts is reached at a port of its clients',
+      ],
+      services: [
+        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > that a tunnel hosts is reached at a port of its clients',
+      ],
+      resolver: 'mode tproxy does not intercept in this program',
+      dnsSvcIpRange: 'mode tproxy does not intercept in this program',
+      dnsUpstream: 'mode tproxy does not intercept in this program',
+      dnsUpstreamMode: 'mode tproxy does not intercept in this program',
+      dnsUnanswerable: 'mode tproxy does not intercept in this program',
+      lanIf: 'mode tproxy does not intercept in this program',
+      svcPollRate: 'deprecated in the family: services are pushed',
+      udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
+      udpIdleTimeout: [],
+      getCircuitTimeout: [],
+      connectTimeout: 'the config of each hosted service says how long its target has',
+    },
+  ),
+  ...['transport', 'transport_udp', 'proxy', 'proxy_udp'].flatMap((binding) =>
+    flowAt(`listeners[].options(${binding})`, reachesOf('a listener with the binding %s'), {
+      ...listenerFlow,
+      getCircuitTimeout: waitsForCircuit,
+    }),
+  ),
+  ...below('metrics', {
+    reportInterval: [figures],
+    messageQueueSize: [],
+    intervalAgeThreshold: [],
+    eventQueueSize: 'metrics are not queued one by one',
+    enableDataDelayMetric: 'the time that data spends in this router is not measured',
+  }),
+  [
+    'trace.path',
+    [
+      router(
+        'A router that is debugged > writes each message, decoded, without the secret of the channel',
+      ),
+    ],
+  ],
+  ...below(
+    'transport.<name>',
+    Object.fromEntries(
+      each(
+        [
+          'profile_version',
+          'tx_portal_min_sz',
+          'tx_portal_max_sz',
+          'instrument.name',
+          'instrument.path',
+          'instrument.snapshot_ms',
+          'instrument.enabled',
+          'writeBufferSize',
+          'readBufferSize',
+          'maxBytesPerSecond',
+        ],
+        'deprecated in the family, whose protocol for it is removed; this program speaks TLS alone',
+      ),
+    ),
+  ),
+  ...each(
+    ['profile.cpu.path', 'profile.memory.path', 'profile.memory.intervalMs'],
+    [router('A router that is debugged > writes its profiles')],
+  ),
+  ...below('web[]', {
+    name: [],
+    'bindPoints[].interface': [health],
+    'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
+    'bindPoints[].newAddress': [health],
+    'apis[].binding': [
+      rules('The file > takes the health-checks API of web alone, which has no options'),
+    ],
+    'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
+    'identity.key': [],
+    'identity.server_cert': [],
+    'identity.ca': 'a client may show a certificate, and none is required',
+    'options.readTimeout': [],
+    'options.idleTimeout': [],
+    'options.writeTimeout': [],
+    'options.minTLSVersion': [],
+    'options.maxTLSVersion': [],
+  }),
+  ['proxy.type', 'none is its only value, and the router dials by itself'],
+  ['tls.handshakeTimeout', []],
+  ...below('interfaceDiscovery', {
+    disabled: [router('A controller is told by a router > no interfaces where that is disabled')],
+    checkInterval: [],
+    minReportInterval: [],
+  }),
+  ['connectEvents', 'controllers are told of clients each second, and of all when they connect'],
+  ['enableDebugOps', 'there are no debugging operations'],
+  ['plugins', 'plugins of other routers cannot be loaded'],
+  ['managedConfig', 'controllers push no configuration to this router'],
+  ['ha', 'the members of the cluster are followed without it'],
+]
+
+/** Keys whose effect no test proves yet. */
+const unproven: readonly string[] = [
+  'ctrl.bind',
+  'ctrl.defaultRequestTimeout',
+  'ctrl.heartbeats.checkInterval',
+  'ctrl.heartbeats.closeUnresponsiveTimeout',
+  'ctrl.heartbeats.sendInterval',
+  'ctrl.heartbeats.unresponsiveAfter',
+  'ctrl.options.bind',
+  'ctrl.options.connectTimeout',
+  'ctrl.options.connectTimeoutMs',
+  'ctrl.options.defaultRequestTimeout',
+  'ctrl.options.heartbeats.checkInterval',
+  'ctrl.options.heartbeats.closeUnresponsiveTimeout',
+  'ctrl.options.heartbeats.sendInterval',
+  'ctrl.options.heartbeats.unresponsiveAfter',
+  'ctrl.options.outQueueSize',
+  'ctrl.options.writeTimeout',
+  'ctrl.rateLimiter.enabled',
+  'ctrl.rateLimiter.maxSize',
+  'ctrl.rateLimiter.minSize',
+  'ctrl.rateLimiter.timeout',
+  'dialers[].options.connectTimeout',
+  'edge.heartbeatIntervalSeconds',
+  'forwarder.linkDialQueueLength',
+  'forwarder.linkDialWorkerCount',
+  'forwarder.rateLimitedQueueLength',
+  'forwarder.rateLimitedWorkerCount',
+  'forwarder.unresponsiveLinkTimeout',
+  'healthChecks.ctrlPingCheck.timeout',
+  'identity.alt_server_certs[].server_cert',
+  'identity.alt_server_certs[].server_key',
+  'interfaceDiscovery.checkInterval',
+  'interfaceDiscovery.minReportInterval',
+  'link.ackSenderQueueSize',
+  'link.dialers[].bind',
+  'link.dialers[].healthyDialBackoff.maxRetryInterval',
+  'link.dialers[].healthyDialBackoff.minRetryInterval',
+  'link.dialers[].healthyDialBackoff.retryBackoffFactor',
+  'link.dialers[].maxAckConnections',
+  'link.dialers[].maxDefaultConnections',
+  'link.dialers[].options.connectTimeout',
+  'link.dialers[].options.connectTimeoutMs',
+  'link.dialers[].options.outQueueSize',
+  'link.dialers[].options.writeTimeout',
+  'link.dialers[].split',
+  'link.dialers[].startupDelay',
+  'link.dialers[].unhealthyDialBackoff.maxRetryInterval',
+  'link.dialers[].unhealthyDialBackoff.minRetryInterval',
+  'link.dialers[].unhealthyDialBackoff.retryBackoffFactor',
+  'link.heartbeats.checkInterval',
+  'link.heartbeats.closeUnresponsiveTimeout',
+  'link.listeners[].options.connectTimeout',
+  'link.listeners[].options.connectTimeoutMs',
+  'link.listeners[].options.maxOutstandingConnects',
+  'link.listeners[].options.maxQueuedConnects',
+  'link.listeners[].options.outQueueSize',
+  'link.listeners[].options.writeTimeout',
+  'link.payloadSenderQueueSize',
+  'listeners[].options(edge).connectTimeout',
+  'listeners[].options(edge).connectTimeoutMs',
+  'listeners[].options(edge).getCircuitTimeout',
+  'listeners[].options(edge).maxOutstandingConnects',
+  'listeners[].options(edge).maxQueuedConnects',
+  'listeners[].options(edge).outQueueSize',
+  'listeners[].options(edge).writeTimeout',
+  'listeners[].options(tunnel).getCircuitTimeout',
+  'listeners[].options(tunnel).udpIdleTimeout',
+  'metrics.intervalAgeThreshold',
+  'metrics.messageQueueSize',
+  'tls.handshakeTimeout',
+  'web[].identity.key',
+  'web[].identity.server_cert',
+  'web[].name',
+  'web[].options.idleTimeout',
+  'web[].options.maxTLSVersion',
+  'web[].options.minTLSVersion',
+  'web[].options.readTimeout',
+  'web[].options.writeTimeout',
+]
+
+/** Every key, with whether the configuration marks it as one that has an effect. */
+function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean][] {
+  return Object.entries(fields).flatMap(([name, node]): [string, boolean][] => {
+    const key = prefix + name
+    const isInForce = hasEffect && node.hasEffect !== false
+    switch (node.kind) {
+      case 'option':
+        return [[key, isInForce]]
+      case 'ignored':
+        return [[key, false]]
+      case 'variants':
+        return Object.entries(node.fieldsOf).flatMap(([kind, inner]) =>
+          keysOf(inner, `${key}(${kind}).`, isInForce),
+        )
+      case 'section':
+        return keysOf(node.fields, `${key}.`, isInForce)
+      case 'list':
+        return keysOf(node.fields, `${key}[].`, isInForce)
+      case 'keyed':
+        return keysOf(node.fields, `${key}.<name>.`, isInForce)
+    }
+  })
+}
+
+test('every option of a router has a test of its effect, or a sentence why it has none', () => {
+  const keys = keysOf(routerFields)
+  const proofs = new Map(table)
+  expect(table.map(([key]) => key).toSorted()).toEqual(keys.map(([key]) => key).toSorted())
+  const lacking = keys.filter(([key]) => proofs.get(key)?.length === 0).map(([key]) => key)
+  expect(lacking.toSorted()).toEqual(unproven.toSorted())
+})
+
+test('an option is marked as without effect where the table says so, and nowhere else', () => {
+  const proofs = new Map(table)
+  const proven = keysOf(routerFields).filter(([key]) => !unproven.includes(key))
+  for (const [key, hasEffect] of proven) {
+    expect(typeof proofs.get(key) !== 'string', `${key} has an effect`).toBe(hasEffect)
+  }
+})
+
+test('each test that the table names is there, to the letter, and not skipped', () => {
+  const named = table.flatMap(([, proof]) => (typeof proof === 'string' ? [] : proof))
+  expect(
+    withoutTest([...new Set(named)]),
+    'renamed or gone: name the test that proves it now',
+  ).toEqual([])
+})
+
+test('the options of an end of a circuit are those that its ends are tested with', () => {
+  const others = ['getCircuitTimeout', 'connectTimeout']
+  expect([...Object.keys(flow), ...others].toSorted()).toEqual(Object.keys(flowOptions).toSorted())
+})

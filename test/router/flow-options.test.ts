@@ -1,0 +1,122 @@
+import { connect } from 'node:net'
+import { createSocket } from 'node:dgram'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import { systemClock } from '../../src/lib/clock.ts'
+import { terminatorDialers } from '../../src/router/dial/dialers.ts'
+import type {
+  Application,
+  CircuitEnd,
+  LocalCircuit,
+} from '../../src/router/forward/circuit-ends.ts'
+import type { RouterIdentity } from '../../src/router/identity/identity.ts'
+import { ClientListeners } from '../../src/router/listen/client-listeners.ts'
+import { freePort } from '../support/ports.ts'
+import { configured, dialTo, TestTarget } from './dial/support.ts'
+import { JoinedCircuits } from './joined-circuits.ts'
+import { AskedController } from './listen/support.ts'
+import { eventually } from './support.ts'
+import { echoServer, serviceOf, TunnelStage } from './tunnel/support.ts'
+
+// Goal: what `options` of a dialer, a listener or a tunnel says of an end of a circuit is what its ends go by.
+// Method: each with an option that differs from its default; the ends that are opened are looked at.
+
+/** Joins ends in memory, and remembers how each was opened. */
+class SeenCircuits extends JoinedCircuits {
+  readonly opened: LocalCircuit[] = []
+
+  override open(circuit: LocalCircuit, application: Application): CircuitEnd {
+    this.opened.push(circuit)
+    return super.open(circuit, application)
+  }
+}
+
+const given = 'options: {rxBufferSize: 65536}'
+const expected = { rxBufferSize: 65_536, txPortalMinSize: 16_384 }
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+describe('the end of a circuit has the options', () => {
+  test.each(['transport', 'transport_udp'])('of a dialer with the binding %s', async (binding) => {
+    const circuits = new SeenCircuits()
+    const target = await TestTarget.open()
+    closing.push(() => target.close())
+    const dialer = terminatorDialers({
+      config: configured(`dialers: [{binding: ${binding}, ${given}}]`).dialers,
+      circuits,
+      caPem: () => '',
+      ownPorts: () => new Set(),
+    }).get(binding)
+    const address = binding === 'transport' ? target.address : `udp:127.0.0.1:${target.port}`
+    await dialer?.dial(dialTo(address), new AbortController().signal)
+    expect(circuits.opened[0]?.options).toMatchObject(expected)
+  })
+
+  test.each([
+    ['transport', 'tcp'],
+    ['proxy', 'tcp'],
+    ['transport_udp', 'udp'],
+    ['proxy_udp', 'udp'],
+  ])('of a listener with the binding %s', async (binding, protocol) => {
+    const circuits = new SeenCircuits()
+    const controller = new AskedController('ctrl1')
+    const port = await freePort()
+    const address = `address: "${protocol}:127.0.0.1:${port}", advertise: "r.test:${port}"`
+    const service = binding.startsWith('proxy') ? ', service: web' : ''
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+    const listeners = new ClientListeners({
+      config: configured(`listeners: [{binding: ${binding}, ${address}${service}, ${given}}]`)
+        .listeners,
+      handshakeTimeoutMs: 5000,
+      circuits,
+      connections: () => [controller.connection],
+      identity: () => ({ server: null }) as Partial<RouterIdentity> as RouterIdentity,
+      clock: systemClock,
+      log,
+    })
+    await listeners.start()
+    closing.push(async () => {
+      await listeners.stop()
+      controller.close()
+    })
+    const first = `${JSON.stringify({ id: 'client', svcId: 'web' })}\n`
+    if (protocol === 'tcp') {
+      const client = connect(port, '127.0.0.1').on('error', () => undefined)
+      client.write(first)
+      closing.push(() => client.destroy())
+    } else {
+      const client = createSocket('udp4')
+      client.send(first, port, '127.0.0.1')
+      closing.push(() => client.close())
+    }
+    await eventually(() => circuits.opened.length).toBe(1)
+    expect(circuits.opened[0]?.options).toMatchObject(expected)
+  })
+
+  test('of a tunnel, both where it hosts and where it offers', async () => {
+    const target = await echoServer()
+    const port = await freePort()
+    const host = { protocol: 'tcp', address: '127.0.0.1', port: target.port }
+    const stage = await TunnelStage.create(
+      serviceOf('s1', { 'host.v1': host }, ['Bind', 'Dial']),
+      `{mode: proxy, services: ["name of s1:${port}"], mtu: 100}`,
+    )
+    closing.push(
+      () => stage.close(),
+      () => target.close(),
+    )
+    await stage.controller.terminator('s1')
+    await eventually(() => stage.network.logged('service offered').length).toBe(1)
+    const client = connect(port, '127.0.0.1').on('error', () => undefined)
+    closing.push(() => client.destroy())
+    let bytes = 0
+    client.on('data', (part) => (bytes += part.length))
+    client.write(new Uint8Array(10_000))
+    await eventually(() => bytes).toBe(10_000)
+    // A hundred pieces there and as many back, and an acknowledgement at least for each way.
+    const [router] = stage.network.routers
+    expect(router?.forwarder.figures()['forwarder.messages']).toBeGreaterThan(200)
+  })
+})
