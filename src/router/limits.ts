@@ -137,7 +137,7 @@ export const routerProgramLimits = {
   /** Connections within channels: of one channel, and of all. */
   clientConnectionsPerChannelMax: 16_384,
   clientConnectionsMax: 131_072,
-  /** Requests of one channel that a controller works on; more wait, or are refused. */
+  /** Requests of one identity that a controller works on; more wait, or are refused. */
   connectsAtOnceMax: 32,
   connectsWaitingMax: 1024,
   /** Bytes of one client that its circuits do not take yet: beyond it the client is not read. */

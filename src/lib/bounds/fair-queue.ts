@@ -22,9 +22,13 @@ export class FairQueue<T> {
     return true
   }
 
-  /** The first of the line whose turn it is. */
-  shift(): T | undefined {
+  /**
+   * The first of the line whose turn it is.
+   * @param isReady false: the caller has no turn now, and keeps its place.
+   */
+  shift(isReady: (caller: string) => boolean = () => true): T | undefined {
     for (const [caller, line] of this.#lines) {
+      if (!isReady(caller)) continue
       const item = line.shift()
       this.#lines.delete(caller)
       if (line.length > 0) this.#lines.set(caller, line)

@@ -1,10 +1,11 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { flagValue, readFlag, readText, textValue } from '../../channel/headers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { KeyedTasks } from '../../lib/keyed-tasks.ts'
+import type { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { Application, LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
+import type { FailureLog } from '../listen/failure-log.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { ClientConnection } from './client-connection.ts'
@@ -25,11 +26,14 @@ import {
 } from './edge-messages.ts'
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
 
-const { connectsAtOnceMax, connectsWaitingMax } = routerProgramLimits
+const { connectsWaitingMax } = routerProgramLimits
 
 export interface ConnectsParts {
   readonly circuits: LocalCircuits
   readonly log: RouterProgramLogger
+  readonly failures: FailureLog
+  /** Requests of each identity, by whichever channels and listeners they come. */
+  readonly tasks: KeyedTasks
   /** Null: no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
   readonly timeoutMs: number
@@ -46,23 +50,23 @@ interface Asked {
 }
 
 /**
- * Connections that clients ask for: a controller judges each, and makes its circuit. A client that
- * asks for many at once waits for its own alone.
+ * Connections that clients ask for: a controller judges each, and makes its circuit. An identity
+ * that asks for many at once, by one channel or by many, waits for its own alone.
  */
 export class Connects {
   readonly #parts: ConnectsParts
-  readonly #tasks = new KeyedTasks<ClientChannel>(connectsAtOnceMax)
 
   constructor(parts: ConnectsParts) {
     this.#parts = parts
   }
 
   connect(client: ClientChannel, message: ChannelMessage, id: number): void {
+    const { tasks } = this.#parts
     const session = shownServiceSession(message.body)
     const fault =
       client.faultOfId(id) ??
       (session === null ? 'the request shows no service session' : null) ??
-      (this.#tasks.count(client) >= connectsWaitingMax ? 'too many requests wait' : null)
+      this.#faultOfRoom(client)
     if (fault !== null || session === null) {
       client.refuse(message, id, fault ?? '')
       return
@@ -74,7 +78,15 @@ export class Connects {
       client.refuse(message, id, 'too many connections')
       return
     }
-    void this.#tasks.run(client, () => this.#make(asked, connection))
+    void tasks.run(client.client.session.identityId, () => this.#make(asked, connection))
+  }
+
+  #faultOfRoom({ client }: ClientChannel): string | null {
+    const { tasks, failures } = this.#parts
+    const { identityId } = client.session
+    if (tasks.count(identityId) < connectsWaitingMax) return null
+    failures.warn(`edge for ${identityId}`, 'too many dials of a client wait', { identityId })
+    return 'too many requests wait'
   }
 
   async #make(asked: Asked, connection: ClientConnection): Promise<void> {

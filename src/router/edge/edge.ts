@@ -8,7 +8,9 @@ import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
+import { FailureLog } from '../listen/failure-log.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { ApiSessions } from './api-sessions.ts'
 import { isStillAdmitted } from './client-admission.ts'
 import type { ClientChannel, ClientServices } from './client-channel.ts'
@@ -67,10 +69,13 @@ export class Edge {
   readonly #byToken = new Map<string, Set<ClientChannel>>()
   /** Connections within channels, by identity. */
   readonly #room = new FairShare(routerProgramLimits.clientConnectionsMax)
+  readonly #connects = new KeyedTasks(routerProgramLimits.connectsAtOnceMax)
+  readonly #failures: FailureLog
   #timer: NodeJS.Timeout | null = null
 
   constructor(parts: EdgeParts) {
     this.#parts = parts
+    this.#failures = new FailureLog(parts.log, parts.clock)
     this.#sessions = new ApiSessions({
       log: parts.log,
       onChanged: (tokens) => this.#onSessionsChanged(tokens),
@@ -211,6 +216,8 @@ export class Edge {
     const connects = new Connects({
       circuits,
       log,
+      failures: this.#failures,
+      tasks: this.#connects,
       controllerFor: (client) => this.#controllerFor(client),
       timeoutMs: options.getCircuitTimeout,
     })

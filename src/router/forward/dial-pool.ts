@@ -1,32 +1,42 @@
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 
-/** Runs so many tasks at once; those that wait have their turn by who has asked for them. */
+interface WaitingDial {
+  readonly caller: string
+  readonly task: () => Promise<void>
+}
+
+/**
+ * Runs so many tasks at once. Callers share the workers as well as the places of those that wait:
+ * one whose tasks never end leaves workers to the others.
+ */
 export class DialPool {
-  readonly #workersMax: number
-  readonly #waiting: FairQueue<() => Promise<void>>
-  #running = 0
+  readonly #workers: FairShare
+  readonly #waiting: FairQueue<WaitingDial>
 
   constructor(options: { readonly workersMax: number; readonly waitingMax: number }) {
-    this.#workersMax = options.workersMax
+    this.#workers = new FairShare(options.workersMax)
     this.#waiting = new FairQueue(options.waitingMax)
   }
 
   /**
    * @param task never rejects.
-   * @returns false when it is not run: too many wait.
+   * @returns false when it is not run: too many wait, or too many of this caller.
    */
   run(caller: string, task: () => Promise<void>): boolean {
-    if (this.#running >= this.#workersMax) return this.#waiting.push(caller, task)
-    void this.#work(task)
+    if (!this.#workers.hasRoomFor(caller)) return this.#waiting.push(caller, { caller, task })
+    void this.#work({ caller, task })
     return true
   }
 
-  async #work(first: () => Promise<void>): Promise<void> {
-    this.#running += 1
-    for (let task: typeof first | undefined = first; task !== undefined;) {
-      await task()
-      task = this.#waiting.shift()
-    }
-    this.#running -= 1
+  async #work({ caller, task }: WaitingDial): Promise<void> {
+    this.#workers.take(caller)
+    await task()
+    this.#workers.giveBack(caller)
+    for (let next = this.#next(); next !== undefined; next = this.#next()) void this.#work(next)
+  }
+
+  #next(): WaitingDial | undefined {
+    return this.#waiting.shift((caller) => this.#workers.hasRoomFor(caller))
   }
 }

@@ -26,6 +26,8 @@ export const routeMessage = {
 const resultHeader = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
 /** Headers up to here are of the channel, whatever the message. */
 const CHANNEL_KEYS_MAX = 13
+/** Controllers name the identity that dials by this tag of a route. */
+const CLIENT_TAG = 'clientId'
 const NANOSECONDS_A_MS = 1_000_000n
 
 export interface Forward {
@@ -41,6 +43,8 @@ export interface Route {
   readonly attempt: number
   readonly forwards: readonly Forward[]
   readonly timeoutMs: number
+  /** The identity that dials; '' where the controller does not say. */
+  readonly clientId: string
   /** Null: this is not the last router, or the circuit takes another way. */
   readonly egress: RouteEgress | null
 }
@@ -68,7 +72,7 @@ export function isCircuitName(text: string): boolean {
  * @throws when the bytes are no such message.
  */
 export function readRoute(body: Uint8Array): Route | null {
-  const { circuitId, attempt, forwards, timeout, egress } = fromBinary(RouteSchema, body)
+  const { circuitId, attempt, forwards, timeout, tags, egress } = fromBinary(RouteSchema, body)
   const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): Forward[] => {
     const kind = kinds.get(dstType)
     if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
@@ -83,6 +87,7 @@ export function readRoute(body: Uint8Array): Route | null {
     attempt,
     forwards: read,
     timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
+    clientId: tags[CLIENT_TAG]?.slice(0, routerProgramLimits.circuitNameCharactersMax) ?? '',
     egress:
       egress === undefined
         ? null

@@ -97,7 +97,10 @@ export class Routes {
     }
     const deadlineMs = clock.monotonicMs() + route.timeoutMs
     circuit.dials += 1
-    const isTaken = this.#pool.run(connection.id, async () => {
+    // A client has one part of the pool, by whichever controllers and routers it dials.
+    const { clientId } = route
+    const caller = clientId === '' ? `controller ${connection.id}` : `client ${clientId}`
+    const isTaken = this.#pool.run(caller, async () => {
       try {
         const peerData = await this.#peerData(connection, circuit, egress, deadlineMs)
         this.#complete(connection, message, route, circuit, peerData)

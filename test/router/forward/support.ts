@@ -253,7 +253,8 @@ export class TestController {
     const dial = { binding, address: destination, peerData: terms.peerData ?? new Map() }
     const path = { routerIds: routers.map(({ id }) => id), links: links as LiveLink[], cost: 0 }
     const isReroute = terms.isReroute === true
-    const more = { attempt, timeoutMs, tags: {}, dial: isReroute ? null : dial }
+    const { tags = {} } = terms
+    const more = { attempt, timeoutMs, tags, dial: isReroute ? null : dial }
     const routes = routesOf(ends, path, more)
     return await Promise.all(
       routers.map((router, at) => this.ask(router, routes[at] ?? { contentType: 0 })),
@@ -304,6 +305,7 @@ export interface LayTerms {
   readonly destination?: string
   readonly peerData?: ReadonlyMap<number, Uint8Array>
   readonly isReroute?: boolean
+  readonly tags?: Readonly<Record<string, string>>
 }
 
 export function unroute(circuitId: string, now: boolean): Outgoing {
