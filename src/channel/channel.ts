@@ -72,7 +72,7 @@ const RATE_WINDOW_MS = 1000
 /** A stamp of the peer goes back with the next message, and after this long with one of its own. */
 const OWED_MS = 2
 /** Messages handled at a stretch; other connections have their turn between two stretches. */
-const STRETCH_MESSAGES = 256
+const STRETCH_MESSAGES = 64
 /** Time for the last write, such as the reason of a refusal, to arrive. */
 const LINGER_MS = 1000
 /** A second message beyond its bound within this time closes the channel. */

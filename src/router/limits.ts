@@ -192,6 +192,9 @@ export const routerProgramLimits = {
    */
   payloadsQueuedBytesMax: 1024 * 1024,
   acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
+  /** Frames between ends in this router that wait for their turn, and their bytes, of all. */
+  localDeliveriesMax: 32_768,
+  localDeliveryBytesMax: 64 * 1024 * 1024,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
   /**

@@ -311,7 +311,8 @@ describe('data of a channel', () => {
     })
     const count = typesOf(rig)
     for (let at = 0; at < 4; at += 1) rig.pipe.push(times(300, 1100))
-    await settle()
+    // A stretch is 64 messages, and this as many turns as they need.
+    for (let turns = 0; turns < 4; turns += 1) await settle()
     expect(count(1100)).toBe(1200)
     rig.pipe.push(times(25, 1007))
     rig.pipe.push(times(300, 1100))

@@ -194,7 +194,7 @@ export class ClientChannel {
     const xgress: ClientXgress = new ClientXgress({
       id,
       session,
-      circuit,
+      circuit: { ...circuit, sharer: this.client.session.identityId },
       circuits: this.#parts.services.circuits,
       flow: this.#parts.flow,
       send: (outgoing) => this.send(outgoing),

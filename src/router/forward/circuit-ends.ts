@@ -72,6 +72,8 @@ export interface LocalCircuit {
   readonly owner: ControlConnection
   /** False at the end that asked for the circuit. */
   readonly isTerminator: boolean
+  /** The identity that sends by it: all that it sends has one turn. Absent: it has one alone. */
+  readonly sharer?: string
   /** Options of its dialer or listener; absent: the defaults. */
   readonly options?: XgressOptions
 }

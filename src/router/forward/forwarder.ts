@@ -41,6 +41,11 @@ export interface ForwarderParts {
   readonly connections: () => readonly ControlConnection[]
 }
 
+/** Place that a frame comes from; who sends has one turn at the ends of this router. */
+interface Sender extends Place {
+  readonly sharer?: string
+}
+
 /** Outcome for one frame. */
 type Fate = 'sent' | 'full' | 'astray'
 
@@ -221,6 +226,7 @@ export class Forwarder implements LocalCircuits {
         stream.receive(message)
         return true
       },
+      onceWritable: (callback) => this.#deliveries.onceWritable(destination, callback),
       onUnrouted: () => stream.unrouted(),
     }
     circuit.ends.set(place.address, { destination, isStream: true })
@@ -236,11 +242,11 @@ export class Forwarder implements LocalCircuits {
     else circuit.ends.set(place.address, { destination, isStream: false })
   }
 
-  enter({ id, address }: LocalCircuit, message: ChannelMessage): void {
+  enter({ id, address, sharer = id }: LocalCircuit, message: ChannelMessage): void {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined || circuitIdOf(message) !== id) return
     circuit.receivedMs = this.#parts.clock.monotonicMs()
-    const from = { address, peerId: null }
+    const from = { address, peerId: null, sharer }
     const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
     if (fate === 'astray') this.#faults.miss(id, from)
   }
@@ -354,7 +360,7 @@ export class Forwarder implements LocalCircuits {
 
   #forward(
     circuit: CarriedCircuit | undefined,
-    from: Place,
+    from: Sender,
     message: ChannelMessage,
     queuedBytesMax: number,
     isRepeated = false,
@@ -362,7 +368,7 @@ export class Forwarder implements LocalCircuits {
     const next = circuit?.next(from.address, from.peerId)
     if (circuit === undefined || next === undefined) return 'astray'
     if (!isRepeated) circuit.activeMs = this.#parts.clock.monotonicMs()
-    if (next.peerId === null) return this.#toEnd(circuit, from, next, message)
+    if (next.peerId === null) return this.#toEnd(circuit, from, next, message, queuedBytesMax)
     const found = this.#links.get(next.address)
     if (found?.link.peerId !== next.peerId) return 'astray'
     if (!found.link.trySend(frameOnward(message), queuedBytesMax)) {
@@ -374,12 +380,22 @@ export class Forwarder implements LocalCircuits {
     return 'sent'
   }
 
-  #toEnd(circuit: CarriedCircuit, from: Place, { address }: Place, message: ChannelMessage): Fate {
+  #toEnd(
+    circuit: CarriedCircuit,
+    { peerId, sharer = circuit.id }: Sender,
+    { address }: Place,
+    message: ChannelMessage,
+    queuedBytesMax: number,
+  ): Fate {
     const end = circuit.ends.get(address)
     // Its last frames cross those of the other end.
     if (end === undefined) return circuit.closedBy === null ? 'astray' : 'sent'
-    if (from.peerId === null && end.isStream) this.#deliveries.deliver(end.destination, message)
-    else if (!end.destination.forward(message)) return 'full'
+    const { destination, isStream } = end
+    const isTaken =
+      peerId === null && isStream
+        ? this.#deliveries.deliver(sharer, destination, message, queuedBytesMax)
+        : destination.forward(message)
+    if (!isTaken) return 'full'
     this.#count(message)
     return 'sent'
   }

@@ -1,35 +1,92 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
+import { FairQueue } from '../../lib/bounds/fair-queue.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { routerProgramLimits } from '../limits.ts'
 import type { Destination } from './circuit-ends.ts'
 
 interface Delivery {
+  readonly caller: string
   readonly to: Destination
   readonly message: ChannelMessage
 }
 
+const { localDeliveriesMax, localDeliveryBytesMax } = routerProgramLimits
 /** Frames at a stretch; links and sockets have their turn between two stretches. */
 const STRETCH_DELIVERIES = 256
+/** One without a body takes room as well. */
+const DELIVERY_ROOM = 128
 
 /**
  * Frames between two ends in this router. They are delivered one after the other in a later turn,
- * because an end that gets one may send the next from within: the windows of the ends bound how
- * many wait.
+ * because an end that gets one may send the next from within. Who sends them have turns, and what
+ * waits is bounded for each end and in all: an end that is kept elsewhere heeds no window.
  */
 export class LocalDeliveries {
-  #waiting: Delivery[] = []
+  readonly #waiting = new FairQueue<Delivery>(localDeliveriesMax)
+  readonly #room = new FairShare(localDeliveryBytesMax)
+  /** Bytes that wait for each end that any wait for. */
+  readonly #bytesFor = new Map<Destination, number>()
+  readonly #waiters = new Map<Destination, Set<() => void>>()
   #isDue = false
 
-  deliver(to: Destination, message: ChannelMessage): void {
-    this.#waiting.push({ to, message })
+  /**
+   * @param caller whose turn it is to be.
+   * @param bytesMax that wait for the end with it; one frame alone may be larger.
+   * @returns false when it is dropped: more would wait.
+   */
+  deliver(caller: string, to: Destination, message: ChannelMessage, bytesMax: number): boolean {
+    const bytes = roomOf(message)
+    const waiting = this.#bytesFor.get(to) ?? 0
+    const hasRoom = (waiting === 0 || waiting + bytes <= bytesMax) && this.#room.hasRoomFor(caller)
+    if (!hasRoom || !this.#waiting.push(caller, { caller, to, message })) return false
+    this.#room.take(caller, bytes)
+    this.#bytesFor.set(to, waiting + bytes)
+    this.#runSoon()
+    return true
+  }
+
+  /** After `deliver` has returned false: calls it once, in a later turn, when nothing waits. */
+  onceWritable(to: Destination, callback: () => void): void {
+    const waiters = this.#waiters.get(to) ?? new Set()
+    this.#waiters.set(to, waiters.add(callback))
+    this.#runSoon()
+  }
+
+  #runSoon(): void {
     if (this.#isDue) return
     this.#isDue = true
     setImmediate(() => this.#run())
   }
 
   #run(): void {
-    const stretch = this.#waiting.slice(0, STRETCH_DELIVERIES)
-    this.#waiting = this.#waiting.slice(STRETCH_DELIVERIES)
-    for (const { to, message } of stretch) to.forward(message)
-    this.#isDue = this.#waiting.length > 0
-    if (this.#isDue) setImmediate(() => this.#run())
+    this.#isDue = false
+    let delivery = this.#waiting.shift()
+    for (let count = 1; delivery !== undefined; count += 1) {
+      this.#deliver(delivery)
+      delivery = count < STRETCH_DELIVERIES ? this.#waiting.shift() : undefined
+    }
+    this.#callWaiters()
+    if (this.#bytesFor.size > 0) this.#runSoon()
   }
+
+  #deliver({ caller, to, message }: Delivery): void {
+    const bytes = roomOf(message)
+    this.#room.giveBack(caller, bytes)
+    const left = (this.#bytesFor.get(to) ?? 0) - bytes
+    if (left > 0) this.#bytesFor.set(to, left)
+    else this.#bytesFor.delete(to)
+    to.forward(message)
+  }
+
+  #callWaiters(): void {
+    for (const [to, waiters] of Array.from(this.#waiters)) {
+      if (this.#bytesFor.has(to)) continue
+      this.#waiters.delete(to)
+      for (const waiter of waiters) waiter()
+    }
+  }
+}
+
+function roomOf({ body }: ChannelMessage): number {
+  return body.length + DELIVERY_ROOM
 }

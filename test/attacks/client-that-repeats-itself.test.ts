@@ -1,0 +1,130 @@
+import { duplexPair } from 'node:stream'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { Channel } from '../../src/channel/channel.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { routerProgramLimits } from '../../src/router/limits.ts'
+import { frameOf } from '../channel/pipe.ts'
+import { hostAt } from '../router/forward/peer.ts'
+import { endsOf, frame, TestController, TestPlace, TestRouter } from '../router/forward/support.ts'
+import { eventually } from '../router/support.ts'
+
+// The attack: a client that keeps the ends of its circuits itself sends the same payload into them as fast as it can, and heeds no
+// window. The hosts are at the same router, which keeps all that waits for their ends, until its memory is full or others wait.
+
+const PAYLOAD = 1100
+const ACKNOWLEDGEMENT = 1101
+const KIB = 1024
+const { payloadsQueuedBytesMax, localDeliveriesMax, localDeliveryBytesMax } = routerProgramLimits
+
+let router: TestRouter
+let controller: TestController
+beforeEach(() => {
+  router = new TestRouter('r1')
+  controller = new TestController()
+  controller.connect(router)
+  hostAt(router.forwarder)
+})
+afterEach(() => router.forwarder.stop())
+
+/** A circuit of which the client keeps its end; the end at the host is the router's. */
+async function circuitOf(sharer: string, id: string): Promise<RepeatedPlace> {
+  const ends = endsOf(id)
+  const [answer] = await controller.lay(ends, [router], [])
+  expect(answer).toMatchObject({ isSuccess: true })
+  const place = new TestPlace(router, controller, ends, false)
+  router.forwarder.attach(place.circuit, place)
+  return new RepeatedPlace(place, sharer)
+}
+
+class RepeatedPlace {
+  readonly #place: TestPlace
+  readonly #sharer: string
+
+  constructor(place: TestPlace, sharer: string) {
+    this.#place = place
+    this.#sharer = sharer
+  }
+
+  /** Sends the same so many times, without a turn for anybody else. */
+  repeat(times: number, bytes: number): void {
+    const { circuit } = this.#place
+    const message = frame(circuit.id, 'x'.repeat(bytes), PAYLOAD)
+    for (let count = 0; count < times; count += 1) {
+      router.forwarder.enter({ ...circuit, sharer: this.#sharer }, message)
+    }
+  }
+
+  /** Each payload that gets to the host is acknowledged. */
+  get delivered(): number {
+    return this.#place.got.filter(({ contentType }) => contentType === ACKNOWLEDGEMENT).length
+  }
+}
+
+/** Waits until nothing is delivered any more. */
+async function settled(places: readonly RepeatedPlace[]): Promise<number> {
+  let before = -1
+  const count = (): number => places.reduce((sum, { delivered }) => sum + delivered, 0)
+  await eventually(() => {
+    const isQuiet = before === count() && before > 0
+    before = count()
+    return isQuiet
+  }).toBe(true)
+  return count()
+}
+
+test('So much waits for an end of a circuit, and the rest is dropped', async () => {
+  const place = await circuitOf('mallory', 'c1')
+  place.repeat(20_000, KIB)
+  const delivered = await settled([place])
+  expect(delivered).toBeGreaterThan(500)
+  expect(delivered * KIB).toBeLessThanOrEqual(payloadsQueuedBytesMax)
+})
+
+test.each([
+  ['bytes', 16 * KIB, 90, 100],
+  ['frames', 0, 10, 8000],
+] as const)('So many %s of a client wait for all ends together', async (_, bytes, ends, times) => {
+  const ids = Array.from({ length: ends }, (_each, at) => `c${at}`)
+  const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
+  for (const place of places) place.repeat(times, bytes)
+  const delivered = await settled(places)
+  expect(delivered * bytes).toBeLessThan(localDeliveryBytesMax)
+  expect(delivered).toBeLessThan(localDeliveriesMax)
+})
+
+test('A client has its turn beside one that repeats itself', async () => {
+  const ids = Array.from({ length: 90 }, (_, at) => `c${at}`)
+  const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
+  const ann = await circuitOf('ann', 'of ann')
+  for (const place of places) place.repeat(100, KIB)
+  ann.repeat(1, KIB)
+  await eventually(() => ann.delivered).toBe(1)
+  const before = places.reduce((sum, { delivered }) => sum + delivered, 0)
+  expect(before, 'ann waits for no more than a few stretches').toBeLessThan(5000)
+  expect(await settled(places)).toBe(9000)
+})
+
+test('A channel that is never empty has a few messages handled before others have their turn', async () => {
+  const [near, far] = duplexPair()
+  let handled = 0
+  const stretches: number[] = []
+  const channel: Channel = new Channel({
+    socket: near,
+    limits: { ...channelLimits, messagesPerSecondMax: Infinity, bytesPerSecondMax: Infinity },
+    clock: systemClock,
+    onHello: () => channel.open(null),
+    onMessage: () => {
+      handled += 1
+      if (handled === 1) setImmediate(() => stretches.push(handled))
+      return null
+    },
+    onClose: () => undefined,
+  })
+  far.write(frameOf({ contentType: 0, sequence: -1 }))
+  far.write(Buffer.concat(Array.from({ length: 500 }, () => frameOf({ contentType: PAYLOAD }))))
+  await eventually(() => handled).toBe(500)
+  expect(stretches[0]).toBeLessThanOrEqual(64)
+  channel.close('over')
+})
