@@ -22,8 +22,13 @@ interface Told {
   readonly values: readonly { appId: string; name: string; value: unknown }[]
 }
 
-function ask(appRegex: unknown, requestedValues: unknown, caller = root) {
-  return caller.call('POST', `${fabric}/inspections`, { appRegex, requestedValues })
+/** Asks again where the machine is too busy to judge an expression in its time. */
+async function ask(appRegex: unknown, requestedValues: unknown, caller = root) {
+  for (;;) {
+    const body = { appRegex, requestedValues }
+    const reply = await caller.call('POST', `${fabric}/inspections`, body)
+    if (reply.status !== 503) return reply
+  }
 }
 
 async function told(appRegex: string, ...names: readonly string[]): Promise<Told> {

@@ -24,10 +24,11 @@ test('a document that nobody reads is in memory in pieces, and its connection is
     socket.pause()
     socket.write(get.repeat(6))
   }
-  await until(() => accepted.every(({ writableLength }) => writableLength > 0))
+  // Where the machine is busy, the first is closed before the last has its answer.
+  await until(() => accepted.every((one) => one.writableLength > 0 || one.destroyed))
   const heldBytes = accepted.reduce((sum, { writableLength }) => sum + writableLength, 0)
   expect(heldBytes).toBeLessThan(accepted.length * (SOCKET_BYTES + answerPieceBytes))
-  await until(async () => (await connections()) === 0, 5000)
+  await until(async () => (await connections()) === 0)
   expect(await version()).toMatch(/^HTTP\/1\.1 200 OK/)
 })
 

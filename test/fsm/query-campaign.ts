@@ -20,8 +20,9 @@ const QUERIES_A_NETWORK = 20
 export interface Campaign {
   readonly rounds: number
   readonly seed: number
-  /** Ends after the round that is under way then. */
+  /** Ends after the round that is under way then, but not before `roundsMin`. */
   readonly msMax?: number
+  readonly roundsMin?: number
 }
 
 export interface Tally {
@@ -54,14 +55,14 @@ function differenceOf(
   return theirs === ours ? meant : `the twin finds ${theirs}\nand not         ${ours}`
 }
 
-export function runCampaign({ rounds, seed, msMax }: Campaign): Tally {
+export function runCampaign({ rounds, seed, msMax = Infinity, roundsMin = 0 }: Campaign): Tally {
   const startedMs = performance.now()
   const random = seededRandom(seed)
   const renderer = new Renderer(random)
   let network = new Network(random)
   let [networks, telling] = [1, 0]
   for (let round = 1; round <= rounds; round += 1) {
-    if (msMax !== undefined && performance.now() - startedMs > msMax) {
+    if (round > roundsMin && performance.now() - startedMs > msMax) {
       return { rounds: round - 1, networks, telling, difference: null }
     }
     if (round % QUERIES_A_NETWORK === 0) {
