@@ -61,7 +61,7 @@ beforeEach(() => {
     isBarred: () => false,
     isConnected: (id) => connection(id) !== undefined,
     tellGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
-    onGone: (link) => duty.onLinkGone(link),
+    onGone: (link) => duty.upkeep.onLinkGone(link),
   })
   const duty = new CircuitDuty({
     table: circuits,
@@ -90,7 +90,7 @@ beforeEach(() => {
       table: links,
       log,
       isCertificateOf: () => false,
-      onOtherFault: (from, fault) => duty.onFault(from, fault),
+      onOtherFault: (from, fault) => duty.upkeep.onFault(from, fault),
     }),
   )
 })
@@ -188,6 +188,16 @@ test('a router ends no link that it has no part in', async () => {
   await fault(stolen, FaultSubject.LINK, 'l2')
   expect(circuits.get(id)?.linkIds).toEqual(['l1', 'l2'])
   expect(links.get('l2')).toBeDefined()
+})
+
+test('a router moves no circuit by a link that it has no part in, whose router is away', async () => {
+  const { middle, stolen, near, id } = await laid()
+  middle.destroy()
+  await settle()
+  expect(links.get('l2')).toBeUndefined()
+  await fault(stolen, FaultSubject.LINK, 'l2')
+  expect(circuits.get(id)).toBeDefined()
+  expect(unroutes(near)).toEqual([])
 })
 
 test('a router answers no route of others', async () => {

@@ -10,6 +10,7 @@ import {
   FaultSchema,
   FaultSubject,
   type Route,
+  RouterLinksSchema,
   RouteSchema,
   UnrouteSchema,
 } from '../../proto/gen/router_pb.ts'
@@ -80,7 +81,7 @@ beforeEach(() => {
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
     tellGone: (id, link) => channels.connection(id)?.channel.send(linkGone(link)),
-    onGone: (link) => duty.onLinkGone(link),
+    onGone: (link) => duty.upkeep.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
   const clients = {
@@ -111,7 +112,8 @@ beforeEach(() => {
       table: links,
       log,
       isCertificateOf: () => false,
-      onOtherFault: (connection, fault) => duty.onFault(connection, fault),
+      onOtherFault: (connection, fault) => duty.upkeep.onFault(connection, fault),
+      onLinksTold: (routerId, ids) => duty.upkeep.onLinksTold(routerId, ids),
     }),
   )
 })
@@ -188,6 +190,12 @@ async function laid(): Promise<{ er1: Pipe; er2: Pipe; id: string }> {
   return { er1, er2, id: first?.circuitId ?? '' }
 }
 
+async function tellFault(pipe: Pipe, subject: FaultSubject, id: string, iteration = 0) {
+  const fault = create(FaultSchema, { subject, id, iteration })
+  pipe.say({ contentType: 1004, body: toBinary(FaultSchema, fault) })
+  await settle()
+}
+
 async function askForListener(
   pipe: Pipe,
   service: string,
@@ -258,7 +266,7 @@ describe('a circuit for a listener of a router', () => {
     await askForListener(er1, 'web')
     const [route] = routes(er1)
     await answer(er1, route)
-    duty.endUngranted(() => false)
+    duty.upkeep.endUngranted(() => false)
     await settle()
     expect(unroutes(er1)).toEqual([[route?.circuitId, true]])
   })
@@ -382,6 +390,44 @@ describe('a circuit', () => {
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
+  test('ends at once when the other router of its link tells that it is lost, with the router that dialed it', async () => {
+    const { er1, er2, id } = await laid()
+    er1.destroy()
+    await settle()
+    expect([links.list(), circuits.list()]).toMatchObject([[], [{ id }]])
+    await tellFault(er2, FaultSubject.LINK, 'l1', 1)
+    expect(circuits.list()).toEqual([])
+    expect(unroutes(er2)).toEqual([[id, true]])
+  })
+
+  test('ends when the router that dialed its link comes back without that link', async () => {
+    const { er1, id } = await laid()
+    er1.destroy()
+    await settle()
+    const again = await stage.dial('er1')
+    const links = { fullRefresh: true, links: [{ id: 'l9', destRouterId: 'er3', iteration: 1 }] }
+    again.say({
+      contentType: 1035,
+      body: toBinary(RouterLinksSchema, create(RouterLinksSchema, links)),
+    })
+    await settle()
+    expect(circuits.list()).toEqual([])
+    expect(unroutes(again)).toEqual([[id, true]])
+  })
+
+  test('ends when one of its routers has no end of it to take another way to', async () => {
+    const { er2, id } = await laid()
+    await stage.dial('er3')
+    linked('l2', 'er1', 'er3')
+    linked('l3', 'er3', 'er2')
+    links.lost('er1', 'l1', 1)
+    await settle()
+    await answer(er2, routes(er2)[1], 'no link l3', 8)
+    expect(circuits.get(id)).toBeDefined()
+    await answer(er2, routes(er2)[1], 'no end there', 0)
+    expect(circuits.list()).toEqual([])
+  })
+
   test('that this controller does not know is taken from the router that asks', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
@@ -411,9 +457,7 @@ describe('a circuit', () => {
 
   test('of which a router does not know the controller is unrouted by none that did not make it', async () => {
     const { er1, id } = await laid()
-    const fault = { subject: FaultSubject.UNKNOWN_OWNER_FORWARD, id: `of-another ${id}` }
-    er1.say({ contentType: 1004, body: toBinary(FaultSchema, create(FaultSchema, fault)) })
-    await settle()
+    await tellFault(er1, FaultSubject.UNKNOWN_OWNER_FORWARD, `of-another ${id}`)
     expect(unroutes(er1)).toEqual([])
     expect(routes(er1)).toHaveLength(2)
   })

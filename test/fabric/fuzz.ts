@@ -107,7 +107,8 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       table: links,
       log,
       isCertificateOf: () => false,
-      onOtherFault: (...fault) => circuits.onFault(...fault),
+      onOtherFault: (...fault) => circuits.upkeep.onFault(...fault),
+      onLinksTold: (...links) => circuits.upkeep.onLinksTold(...links),
     }),
     new ModelDuty({
       model,
@@ -134,7 +135,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       log,
       clock: systemClock,
       isLeader: () => true,
-      endCircuits: (isGranted) => circuits.endUngranted(isGranted),
+      endCircuits: (isGranted) => circuits.upkeep.endUngranted(isGranted),
     }),
     new ConnectionDuty(),
     certificateDuty({

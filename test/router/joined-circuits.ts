@@ -62,6 +62,7 @@ export class JoinedEnd implements CircuitEnd {
   #isPaused = false
   #isDue = false
   #closing: string | null = null
+  #isWhole = true
 
   constructor(circuitId: string, application: Application) {
     this.circuitId = circuitId
@@ -90,6 +91,7 @@ export class JoinedEnd implements CircuitEnd {
   }
 
   failWrite(reason: string): void {
+    if (this.#other !== null) this.#other.#isWhole = false
     this.#other?.close(reason)
     this.close(reason)
   }
@@ -131,11 +133,11 @@ export class JoinedEnd implements CircuitEnd {
     if (!isTaken) return
     if (other !== null && (this.#isFinished || this.#closing !== null)) {
       this.#isFinished = false
-      if (!other.isClosed) other.application.onFinished()
+      if (!other.isClosed && other.#isWhole) other.application.onFinished()
     }
     if (this.#closing === null || this.isClosed) return
     this.isClosed = true
-    this.application.onClosed(this.#closing)
+    this.application.onClosed(this.#closing, this.#isWhole)
     other?.close(this.#closing)
   }
 }

@@ -129,7 +129,7 @@ export class RouterService {
         parts.tell({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
         parts.tell({ kind: 'link', type: 'fault', link })
-        this.#circuitDuty?.onLinkGone(link)
+        this.#circuitDuty?.upkeep.onLinkGone(link)
       },
     })
     this.inspections = inspectionsOf(channels)
@@ -143,7 +143,8 @@ export class RouterService {
         log,
         isCertificateOf,
         onMetrics: (metrics) => parts.tell({ kind: 'routerMetrics', metrics }),
-        onOtherFault: (connection, message) => this.#circuitDuty?.onFault(connection, message),
+        onOtherFault: (connection, fault) => this.#circuitDuty?.upkeep.onFault(connection, fault),
+        onLinksTold: (routerId, ids) => this.#circuitDuty?.upkeep.onLinksTold(routerId, ids),
       }),
     )
     const connected = new ConnectionDuty(parts.tell)
@@ -201,7 +202,7 @@ export class RouterService {
         isLeader,
         log,
         clock: systemClock,
-        endCircuits: (isGranted) => this.#circuitDuty?.endUngranted(isGranted),
+        endCircuits: (isGranted) => this.#circuitDuty?.upkeep.endUngranted(isGranted),
       }),
     )
     const anchorsPem = (): string => authorities.anchorsPem()

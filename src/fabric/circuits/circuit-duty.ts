@@ -1,10 +1,5 @@
 import { randomUUID } from 'node:crypto'
 
-import {
-  CircuitConfirmationSchema,
-  type Fault,
-  FaultSubject,
-} from '../../../proto/gen/router_pb.ts'
 import { keptBytes } from '../../channel/header-view.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -12,11 +7,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Host, Hosts } from './hosts.ts'
 import type { DialResult, TellFact } from '../../ports/live-facts.ts'
-import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { LiveLinks } from '../../ports/live-links.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import { claimFaultCodes, INTERNAL, INVALID_TERMINATOR } from '../clients/client-errors.ts'
-import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerLimits } from '../limits.ts'
@@ -42,7 +35,7 @@ import {
   ROUTER_GONE,
 } from './route-fault.ts'
 import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
-import { isCircuitId, wordsIn } from './named-circuits.ts'
+import { CircuitUpkeep } from './circuit-upkeep.ts'
 import { cheapestPaths } from './path.ts'
 import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 
@@ -52,16 +45,8 @@ const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
 /** The terminator that a client keeps to, among what ends tell each other. */
 const STICKY = 1114
-const NS_PER_MS = 1_000_000n
 /** Bound to by the tunnel of a router. */
 const TUNNEL = 'tunnel'
-
-/** Whether the tunnel of a router may dial a service, or host it. */
-export type IsTunnelGranted = (
-  routerId: string,
-  serviceId: string,
-  type: TunnelClaim['type'],
-) => boolean
 
 export interface CircuitDutyParts extends DialJudges {
   readonly table: CircuitTable
@@ -121,6 +106,8 @@ interface Laid {
  */
 export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
+  /** The upkeep of circuits that are laid. */
+  readonly upkeep: CircuitUpkeep
   readonly #parts: CircuitDutyParts
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
@@ -134,6 +121,10 @@ export class CircuitDuty implements RouterDuty {
     this.#parts = parts
     this.#circuits = parts.table
     this.#costs = new DialCosts(parts.clock, (id) => parts.table.openAt(id))
+    this.upkeep = new CircuitUpkeep({
+      ...parts,
+      isLaid: (routerId, id) => this.#attempts.get(id)?.routerIds.includes(routerId) === true,
+    })
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
     this.handlers = new Map<number, MessageHandler>([
       [routerMessage.createCircuit, onRequest],
@@ -146,92 +137,15 @@ export class CircuitDuty implements RouterDuty {
       ],
       [
         routerMessage.circuitConfirmation,
-        (connection, message) => this.#onConfirmation(connection, message),
+        (connection, message) => this.upkeep.onConfirmation(connection, message),
       ],
     ])
-  }
-
-  *#onConfirmation(
-    { router, channel }: RouterConnection,
-    { body }: ChannelMessage,
-  ): Generator<void, void> {
-    const { circuitIds, idleTimes } = yield* decodeInSteps(CircuitConfirmationSchema, body)
-    // Of a controller before its restart, or of one that ended it while the router was away.
-    for (const id of circuitIds) {
-      const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
-      this.#endIdle(router.id, id, Number(idleNs / NS_PER_MS))
-      const isLaid = this.#attempts.get(id)?.routerIds.includes(router.id) === true
-      const isUnknown = this.#carriedBy(router.id, id) === undefined && !isLaid
-      if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
-      yield
-    }
-  }
-
-  /** An end alone knows how long nothing passed: a router on the way may be off it since. */
-  #endIdle(routerId: string, id: string, idleMs: number): void {
-    const circuit = this.#circuits.kept(id)
-    if (circuit === undefined) return
-    const { routerIds } = circuit.path
-    if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
-    const maxMs = this.#parts.hosts.service(circuit.live.serviceId)?.maxIdleTimeMs ?? 0
-    if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(id)
-  }
-
-  /** Undefined for one that the router is no part of, whether there is one or not. */
-  #carriedBy(routerId: string, id: string): Circuit | undefined {
-    const circuit = this.#circuits.kept(id)
-    return circuit?.path.routerIds.includes(routerId) === true ? circuit : undefined
-  }
-
-  /** What a router says of a circuit that it can not go on with. */
-  *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
-    const { subject, id } = fault
-    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
-      if (this.#carriedBy(router.id, id) !== undefined) this.#circuits.remove(id)
-    } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
-      // Another controller may know the circuit where the router does not know whose it is.
-      const isOwned = subject === FaultSubject.FORWARD
-      for (const each of wordsIn(id)) {
-        const circuit = this.#carriedBy(router.id, each)
-        if (circuit !== undefined) this.#reroute(circuit)
-        else if (isOwned && isCircuitId(each)) channel.send(unrouteMessage(each, true))
-        yield
-      }
-    }
   }
 
   /** A client whose session has ended keeps no circuit, whatever ended it. */
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const lay of this.#lays) if (sessionIds.has(lay.sessionId)) lay.isOver = true
-    for (const { ends, live } of Array.from(this.#circuits.allKept())) {
-      if (sessionIds.has(live.sessionId)) this.#circuits.remove(ends.id, true)
-    }
-  }
-
-  /** A tunnel of a router keeps no circuit that it may not dial, or host, any more. */
-  endUngranted(isGranted: IsTunnelGranted): void {
-    const judged = new Map<string, boolean>()
-    const isAllowed = (...[routerId, serviceId, type]: Parameters<IsTunnelGranted>): boolean => {
-      const key = `${type} ${routerId} ${serviceId}`
-      const known = judged.get(key) ?? isGranted(routerId, serviceId, type)
-      judged.set(key, known)
-      return known
-    }
-    for (const { ends, live, hostId, isOfTunnel, isHostedByTunnel } of Array.from(
-      this.#circuits.allKept(),
-    )) {
-      const { clientId, serviceId } = live
-      const isOver =
-        (isOfTunnel && !isAllowed(clientId, serviceId, 'Dial')) ||
-        (isHostedByTunnel && !isAllowed(hostId, serviceId, 'Bind'))
-      if (isOver) this.#circuits.remove(ends.id, true)
-    }
-  }
-
-  onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
-    for (const circuit of Array.from(this.#circuits.allKept())) {
-      if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
-    }
+    this.upkeep.onSessionsEnded(sessionIds)
   }
 
   async #onRequest(connection: RouterConnection, message: ChannelMessage): Promise<void> {
@@ -431,11 +345,15 @@ export class CircuitDuty implements RouterDuty {
   #onRouteResult({ router, channel }: RouterConnection, { headers, body }: ChannelMessage): void {
     const id = Buffer.from(body).toString('utf8')
     const number = readInt32(headers, result.attempt)
-    if (number === REROUTE_ATTEMPT) return
+    if (number === REROUTE_ATTEMPT) {
+      const code = headers.get(result.errorCode)?.[0] ?? 0
+      if (!headers.has(result.isSuccess)) this.upkeep.onNotRerouted(router.id, id, code)
+      return
+    }
     const attempt = this.#attempts.get(id)
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
       // Too late: nobody waits for the way.
-      if (this.#carriedBy(router.id, id) === undefined) channel.send(unrouteMessage(id, true))
+      if (this.upkeep.carriedBy(router.id, id) === undefined) channel.send(unrouteMessage(id, true))
       return
     }
     const isOfHost = attempt.routerIds.at(-1) === router.id
@@ -452,26 +370,6 @@ export class CircuitDuty implements RouterDuty {
     }
     attempt.missing.delete(router.id)
     if (attempt.missing.size === 0) attempt.settle(null, false)
-  }
-
-  /** Another way between the same ends; where there is none, the circuit ends. */
-  #reroute(circuit: Circuit): void {
-    const { hosts, links } = this.#parts
-    const { ends, path } = circuit
-    const [start, goal] = [path.routerIds[0] ?? '', path.routerIds.at(-1) ?? '']
-    const other = cheapestPaths(start, new Set([goal]), links.list(), hosts).get(goal)
-    if (other === undefined) {
-      this.#circuits.remove(ends.id, true)
-      return
-    }
-    const terms = { attempt: REROUTE_ATTEMPT, timeoutMs: routeTimeoutMs, tags: {}, dial: null }
-    for (const [at, route] of routesOf(ends, other, terms).entries()) {
-      this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
-    }
-    circuit.path = other
-    this.#parts.tell?.(circuitFact(circuit, 'pathUpdated'))
-    const left = path.routerIds.filter((id) => !other.routerIds.includes(id))
-    this.#tell(left, unrouteMessage(ends.id, true))
   }
 
   #tell(routerIds: readonly string[], message: ReturnType<typeof unrouteMessage>): void {

@@ -1,11 +1,14 @@
 import type { LiveLink } from '../../ports/live-links.ts'
 
+/** A link as the way of a circuit keeps it. */
+export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
+
 /** The way of a circuit: one link between two routers after the other. */
 export interface CircuitPath {
   /** From the router of the client to that of the terminator; at least one. */
   readonly routerIds: readonly string[]
   /** One less than routers. */
-  readonly links: readonly LiveLink[]
+  readonly links: readonly PathLink[]
   readonly cost: number
 }
 

@@ -30,8 +30,12 @@ export interface LinkDutyParts {
   readonly log: RouterLogger
   /** What a router tells of itself, but for what another controller makes known. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
-  /** A fault that is none of a link. @returns what there is to do about it, in steps. */
+  /**
+   * A fault that is none of a link in the table. @returns what there is to do about it, in steps.
+   */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
+  /** A router has named all links that it has dialed. @returns what there is to do, in steps. */
+  readonly onLinksTold?: (routerId: string, ids: ReadonlySet<string>) => Iterable<void> | undefined
   /**
    * Whether one of the fingerprints, hex SHA-1, is that of the certificate by which the router
    * connects. Judged by the records, so that any controller can answer for a router that is
@@ -42,7 +46,7 @@ export interface LinkDutyParts {
 
 /** What routers say of the links among them. */
 export function linkDuty(parts: LinkDutyParts): RouterDuty {
-  const { table, log, isCertificateOf, onMetrics, onOtherFault } = parts
+  const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksTold } = parts
   return {
     handlers: new Map<number, MessageHandler>([
       [
@@ -50,12 +54,14 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeInSteps(RouterLinksSchema, body)
           // Those that were lost go first, or there may be no room for the new ones.
-          if (fullRefresh) yield* table.keep(router.id, new Set(links.map(({ id }) => id)))
+          const ids = new Set(links.map(({ id }) => id))
+          if (fullRefresh) yield* table.keep(router.id, ids)
           let leftOut = 0
           for (const link of links) {
             if (!table.report(router.id, reportedLink(link))) leftOut += 1
             yield
           }
+          if (fullRefresh) yield* onLinksTold?.(router.id, ids) ?? []
           if (leftOut > 0) log.warn({ routerId: router.id, leftOut }, 'too many links of a router')
         },
       ],
@@ -72,7 +78,8 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
           const fault = fromBinary(FaultSchema, message.body)
           const { subject, id, iteration } = fault
           const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
-          if (!isOfLink) return onOtherFault(connection, fault)
+          // A link goes from the table with the channel of the router that dialed it.
+          if (!isOfLink || table.get(id) === undefined) return onOtherFault(connection, fault)
           return table.lost(connection.router.id, id, iteration)
         },
       ],

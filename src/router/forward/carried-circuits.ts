@@ -29,8 +29,8 @@ export interface LocalEnd {
 /** One circuit as this router carries it. */
 export class CarriedCircuit {
   readonly id: string
-  /** The controller whose route came first. */
-  readonly ownerId: string
+  /** The controller that answers for it: the one whose route came last. */
+  ownerId: string
   /** Named by the controller. */
   readonly ends = new Map<string, LocalEnd>()
   /** Dials of its terminator, under way or waiting. */
@@ -116,6 +116,15 @@ export class CarriedCircuits {
     this.#room.take(ownerId)
     this.#circuits.set(id, circuit)
     return circuit
+  }
+
+  /** The room that it takes is that of the other controller from now on. */
+  give(circuit: CarriedCircuit, ownerId: string): void {
+    if (this.#circuits.get(circuit.id) !== circuit) return
+    this.#room.giveBack(circuit.ownerId)
+    this.#room.take(ownerId)
+    circuit.ownerId = ownerId
+    circuit.ownerSeenMs = this.#clock.monotonicMs()
   }
 
   /** @returns whether it was there. */

@@ -22,8 +22,13 @@ export interface Application {
   onFinished(): void
   /** After `send` has returned false: there is room again. */
   onWritable(): void
-  /** Called once, last. @param reason one clause. */
-  onClosed(reason: string): void
+  /**
+   * Called once, last.
+   * @param reason one clause.
+   * @param isWhole false: something was lost in one of the directions, so that the peer must not
+   * take the end for that of the stream.
+   */
+  onClosed(reason: string, isWhole: boolean): void
 }
 
 /** One end of a circuit, as its application uses it. Safe to use after it is closed. */

@@ -5,7 +5,7 @@ import type { ControlConnection } from '../controllers/control-connection.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { CarriedCircuit, CarriedCircuits, Place } from './carried-circuits.ts'
-import { confirmationMessage, faultMessage } from './forward-messages.ts'
+import { confirmationMessage, faultMessage, type IdleCircuit } from './forward-messages.ts'
 
 export interface FaultsParts {
   readonly circuits: CarriedCircuits
@@ -123,7 +123,7 @@ export class Faults {
     const { circuits, isPassable, connections } = this.#parts
     const present = connections()
     const presentIds = new Set(present.map(({ id }) => id))
-    const told = new IdsByOwner()
+    const told = new ByOwner<string>()
     for (const { circuitId, from } of Array.from(this.#misses.values())) {
       const circuit = circuits.get(circuitId)
       const isKept = circuit === undefined ? present.length === 0 : !presentIds.has(circuit.ownerId)
@@ -146,7 +146,7 @@ export class Faults {
     const { circuits, clock, config, connections, onAbandoned } = this.#parts
     const nowMs = clock.monotonicMs()
     const asked = new Map((only === undefined ? connections() : [only]).map((one) => [one.id, one]))
-    const idle = new IdsByOwner()
+    const idle = new ByOwner<IdleCircuit>()
     const abandoned: CarriedCircuit[] = []
     for (const circuit of circuits.all()) {
       const idleMs = nowMs - circuit.activeMs
@@ -157,7 +157,7 @@ export class Faults {
         continue
       }
       circuit.ownerSeenMs = nowMs
-      if (circuit.closedBy === null) idle.add(owner.id, circuit.id)
+      if (circuit.closedBy === null) idle.add(owner.id, { id: circuit.id, idleMs })
       else tellEnded(owner, circuit)
     }
     for (const owner of asked.values()) {
@@ -177,18 +177,18 @@ export class Faults {
 /** Owner of a circuit that this router does not know; no controller has this id. */
 const NOBODY = ''
 
-/** Ids of circuits, for one message to each controller. */
-class IdsByOwner {
-  readonly #ids = new Map<string, string[]>()
+/** Circuits that controllers are told of, for one message to each. */
+class ByOwner<T> {
+  readonly #told = new Map<string, T[]>()
 
-  of(ownerId: string): readonly string[] {
-    return this.#ids.get(ownerId) ?? []
+  of(ownerId: string): readonly T[] {
+    return this.#told.get(ownerId) ?? []
   }
 
-  add(ownerId: string, circuitId: string): void {
-    const ids = this.#ids.get(ownerId)
-    if (ids === undefined) this.#ids.set(ownerId, [circuitId])
-    else ids.push(circuitId)
+  add(ownerId: string, what: T): void {
+    const told = this.#told.get(ownerId)
+    if (told === undefined) this.#told.set(ownerId, [what])
+    else told.push(what)
   }
 }
 
@@ -196,13 +196,13 @@ function tellEnded({ channel }: ControlConnection, { id, closedBy }: CarriedCirc
   if (closedBy !== null) channel.send(faultMessage(closedBy, [id]))
 }
 
-function sendInParts(
+function sendInParts<T>(
   { channel }: ControlConnection,
-  ids: readonly string[],
-  messageOf: (part: readonly string[]) => ReturnType<typeof faultMessage>,
+  told: readonly T[],
+  messageOf: (part: readonly T[]) => ReturnType<typeof faultMessage>,
 ): void {
   const { circuitsPerMessageMax } = routerProgramLimits
-  for (let at = 0; at < ids.length; at += circuitsPerMessageMax) {
-    channel.send(messageOf(ids.slice(at, at + circuitsPerMessageMax)))
+  for (let at = 0; at < told.length; at += circuitsPerMessageMax) {
+    channel.send(messageOf(told.slice(at, at + circuitsPerMessageMax)))
   }
 }

@@ -29,6 +29,8 @@ const CHANNEL_KEYS_MAX = 13
 /** Controllers name the identity that dials by this tag of a route. */
 const CLIENT_TAG = 'clientId'
 const NANOSECONDS_A_MS = 1_000_000n
+/** The attempt of a way that a circuit takes later on, as the protocol numbers it. */
+const REROUTE_ATTEMPT = 99_969_996
 
 export interface Forward {
   readonly from: string
@@ -47,6 +49,8 @@ export interface Route {
   readonly clientId: string
   /** Null: this is not the last router, or the circuit takes another way. */
   readonly egress: RouteEgress | null
+  /** The circuit is there already, with both its ends, and goes another way. */
+  readonly isReroute: boolean
 }
 
 export interface RouteEgress {
@@ -86,6 +90,7 @@ export function readRoute(body: Uint8Array): Route | null {
     circuitId,
     attempt,
     forwards: read,
+    isReroute: attempt === REROUTE_ATTEMPT,
     timeoutMs: timeoutMs > BigInt(dialMsMax) ? dialMsMax : Number(timeoutMs),
     clientId: tags[CLIENT_TAG]?.slice(0, routerProgramLimits.circuitNameCharactersMax) ?? '',
     egress:
@@ -153,8 +158,19 @@ export function faultMessage(subject: keyof typeof subjects, ids: readonly strin
   return { contentType: routeMessage.fault, body: toBinary(FaultSchema, fault) }
 }
 
-export function confirmationMessage(circuitIds: readonly string[]): Outgoing {
-  const message = create(CircuitConfirmationSchema, { circuitIds: [...circuitIds] })
+/** A circuit through which nothing has passed for so long. */
+export interface IdleCircuit {
+  readonly id: string
+  readonly idleMs: number
+}
+
+export function confirmationMessage(circuits: readonly IdleCircuit[]): Outgoing {
+  const message = create(CircuitConfirmationSchema, {
+    circuitIds: circuits.map(({ id }) => id),
+    idleTimes: Object.fromEntries(
+      circuits.map(({ id, idleMs }) => [id, BigInt(Math.floor(idleMs)) * NANOSECONDS_A_MS]),
+    ),
+  })
   return {
     contentType: routeMessage.circuitConfirmation,
     body: toBinary(CircuitConfirmationSchema, message),

@@ -150,6 +150,13 @@ export class Forwarder implements LocalCircuits {
     return this.#circuits.take(circuitId, ownerId)
   }
 
+  /** Another controller answers for the circuit from now on: it hears what is to be told of it. */
+  handOver(circuit: CarriedCircuit, to: ControlConnection): void {
+    if (circuit.ownerId === to.id) return
+    this.#circuits.give(circuit, to.id)
+    if (circuit.closedBy !== null) this.#faults.ended(circuit)
+  }
+
   circuit(circuitId: string): CarriedCircuit | undefined {
     return this.#circuits.get(circuitId)
   }
@@ -157,7 +164,7 @@ export class Forwarder implements LocalCircuits {
   /** @returns the link or end that the route names and that is not there; null: it is in force. */
   route(
     circuit: CarriedCircuit,
-    { forwards }: Route,
+    { forwards, isReroute }: Pick<Route, 'forwards' | 'isReroute'>,
   ): { kind: 'link' | 'end'; address: string } | null {
     const kinds = new Map(forwards.map(({ to, kind }) => [to, kind]))
     const hops = forwards.map(({ from, to }) => ({
@@ -169,7 +176,9 @@ export class Forwarder implements LocalCircuits {
         this.#faults.invalidLink(to)
         return { kind, address: to }
       }
-      if (kind === 'end' && !circuit.ends.has(to)) return { kind, address: to }
+      // The end of a client opens after the first way is laid.
+      const isEnd = kind === 'end' || (kind === 'start' && isReroute)
+      if (isEnd && !circuit.ends.has(to)) return { kind: 'end', address: to }
     }
     for (const { from, to } of hops) circuit.route(from, to)
     this.#leaving.delete(circuit)
@@ -215,6 +224,7 @@ export class Forwarder implements LocalCircuits {
       application,
       clock: this.#parts.clock,
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
+      onEnded: () => this.#tellEnded(circuit, place.isTerminator),
       onClosed: (_reason, endsCircuit) => {
         this.#streams.delete(stream)
         this.#stopTicker()
@@ -419,8 +429,11 @@ export class Forwarder implements LocalCircuits {
     endsCircuit: boolean,
   ): void {
     circuit.ends.delete(address)
-    if (!endsCircuit || this.#circuits.get(circuit.id) !== circuit) return
-    if (circuit.closedBy !== null) return
+    if (endsCircuit) this.#tellEnded(circuit, isTerminator)
+  }
+
+  #tellEnded(circuit: CarriedCircuit, isTerminator: boolean): void {
+    if (this.#circuits.get(circuit.id) !== circuit || circuit.closedBy !== null) return
     circuit.closedBy = isTerminator ? 'egress' : 'ingress'
     this.#faults.ended(circuit)
   }

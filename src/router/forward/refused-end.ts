@@ -6,7 +6,7 @@ export function refusedEnd(
   application: Application,
   reason: string,
 ): CircuitEnd {
-  queueMicrotask(() => application.onClosed(reason))
+  queueMicrotask(() => application.onClosed(reason, false))
   return {
     circuitId,
     isClosed: true,

@@ -90,6 +90,7 @@ export class Routes {
       fail(new DialFailure(dialError.outOfResources, 'too many circuits'))
       return
     }
+    forwarder.handOver(circuit, connection)
     const { egress } = route
     if (egress === null) {
       this.#complete(connection, message, route, circuit, NO_PEER_DATA)

@@ -32,13 +32,15 @@ export interface XgressParts {
    * @param endsCircuit false: the circuit was taken from this router already.
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void
+  /** Called once, before `onClosed`: all is said, and this end only answers the other one still. */
+  readonly onEnded?: () => void
   /** Name of this end in answers to requests for the route of a circuit. */
   readonly traced?: { readonly type: string; readonly id: string }
   /** Chooses the payloads that the option randomDrops drops; in [0, 1). */
   readonly random?: () => number
 }
 
-/** Trailing acknowledgements, and the application of the other end, have so long. */
+/** The other end may ask for acknowledgements that were lost for so long, after all is said. */
 const LINGER_MS = 5000
 /** Once this many bytes were said to wait here, the sender hears when half of them are gone. */
 const BUFFERED_SAID_MIN = 10_000
@@ -75,6 +77,9 @@ export class Xgress implements CircuitEnd {
   #droppedAnsweredMs = -Infinity
   #hasEnded = false
   #endedMs = -Infinity
+  /** Some of what the application sent may not have arrived. */
+  #hasLostSent = false
+  #isDone = false
   #isPaused = false
   #wantsWritable = false
   #isApplicationGone = false
@@ -224,7 +229,7 @@ export class Xgress implements CircuitEnd {
     this.#isUnrouted = true
     this.#progressMs = this.#nowMs()
     this.#reason ||= 'the circuit was unrouted'
-    this.#closeSendHalf()
+    this.#cutSendHalf()
     this.#run()
   }
 
@@ -275,7 +280,7 @@ export class Xgress implements CircuitEnd {
     this.#taken.push(payload.sequence)
     this.#takenStamp = payload.stamp
     if ((payload.flags & payloadFlag.circuitStart) !== 0) this.#onStart(payload)
-    if ((payload.flags & payloadFlag.writeFailed) !== 0) this.#closeSendHalf()
+    if ((payload.flags & payloadFlag.writeFailed) !== 0) this.#cutSendHalf()
   }
 
   #isDroppedAtRandom(): boolean {
@@ -415,9 +420,22 @@ export class Xgress implements CircuitEnd {
     this.#callApplication(() => this.#parts.application.onWritable())
   }
 
+  /** The application has sent all that it had to send, and the other end has it. */
+  get #isSentWhole(): boolean {
+    const { isAcknowledged, sentAllMs } = this.#outbox
+    return this.#sendHalf === 'finishing' && sentAllMs !== Infinity && isAcknowledged
+  }
+
   #closeSendHalf(): void {
     this.#sendHalf = 'closed'
     this.#outbox.clear()
+  }
+
+  /** Closes it before its time. */
+  #cutSendHalf(): void {
+    if (this.#sendHalf === 'closed') return
+    this.#hasLostSent ||= !this.#isSentWhole
+    this.#closeSendHalf()
   }
 
   #judgeEnd(): void {
@@ -426,11 +444,23 @@ export class Xgress implements CircuitEnd {
       this.#judgeUnrouted(nowMs)
       return
     }
+    if (this.#receiveHalf !== 'open' && (this.#sendHalf === 'closed' || this.#isSentWhole)) {
+      this.#onDone()
+    }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
     // The other end may still ask for acknowledgements that were lost.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
-    this.#over(this.#reason || 'both ends have finished', true)
+    this.#over(this.#reason, true)
+  }
+
+  /** Neither the application nor the owner of the circuit waits for late acknowledgements. */
+  #onDone(): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#reason ||= 'both ends have finished'
+    this.#releaseApplication()
+    this.#parts.onEnded?.()
   }
 
   /** An application that is there may wait for the other end as long as it likes. */
@@ -445,7 +475,7 @@ export class Xgress implements CircuitEnd {
     const quietMs = nowMs - Math.max(this.#finishCalledMs, this.#progressMs)
     if (quietMs < this.#parts.options.maxCloseWaitMs) return
     this.#reason ||= 'the other end does not answer'
-    this.#closeSendHalf()
+    this.#cutSendHalf()
   }
 
   #judgeUnrouted(nowMs: number): void {
@@ -459,7 +489,7 @@ export class Xgress implements CircuitEnd {
     this.#isOver = true
     this.#reason ||= reason
     if (endsCircuit && this.#isStarted) this.#outbox.transmitEnd()
-    this.#closeSendHalf()
+    this.#cutSendHalf()
     this.#receiveHalf = 'ended'
     this.#received.clear()
     this.#chunks = null
@@ -472,7 +502,7 @@ export class Xgress implements CircuitEnd {
     if (this.#isApplicationGone) return
     this.#isApplicationGone = true
     try {
-      this.#parts.application.onClosed(this.#reason)
+      this.#parts.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
     } catch {
       // It is gone already.
     }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 
 import type { Application, CircuitEnd, Piece } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
@@ -74,13 +75,19 @@ export class SocketApplication implements Application {
     this.#send()
   }
 
-  /** The peer gets what was delivered, as fast as it reads. */
-  onClosed(): void {
+  /** The peer gets what was delivered, as fast as it reads; or a reset, where something is lost. */
+  onClosed(_reason: string, isWhole: boolean): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#unsent = NONE
     const socket = this.#socket
     if (socket.destroyed) return
+    if (!isWhole) {
+      // TLS has an end of its own: without it the peer knows as well.
+      if (socket instanceof TLSSocket) socket.destroy()
+      else socket.resetAndDestroy()
+      return
+    }
     socket.removeAllListeners('data')
     socket.pause()
     socket.setTimeout(flushMsMax, () => socket.destroy())

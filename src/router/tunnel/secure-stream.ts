@@ -124,8 +124,8 @@ export class SecureStream implements Application, CircuitEnd {
     this.#application.onWritable()
   }
 
-  onClosed(reason: string): void {
-    this.#application.onClosed(reason)
+  onClosed(reason: string, isWhole: boolean): void {
+    this.#application.onClosed(reason, isWhole)
   }
 
   #onHeader({ body, edgeFlags }: Piece): boolean {

@@ -187,8 +187,8 @@ class HeldApplication implements Application {
     this.#inner.onWritable()
   }
 
-  onClosed(reason: string): void {
+  onClosed(reason: string, isWhole: boolean): void {
     this.onLeft()
-    this.#inner.onClosed(reason)
+    this.#inner.onClosed(reason, isWhole)
   }
 }

@@ -89,7 +89,7 @@ export class StolenRouters {
         tunnels: this.tunnels,
         writes: new RouterWrites({ proposer, log }),
         isLeader: () => true,
-        endCircuits: (isGranted) => this.circuits.endUngranted(isGranted),
+        endCircuits: (isGranted) => this.circuits.upkeep.endUngranted(isGranted),
       }),
     )
     afterAll(() => channels.stop())

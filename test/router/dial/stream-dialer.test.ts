@@ -59,6 +59,18 @@ async function bridged() {
 }
 
 describe('A dialed TCP target', () => {
+  test('that was still to get something is reset, and does not see the end of the stream', async () => {
+    const { far, socket } = await bridged()
+    const errors: string[] = []
+    let hasEnded = false
+    socket.on('error', (error: NodeJS.ErrnoException) => errors.push(error.code ?? ''))
+    socket.on('end', () => (hasEnded = true))
+    socket.resume()
+    far.end.failWrite('the client is gone')
+    await eventually(() => socket.destroyed).toBe(true)
+    expect([errors, hasEnded]).toEqual([['ECONNRESET'], false])
+  })
+
   test('gets what the circuit carries, and answers; the addresses go back to the controller', async () => {
     const peerData = await dial(target.address)
     const far = new FarEnd(circuits)

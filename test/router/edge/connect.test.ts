@@ -261,7 +261,7 @@ describe('A connection is closed', () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.arrive('last')
-    end.application.onClosed('the far end is gone')
+    end.application.onClosed('the far end is gone', true)
     await eventually(() => client.ofType(closed, 7)).toHaveLength(1)
     expect(client.received.map(({ contentType }) => contentType)).toEqual([data, closed])
     await dialed(client, 7, 'again')

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { textValue } from '../../../src/channel/headers.ts'
+import { REROUTE_ATTEMPT } from '../../../src/fabric/circuits/route.ts'
 import { eventually } from '../support.ts'
 import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
@@ -160,7 +161,10 @@ describe('An idle circuit', () => {
     nowMs = 2000
     client.send('here')
     await eventually(() => controller.confirmations(one).length).toBeGreaterThan(1)
-    expect(new Set(controller.confirmations(one).flat())).toEqual(new Set([circuit.id]))
+    expect(new Set(controller.confirmations(one).flatMap((ids) => Object.keys(ids)))).toEqual(
+      new Set([circuit.id]),
+    )
+    expect(controller.confirmations(one)[0]).toEqual({ [circuit.id]: 2000 })
     expect(dialer.placeOf(busy).bodies).toEqual(['here'])
   })
 
@@ -172,7 +176,36 @@ describe('An idle circuit', () => {
     controller.disconnect(one)
     nowMs = 2000
     controller.connect(one)
-    await eventually(() => controller.confirmations(one)).toEqual([[circuit.id]])
+    await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
+  })
+
+  test('is asked about at the controller that has routed it last', async () => {
+    nowMs = 0
+    const one = router('r1', often, true)
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    one.attach(controller, circuit, false)
+    controller.disconnect(one)
+    const heir = new TestController('c2')
+    heir.connect(one)
+    await heir.lay(circuit, [one], [], { attempt: REROUTE_ATTEMPT, isReroute: true })
+    nowMs = 2000
+    await eventually(() => heir.confirmations(one)[0]).toEqual({ [circuit.id]: 2000 })
+    dialer.placeOf(circuit).leave()
+    await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
+  })
+
+  test('whose end was gone before is told to the controller that routes it then', async () => {
+    const one = router('r1')
+    const dialer = new TestDialer(one, controller)
+    await controller.lay(circuit, [one], [])
+    one.attach(controller, circuit, false)
+    controller.disconnect(one)
+    dialer.placeOf(circuit).leave()
+    const heir = new TestController('c2')
+    heir.connect(one)
+    await heir.lay(circuit, [one], [], { attempt: REROUTE_ATTEMPT, isReroute: true })
+    await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
   test('of an owner that does not come back ends after a day', async () => {

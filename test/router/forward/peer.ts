@@ -14,6 +14,7 @@ export class Peer implements Application {
   bytes = 0
   isFinished = false
   closed: string | null = null
+  isWhole: boolean | null = null
   end: CircuitEnd | null = null
   /** Called with all that has come so far. */
   onBytes: (bytes: number) => void = () => undefined
@@ -47,8 +48,9 @@ export class Peer implements Application {
     this.isFinished = true
   }
 
-  onClosed(reason: string): void {
+  onClosed(reason: string, isWhole: boolean): void {
     this.closed = reason
+    this.isWhole = isWhole
   }
 }
 

@@ -29,6 +29,16 @@ function router(id: string, options = '', clock: Clock = systemClock): TestRoute
 }
 
 describe('A route', () => {
+  test('of another way is refused where an end of the circuit is gone', async () => {
+    const one = router('r1')
+    const [answer] = await controller.lay(circuit, [one], [], {
+      attempt: REROUTE_ATTEMPT,
+      isReroute: true,
+    })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
+    expect(one.forwarder.circuit(circuit.id)).toBeUndefined()
+  })
+
   test('is answered once the terminator is reached, with its peer data', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)

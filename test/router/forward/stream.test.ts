@@ -104,10 +104,12 @@ describe('The ends of a circuit', () => {
     await eventually(() => [from.closed !== null, host.closed !== null]).toEqual([true, true])
     await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
     await eventually(() => controller.faults(two)).toEqual([{ subject: 1, ids: [circuit.id] }])
-    for (const each of [one, two]) controller.unroute(each, circuit.id, false)
-    for (const each of [one, two]) {
-      expect(each.forwarder.figures()).toMatchObject({ 'forwarder.ends': 0 })
-    }
+    // They answer each other still, until the circuit is taken from them.
+    expect(one.forwarder.figures()).toMatchObject({ 'forwarder.ends': 1 })
+    for (const each of [one, two]) controller.unroute(each, circuit.id, true)
+    await eventually(() => one.forwarder.figures()['forwarder.ends']).toBe(0)
+    await eventually(() => two.forwarder.figures()['forwarder.ends']).toBe(0)
+    expect([from.isWhole, host.isWhole]).toEqual([true, true])
   })
 
   test('close when the circuit is removed, and no fault is told', async () => {
@@ -117,6 +119,7 @@ describe('The ends of a circuit', () => {
     const from = client(one)
     for (const each of [one, two]) controller.unroute(each, circuit.id, true)
     await eventually(() => [from.closed !== null, host.closed !== null]).toEqual([true, true])
+    expect([from.isWhole, host.isWhole]).toEqual([false, false])
     expect([...controller.faults(one), ...controller.faults(two)]).toEqual([])
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0, 'forwarder.ends': 0 })
   })

@@ -273,10 +273,14 @@ export class TestController {
     })
   }
 
-  confirmations(router: TestRouter): string[][] {
-    return this.#ofType(router, 1034).map(
-      (body) => fromBinary(CircuitConfirmationSchema, body).circuitIds,
-    )
+  /** As ms without traffic by circuit, of each message. */
+  confirmations(router: TestRouter): Readonly<Record<string, number>>[] {
+    return this.#ofType(router, 1034).map((body) => {
+      const { circuitIds, idleTimes } = fromBinary(CircuitConfirmationSchema, body)
+      return Object.fromEntries(
+        circuitIds.map((id) => [id, Number((idleTimes[id] ?? 0n) / 1_000_000n)]),
+      )
+    })
   }
 
   #ofType(router: TestRouter, contentType: number): Uint8Array[] {

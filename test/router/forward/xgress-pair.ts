@@ -95,6 +95,8 @@ export class ScriptedApplication implements Application {
   /** Calls that must not come; an exception would only close the circuit. */
   readonly faults: string[] = []
   isFinished = false
+  /** Whether all has passed, as it was told last. */
+  isWhole: boolean | null = null
   /** It has said that it takes no more for now. */
   isFull = false
   /** Whether it takes more after the piece. */
@@ -140,9 +142,10 @@ export class ScriptedApplication implements Application {
     this.#flush()
   }
 
-  onClosed(reason: string): void {
+  onClosed(reason: string, isWhole: boolean): void {
     if (this.reasons.length > 0) this.faults.push('closed twice')
     this.reasons.push(reason)
+    this.isWhole = isWhole
   }
 
   #flush(): void {

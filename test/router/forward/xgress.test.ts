@@ -155,6 +155,50 @@ describe('two ends over a calm path', () => {
   })
 })
 
+describe('an application hears at its end whether all has passed', () => {
+  test('which it has when both have finished, seconds before the end is forgotten', () => {
+    const pair = new XgressPair().start()
+    const { initiator, terminator, time } = pair
+    for (const { application } of [initiator, terminator]) application.write([pieceOf(10)])
+    time.runFor(500)
+    for (const { application } of [initiator, terminator]) {
+      expect([application.reasons, application.isWhole]).toEqual([
+        ['both ends have finished'],
+        true,
+      ])
+    }
+    expect([initiator.closed, terminator.closed]).toEqual([[], []])
+  })
+
+  test('which it has not when the circuit is unrouted before the other end has finished', () => {
+    const { initiator, time } = new XgressPair().start()
+    initiator.application.write([pieceOf(10)])
+    initiator.xgress.finish()
+    time.runFor(500)
+    initiator.xgress.unrouted()
+    expect(initiator.application.isWhole).toBe(false)
+  })
+
+  test('which it has not when the circuit is unrouted while it is sending itself', () => {
+    const { initiator, terminator, time } = new XgressPair().start()
+    initiator.application.write([pieceOf(10)])
+    terminator.application.finishesAtEnd = false
+    time.runFor(500)
+    expect(terminator.application.isFinished).toBe(true)
+    terminator.xgress.unrouted()
+    expect(terminator.application.isWhole).toBe(false)
+  })
+
+  test('which it has not, at once, when the other application takes no more', () => {
+    const { initiator, terminator, time } = new XgressPair().start()
+    initiator.application.finishesAtEnd = false
+    time.runFor(100)
+    terminator.xgress.failWrite('broken pipe')
+    time.runFor(100)
+    expect(initiator.application.isWhole).toBe(false)
+  })
+})
+
 describe('the circuit closes', () => {
   test('when an application throws: the other end finishes', () => {
     const pair = new XgressPair().start()

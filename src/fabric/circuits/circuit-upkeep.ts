@@ -1,0 +1,192 @@
+import {
+  CircuitConfirmationSchema,
+  type Fault,
+  FaultSubject,
+} from '../../../proto/gen/router_pb.ts'
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { decodeInSteps } from '../../channel/wire-scan.ts'
+import type { TellFact } from '../../ports/live-facts.ts'
+import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { TunnelClaim } from '../../ports/router-tunnels.ts'
+import type { RouterConnection } from '../connection.ts'
+import { routerLimits } from '../limits.ts'
+import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
+import type { Hosts } from './hosts.ts'
+import { isCircuitId, wordsIn } from './named-circuits.ts'
+import { cheapestPaths, type PathLink } from './path.ts'
+import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+
+const NS_PER_MS = 1_000_000n
+/** Circuits looked at in one step. */
+const SLICE = 1000
+/** A router has lost the link that it was to take; it has told of that before. */
+const INVALID_LINK = 8
+
+/** Whether the tunnel of a router may dial a service, or host it. */
+export type IsTunnelGranted = (
+  routerId: string,
+  serviceId: string,
+  type: TunnelClaim['type'],
+) => boolean
+
+export interface CircuitUpkeepParts {
+  readonly table: CircuitTable
+  readonly hosts: Hosts
+  readonly links: LiveLinks
+  readonly connection: (routerId: string) => RouterConnection | undefined
+  readonly tell?: TellFact
+  /** Whether a way of the circuit is being laid over the router. */
+  readonly isLaid: (routerId: string, circuitId: string) => boolean
+}
+
+/** Keeps circuits going once they are laid, and ends those that may not or can not go on. */
+export class CircuitUpkeep {
+  readonly #parts: CircuitUpkeepParts
+  readonly #circuits: CircuitTable
+
+  constructor(parts: CircuitUpkeepParts) {
+    this.#parts = parts
+    this.#circuits = parts.table
+  }
+
+  /** A router asks about circuits through which nothing passes. */
+  *onConfirmation(
+    { router, channel }: RouterConnection,
+    { body }: ChannelMessage,
+  ): Generator<void, void> {
+    const { circuitIds, idleTimes } = yield* decodeInSteps(CircuitConfirmationSchema, body)
+    // This controller has restarted, or ended it while the router was away.
+    for (const id of circuitIds) {
+      const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
+      this.#endIdle(router.id, id, Number(idleNs / NS_PER_MS))
+      const isUnknown =
+        this.carriedBy(router.id, id) === undefined && !this.#parts.isLaid(router.id, id)
+      if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
+      yield
+    }
+  }
+
+  /** An end alone knows how long nothing passed: a router on the way may be off it since. */
+  #endIdle(routerId: string, id: string, idleMs: number): void {
+    const circuit = this.#circuits.kept(id)
+    if (circuit === undefined) return
+    const { routerIds } = circuit.path
+    if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
+    const maxMs = this.#parts.hosts.service(circuit.live.serviceId)?.maxIdleTimeMs ?? 0
+    if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(id)
+  }
+
+  /** Undefined for one that the router is no part of, whether there is one or not. */
+  carriedBy(routerId: string, id: string): Circuit | undefined {
+    const circuit = this.#circuits.kept(id)
+    return circuit?.path.routerIds.includes(routerId) === true ? circuit : undefined
+  }
+
+  /** A router can not go on with circuits, or has lost a link that circuits alone know of. */
+  *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
+    const { subject, id, iteration } = fault
+    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
+      if (this.carriedBy(router.id, id) !== undefined) this.#circuits.remove(id)
+    } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
+      // Another controller may know the circuit where the router does not know whose it is.
+      const isOwned = subject === FaultSubject.FORWARD
+      for (const each of wordsIn(id)) {
+        const circuit = this.carriedBy(router.id, each)
+        if (circuit !== undefined) this.#reroute(circuit)
+        else if (isOwned && isCircuitId(each)) channel.send(unrouteMessage(each, true))
+        yield
+      }
+    } else if (subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE) {
+      const isLost = (link: PathLink): boolean =>
+        link.id === id &&
+        link.iteration <= iteration &&
+        (link.sourceRouterId === router.id || link.destRouterId === router.id)
+      yield* this.#rerouteFrom(isLost)
+    }
+  }
+
+  /**
+   * A router names all the links that it has dialed. What was known of its links has gone with its
+   * channel, but for the circuits over them.
+   */
+  *onLinksTold(sourceRouterId: string, ids: ReadonlySet<string>): Generator<void, void> {
+    yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
+  }
+
+  onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
+    for (const circuit of Array.from(this.#circuits.allKept())) {
+      if (circuit.path.links.some((link) => link.id === id)) this.#reroute(circuit)
+    }
+  }
+
+  *#rerouteFrom(isLost: (link: PathLink) => boolean): Generator<void, void> {
+    let looked = 0
+    for (const circuit of Array.from(this.#circuits.allKept())) {
+      looked += 1
+      if (looked % SLICE === 0) yield
+      const isThere = this.#circuits.kept(circuit.ends.id) === circuit
+      if (isThere && circuit.path.links.some(isLost)) this.#reroute(circuit)
+    }
+  }
+
+  onSessionsEnded(sessionIds: ReadonlySet<string>): void {
+    for (const { ends, live } of Array.from(this.#circuits.allKept())) {
+      if (sessionIds.has(live.sessionId)) this.#circuits.remove(ends.id, true)
+    }
+  }
+
+  /** A tunnel of a router keeps no circuit that it may not dial, or host, any more. */
+  endUngranted(isGranted: IsTunnelGranted): void {
+    const judged = new Map<string, boolean>()
+    const isAllowed = (...[routerId, serviceId, type]: Parameters<IsTunnelGranted>): boolean => {
+      const key = `${type} ${routerId} ${serviceId}`
+      const known = judged.get(key) ?? isGranted(routerId, serviceId, type)
+      judged.set(key, known)
+      return known
+    }
+    for (const { ends, live, hostId, isOfTunnel, isHostedByTunnel } of Array.from(
+      this.#circuits.allKept(),
+    )) {
+      const { clientId, serviceId } = live
+      const isOver =
+        (isOfTunnel && !isAllowed(clientId, serviceId, 'Dial')) ||
+        (isHostedByTunnel && !isAllowed(hostId, serviceId, 'Bind'))
+      if (isOver) this.#circuits.remove(ends.id, true)
+    }
+  }
+
+  /**
+   * A router answers that it does not take another way of a circuit: one of its ends is gone there.
+   */
+  onNotRerouted(routerId: string, id: string, errorCode: number): void {
+    if (errorCode === INVALID_LINK) return
+    if (this.carriedBy(routerId, id) !== undefined) this.#circuits.remove(id, true)
+  }
+
+  /** Another way between the same ends; where there is none, the circuit ends. */
+  #reroute(circuit: Circuit): void {
+    const { hosts, links } = this.#parts
+    const { ends, path } = circuit
+    const [start, goal] = [path.routerIds[0] ?? '', path.routerIds.at(-1) ?? '']
+    const other = cheapestPaths(start, new Set([goal]), links.list(), hosts).get(goal)
+    if (other === undefined) {
+      this.#circuits.remove(ends.id, true)
+      return
+    }
+    const terms = {
+      attempt: REROUTE_ATTEMPT,
+      timeoutMs: routerLimits.routeTimeoutMs,
+      tags: {},
+      dial: null,
+    }
+    for (const [at, route] of routesOf(ends, other, terms).entries()) {
+      this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
+    }
+    circuit.path = other
+    this.#parts.tell?.(circuitFact(circuit, 'pathUpdated'))
+    for (const id of path.routerIds) {
+      if (other.routerIds.includes(id)) continue
+      this.#parts.connection(id)?.channel.send(unrouteMessage(ends.id, true))
+    }
+  }
+}
