@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
 import { type ChannelMessage, frameBytes, FrameDecoder } from './frame.ts'
-import { FrameWriter } from './frame-writer.ts'
+import { FrameWriter, type SendQueue } from './frame-writer.ts'
 import type { ChannelHeaders } from './header-view.ts'
 import { flagValue, int32Value, readInt32, textValue } from './headers.ts'
 import { Heartbeats } from './heartbeat.ts'
@@ -67,7 +67,6 @@ type Hold = 'hello' | 'drain' | 'window' | 'turn'
 const noHeaders: ChannelHeaders = new Map()
 const NO_BODY = new Uint8Array()
 
-const CHECK_MS = 1000
 const RATE_WINDOW_MS = 1000
 /** A stamp of the peer goes back with the next message, and after this long with one of its own. */
 const OWED_MS = 2
@@ -107,8 +106,8 @@ export class Channel {
 
   constructor(parts: ChannelParts) {
     this.#parts = parts
-    const { socket, limits } = parts
-    this.#writer = new FrameWriter(socket)
+    const { socket, limits, clock } = parts
+    this.#writer = new FrameWriter(socket, clock)
     this.#decoder = new FrameDecoder({
       frameHeadersBytesMax: limits.helloHeadersBytesMax,
       frameHeadersMax: limits.frameHeadersMax,
@@ -149,7 +148,8 @@ export class Channel {
     if (this.#isPaused) this.#heartbeats.pause()
     this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
     if (answer !== null) this.#write(answer)
-    this.#timer = setInterval(() => this.#check(), CHECK_MS)
+    const { checkEveryMs, writeMsMax = checkEveryMs } = limits
+    this.#timer = setInterval(() => this.#check(), Math.min(checkEveryMs, writeMsMax))
     this.#read()
   }
 
@@ -162,14 +162,15 @@ export class Channel {
    * Sends what may be dropped or kept when the peer is slow: the channel stays open.
    * @param queuedBytesMax that wait with it, within `trySendBytesMax`; a message larger than that
    * is sent when nothing waits.
+   * @param queue that bounds the messages of its kind as well; null: bytes alone are bounded.
    * @returns false when it is not sent: more would wait, or the channel is closed.
    */
-  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
+  trySend(outgoing: Outgoing, queuedBytesMax: number, queue: SendQueue | null = null): boolean {
     if (this.#isClosed) return false
     const bytesMax = Math.min(queuedBytesMax, this.#parts.limits.trySendBytesMax)
-    if (this.#writer.isFull(frameBytes(outgoing), bytesMax)) return false
+    if (this.#writer.isFull(frameBytes(outgoing), bytesMax, queue)) return false
     this.#writer.collect()
-    return this.send(outgoing)
+    return this.#send(outgoing, this.#nextSequence(), queue)
   }
 
   /**
@@ -271,14 +272,19 @@ export class Channel {
     return this.#sequence
   }
 
-  #send({ contentType: type, headers, body }: Outgoing, sequence: number): boolean {
+  #send(
+    { contentType: type, headers, body }: Outgoing,
+    sequence: number,
+    queue: SendQueue | null = null,
+  ): boolean {
     if (this.#isClosed) return false
-    return this.#write({
+    const message = {
       contentType: type,
       sequence,
       headers: this.#stamped(headers ?? noHeaders),
       body: body ?? NO_BODY,
-    })
+    }
+    return this.#write(message, queue)
   }
 
   /** Stamps belong to one channel, so those of a message that is passed on do not go with it. */
@@ -293,14 +299,14 @@ export class Channel {
     return all
   }
 
-  #write(message: ChannelMessage): boolean {
+  #write(message: ChannelMessage, queue: SendQueue | null = null): boolean {
     // One message may be larger than all that may wait: a whole data model is.
     if (this.#writer.isFull(frameBytes(message), this.#parts.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
     }
     this.#parts.onFrame?.('out', message)
-    this.#writer.write(message)
+    this.#writer.write(message, queue)
     return true
   }
 
@@ -497,8 +503,11 @@ export class Channel {
   }
 
   #check(): void {
+    const { writeMsMax = Infinity } = this.#parts.limits
     if (this.#heartbeats?.isSilent === true) this.close('no answer to heartbeats')
-    else if (this.#heartbeats?.isStampDue === true) {
+    else if (this.#writer.stalledForMs > writeMsMax) {
+      this.close(`a message was not sent within ${writeMsMax} ms`)
+    } else if (this.#heartbeats?.isStampDue === true) {
       this.send({ contentType: contentType.heartbeat })
     }
   }

@@ -27,6 +27,8 @@ export const channelLimits = {
   messagesPerSecondMax: 2000,
   bytesPerSecondMax: 16 * 1024 * 1024,
   heartbeatEveryMs: 10_000,
+  /** How often it is judged whether a heartbeat is due, or its answer. */
+  checkEveryMs: 1000,
   silentMsMax: 30_000,
   firstSilentMsMax: 60_000,
 } as const
@@ -36,4 +38,6 @@ export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: num
    * read while the peer does not read. Their handler bounds what becomes of them. Absent: none.
    */
   readonly unmeteredTypes?: ReadonlySet<number>
+  /** Time that one message may take from its turn to be sent; absent: any. */
+  readonly writeMsMax?: number
 }

@@ -34,6 +34,7 @@ import { routerChecks } from './health/router-checks.ts'
 import { type AskExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
 import { listenersValue } from './links/link-messages.ts'
+import type { Link } from './links/link-registry.ts'
 import { Links } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
 import { routerProgramLimits } from './limits.ts'
@@ -59,6 +60,8 @@ export interface RouterParts {
 }
 
 const NANOSECONDS_A_MS = 1_000_000
+/** Latency that routers of the family tell of a link that does not answer. */
+const UNRESPONSIVE_NS = 8_888_888_888_888
 
 /** A router that is known to its controllers, with links to others, and carries circuits. */
 export class RouterProgram {
@@ -118,16 +121,7 @@ export class RouterProgram {
       log,
     })
     this.#registerDialers(identity)
-    this.#links = new Links({
-      user: this.#forwarder,
-      identity,
-      clock,
-      random,
-      log,
-      connections,
-      config: config.link,
-      handshakeTimeoutMs: config.tls.handshakeTimeout,
-    })
+    this.#links = this.#newLinks(identity, connections)
     const { listeners } = this.#links
     const linkListeners = listeners.length === 0 ? null : listenersValue(listeners)
     this.#controllers = new Controllers({
@@ -185,6 +179,24 @@ export class RouterProgram {
     this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
     this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
     this.#extender = this.#newExtender()
+  }
+
+  #newLinks(
+    identity: () => RouterIdentity,
+    connections: () => readonly ControlConnection[],
+  ): Links {
+    const { config, clock, random, log } = this.#parts
+    return new Links({
+      user: this.#forwarder,
+      identity,
+      clock,
+      random,
+      log,
+      connections,
+      config: config.link,
+      dialing: config.forwarder,
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+    })
   }
 
   #registerDialers(identity: () => RouterIdentity): void {
@@ -378,13 +390,19 @@ export class RouterProgram {
       },
       numbers: { 'process.cpu_seconds': (user + system) / 1_000_000 },
       latenciesNs: Object.fromEntries(
-        this.#links.links.flatMap(({ id, channel }) =>
-          channel.roundTripMs === null
-            ? []
-            : [[`link.${id}.latency`, channel.roundTripMs * NANOSECONDS_A_MS]],
-        ),
+        this.#links.links.flatMap((link) => {
+          const latencyNs = this.#latencyNs(link)
+          return latencyNs === null ? [] : [[`link.${link.id}.latency`, latencyNs]]
+        }),
       ),
     }
+  }
+
+  /** Null before the first heartbeat is answered. */
+  #latencyNs({ channel, silentForMs }: Link): number | null {
+    const { unresponsiveLinkTimeout } = this.#parts.config.forwarder
+    if (silentForMs >= unresponsiveLinkTimeout) return UNRESPONSIVE_NS
+    return channel.roundTripMs === null ? null : channel.roundTripMs * NANOSECONDS_A_MS
   }
 
   #values(): Readonly<Record<string, () => unknown>> {

@@ -228,12 +228,14 @@ export class TestNetwork {
       readonly askExtension?: AskExtension
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
+      /** More keys of its section `ctrl`. */
+      readonly ctrl?: string
     } = {},
   ): RouterProgram {
-    const { askExtension = null, startupTimeout = '0s' } = options
+    const { askExtension = null, startupTimeout = '0s', ctrl = '' } = options
     const text = `v: 3
 identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca}
-ctrl: {endpoints: ${JSON.stringify(endpoints)}, startupTimeout: ${startupTimeout}}
+ctrl: {endpoints: ${JSON.stringify(endpoints)}, startupTimeout: ${startupTimeout}${ctrl === '' ? '' : `, ${ctrl}`}}
 ${options.hasCsr === false ? '' : 'csr: {sans: {dns: [r.test]}}'}
 ${more}`
     const loaded = parseRouterConfig(this.path('router.yml'), text, {})
@@ -256,8 +258,8 @@ ${more}`
     return router
   }
 
-  async running(endpoints: readonly string[], more = ''): Promise<RouterProgram> {
-    const router = this.router(endpoints, more)
+  async running(endpoints: readonly string[], more = '', ctrl = ''): Promise<RouterProgram> {
+    const router = this.router(endpoints, more, { ctrl })
     await router.start({ extends: false })
     return router
   }

@@ -57,8 +57,16 @@ export const channelOptions = {
   }),
   writeTimeout: option(optional(duration(1, HOUR_MS)), {
     default: null,
-    why: 'How long one message may take to be sent; none when absent.',
-    hasEffect: false,
+    why: 'How long one message may take to be sent before the channel is closed; none when absent.',
+  }),
+} as const
+
+/** The same for links, where payloads and acknowledgements wait for the channel. */
+export const linkChannelOptions = {
+  ...channelOptions,
+  outQueueSize: option(integer(0, 10_000), {
+    default: 64,
+    why: 'Messages that may wait beside `payloadSenderQueueSize` and `ackSenderQueueSize`.',
   }),
 } as const
 
@@ -72,7 +80,6 @@ export function heartbeatOptions(closeAfterMs: number) {
     checkInterval: option(duration(10, HOUR_MS), {
       default: 1000,
       why: 'Interval of the check whether a heartbeat or its response is due.',
-      hasEffect: false,
     }),
     closeUnresponsiveTimeout: option(duration(1000, DAY_MS), {
       default: closeAfterMs,

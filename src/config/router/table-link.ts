@@ -1,20 +1,13 @@
-import {
-  list,
-  option,
-  optionalSection,
-  required,
-  section,
-  withoutEffect,
-} from '../engine/schema.ts'
+import { list, option, optionalSection, required, section } from '../engine/schema.ts'
 import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import { boolean, choice, duration, integer, optional, text } from '../engine/values.ts'
 import { address, advertised } from './values.ts'
 import {
   addressProtocols,
   backoffOptions,
-  channelOptions,
   groups,
   heartbeatOptions,
+  linkChannelOptions,
 } from './shared-options.ts'
 
 /** Keys of `link`: what this router dials and what it listens on for other routers. */
@@ -35,7 +28,7 @@ export const linkSection = optionalSection('Links to other routers.', {
       hasEffect: false,
     }),
     groups,
-    options: withoutEffect(section('Options of the channel.', channelOptions)),
+    options: section('Options of the channel.', linkChannelOptions),
   }),
   dialers: list(16, 'How other routers are dialed.', {
     binding: option(choice(['transport']), { default: required, why: 'The subsystem.' }),
@@ -54,7 +47,7 @@ export const linkSection = optionalSection('Links to other routers.', {
       hasEffect: false,
     }),
     groups,
-    options: section('Options of the channel.', channelOptions),
+    options: section('Options of the channel.', linkChannelOptions),
     maxDefaultConnections: option(integer(1, 100), {
       default: 3,
       why: 'Connections of one link for payloads.',
@@ -83,11 +76,9 @@ export const linkSection = optionalSection('Links to other routers.', {
   payloadSenderQueueSize: option(integer(1, 100_000), {
     default: 128,
     why: 'Payloads that may wait on one link.',
-    hasEffect: false,
   }),
   ackSenderQueueSize: option(integer(1, 100_000), {
     default: 64,
     why: 'Acknowledgements that may wait on one link.',
-    hasEffect: false,
   }),
 })

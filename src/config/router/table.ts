@@ -203,12 +203,10 @@ export const routerFields = {
     linkDialQueueLength: option(queueLength, {
       default: 1000,
       why: 'Dials of links that may wait.',
-      hasEffect: false,
     }),
     linkDialWorkerCount: option(workerCount, {
       default: 32,
       why: 'Links dialed at a time.',
-      hasEffect: false,
     }),
     rateLimitedQueueLength: option(integer(1, 50_000), {
       default: 5000,
@@ -245,7 +243,6 @@ export const routerFields = {
     unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
       default: MINUTE_MS,
       why: 'Time without a response after which a link takes no new circuits.',
-      hasEffect: false,
     }),
   }),
   healthChecks: section('Health checks of the `web` listener.', {

@@ -114,17 +114,24 @@ function answerFault({ headers }: ChannelMessage, id: string): string | null {
   return null
 }
 
-function limitsOf({ heartbeats }: RouterConfig['ctrl']): ChannelLimits {
+function limitsOf({
+  defaultRequestTimeout,
+  heartbeats,
+  options,
+}: RouterConfig['ctrl']): ChannelLimits {
   return {
     ...channelLimits,
     // A whole data model comes in one message.
     frameBodyBytesMax: Math.max(channelLimits.frameBodyBytesMax, messageBounds.dataState.bytesMax),
     heartbeatEveryMs: heartbeats.sendInterval,
+    checkEveryMs: heartbeats.checkInterval,
+    replyTimeoutMs: defaultRequestTimeout,
     silentMsMax: heartbeats.closeUnresponsiveTimeout,
     firstSilentMsMax: Math.max(
       heartbeats.closeUnresponsiveTimeout,
       heartbeats.sendInterval + heartbeats.closeUnresponsiveTimeout,
     ),
+    ...(options.writeTimeout === null ? {} : { writeMsMax: options.writeTimeout }),
   }
 }
 

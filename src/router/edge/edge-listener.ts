@@ -42,6 +42,8 @@ export interface EdgeListenerParts {
   /** Time from the first packet to the end of the hello. */
   readonly helloTimeoutMs: number
   readonly lookupTimeoutMs: number
+  /** Time that one message to a client may take to be sent; null: any. */
+  readonly writeTimeoutMs: number | null
   readonly options: XgressOptions
   /** @returns why one more of the identity is refused; null: it is not. */
   readonly faultOfRoom: (identityId: string) => string | null
@@ -140,7 +142,7 @@ export class EdgeListener {
   }
 
   #accept(socket: TLSSocket): void {
-    const { clock, helloTimeoutMs, log } = this.#parts
+    const { clock, helloTimeoutMs, log, writeTimeoutMs } = this.#parts
     socket.setKeepAlive(true, limits.clientKeepAliveMs)
     const wait = this.#wait(socket)
     if (wait === null) {
@@ -152,7 +154,10 @@ export class EdgeListener {
     const channel: Channel = new Channel({
       socket,
       clock,
-      limits: clientChannelLimits,
+      limits:
+        writeTimeoutMs === null
+          ? clientChannelLimits
+          : { ...clientChannelLimits, writeMsMax: writeTimeoutMs },
       onHello: (message) => {
         clearTimeout(deadline)
         void this.#admit(channel, flow, socket, message).then((admitted) => {

@@ -47,6 +47,7 @@ interface EdgeOptions {
   readonly lookupApiSessionTimeout: number
   readonly connectTimeoutMs: number
   readonly connectTimeout: number | null
+  readonly writeTimeout: number | null
   readonly getCircuitTimeout: number
 }
 
@@ -232,6 +233,7 @@ export class Edge {
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
       lookupTimeoutMs: options.lookupApiSessionTimeout,
+      writeTimeoutMs: options.writeTimeout,
       options: xgressOptions(options),
       faultOfRoom: (identityId) => {
         const isFull =

@@ -28,6 +28,8 @@ import { xgressOptions } from './xgress-options.ts'
 export interface ForwardLink {
   readonly id: string
   readonly peerId: string
+  /** How long its peer has answered no heartbeat, ms. */
+  readonly silentForMs: number
   /** The same as that of its channel. */
   trySend(outgoing: Outgoing, queuedBytesMax: number): boolean
   /** The same as that of its channel. */
@@ -161,7 +163,10 @@ export class Forwarder implements LocalCircuits {
     return this.#circuits.get(circuitId)
   }
 
-  /** @returns the link or end that the route names and that is not there; null: it is in force. */
+  /**
+   * A link whose peer is silent for too long takes no new circuits.
+   * @returns the link or end that the route names and that is not there; null: it is in force.
+   */
   route(
     circuit: CarriedCircuit,
     { forwards, isReroute }: Pick<Route, 'forwards' | 'isReroute'>,
@@ -176,6 +181,9 @@ export class Forwarder implements LocalCircuits {
         this.#faults.invalidLink(to)
         return { kind, address: to }
       }
+      if (kind === 'link' && !circuit.isRouted && this.#isUnresponsive(to)) {
+        return { kind, address: to }
+      }
       // The end of a client opens after the first way is laid.
       const isEnd = kind === 'end' || (kind === 'start' && isReroute)
       if (isEnd && !circuit.ends.has(to)) return { kind: 'end', address: to }
@@ -183,6 +191,11 @@ export class Forwarder implements LocalCircuits {
     for (const { from, to } of hops) circuit.route(from, to)
     this.#leaving.delete(circuit)
     return null
+  }
+
+  #isUnresponsive(linkId: string): boolean {
+    const silentForMs = this.#links.get(linkId)?.link.silentForMs ?? 0
+    return silentForMs >= this.#parts.config.unresponsiveLinkTimeout
   }
 
   /** A link that the route does not name as such is an end. */

@@ -13,7 +13,7 @@ import type { RouterProgramLogger } from '../logger.ts'
 import { dialError, DialFailure, type TerminatorDialer } from './circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
 import { dialErrorOf } from './dial-error.ts'
-import { DialPool } from './dial-pool.ts'
+import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import {
   routeMessage,
   readRoute,
@@ -48,14 +48,14 @@ const NO_PEER_DATA: PeerData = new Map()
  */
 export class Routes {
   readonly #parts: RoutesParts
-  readonly #pool: DialPool
+  readonly #pool: TaskPool
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Under way, by the address of the end. */
   readonly #dials = new Map<string, Dial>()
 
   constructor(parts: RoutesParts) {
     this.#parts = parts
-    this.#pool = new DialPool({
+    this.#pool = new TaskPool({
       workersMax: parts.config.xgressDialWorkerCount,
       waitingMax: parts.config.xgressDialQueueLength,
     })

@@ -13,7 +13,7 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { LINK_PROTOCOL, readLinkHello } from './link-messages.ts'
-import { Link, type LinkRegistry, type LinkUser } from './link-registry.ts'
+import { Link, type LinkQueues, type LinkRegistry, type LinkUser } from './link-registry.ts'
 
 export interface LinkAcceptorParts {
   readonly identity: () => RouterIdentity
@@ -21,7 +21,10 @@ export interface LinkAcceptorParts {
   readonly user: LinkUser
   readonly clock: Clock
   readonly limits: ChannelLimits
+  readonly queues: LinkQueues
   readonly handshakeTimeoutMs: number
+  /** Time from the end of the TLS handshake to the hello. */
+  readonly helloTimeoutMs: number
   readonly log: RouterProgramLogger
   /** Whether a controller knows this certificate, hex SHA-1, as that of the router. */
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
@@ -96,32 +99,40 @@ export class LinkAcceptor {
   }
 
   #accept(socket: TLSSocket): void {
-    const { limits, clock } = this.#parts
+    const { limits, clock, log, helloTimeoutMs } = this.#parts
     let link: Link | null = null
-    const deadline = setTimeout(
-      () => channel.close('not admitted in time'),
-      routerProgramLimits.linkAdmissionMsMax,
-    )
+    let deadline = setTimeout(() => {
+      const reason = 'no hello in time'
+      log.warn({ address: socket.remoteAddress ?? '', reason }, 'link refused')
+      channel.close(reason)
+    }, helloTimeoutMs)
     const channel: Channel = new Channel({
       socket,
       limits,
       clock,
       onHello: (message) => {
+        clearTimeout(deadline)
+        deadline = setTimeout(
+          () => channel.close('not admitted in time'),
+          routerProgramLimits.linkAdmissionMsMax,
+        )
         void this.#admit(channel, socket, message).then((admitted) => {
           clearTimeout(deadline)
           link = admitted
           // It may have closed before anybody knew whose it is.
-          if (admitted !== null && channel.isClosed) this.#parts.registry.remove(admitted)
+          if (admitted !== null && channel.isClosed) {
+            this.#parts.registry.remove(admitted, 'closed at once')
+          }
         })
       },
       onMessage: (message) => {
         if (link !== null) this.#parts.user.onLinkMessage(link, message)
         return null
       },
-      onClose: () => {
+      onClose: (reason) => {
         clearTimeout(deadline)
         this.#open.delete(channel)
-        if (link !== null) this.#parts.registry.remove(link)
+        if (link !== null) this.#parts.registry.remove(link, reason)
       },
     })
     this.#open.add(channel)
@@ -150,6 +161,7 @@ export class LinkAcceptor {
       localAddress: local,
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       channel,
+      queues: this.#parts.queues,
     })
     // Without the mark of a group the dialer stays with one socket.
     const type = { token: hello.linkId, version: null, type: '', group: null }

@@ -1,5 +1,13 @@
 import type { Channel, Outgoing } from '../../channel/channel.ts'
+import { SendQueue } from '../../channel/frame-writer.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
+import { circuitMessage } from '../forward/payload.ts'
+
+/** Messages that may wait at a link: those that carry circuits, and acknowledgements. */
+export interface LinkQueues {
+  readonly payloadsMax: number
+  readonly acknowledgementsMax: number
+}
 
 export interface LinkFields {
   /** Drawn by the router that dialed. */
@@ -13,10 +21,11 @@ export interface LinkFields {
   readonly localAddress: string
   readonly remoteAddress: string
   readonly channel: Channel
+  readonly queues: LinkQueues
 }
 
 /** A channel to another router. */
-export class Link implements LinkFields {
+export class Link implements Omit<LinkFields, 'queues'> {
   readonly id: string
   readonly peerId: string
   readonly iteration: number
@@ -25,6 +34,8 @@ export class Link implements LinkFields {
   readonly localAddress: string
   readonly remoteAddress: string
   readonly channel: Channel
+  readonly #payloads: SendQueue
+  readonly #acknowledgements: SendQueue
 
   constructor(fields: LinkFields) {
     this.id = fields.id
@@ -35,11 +46,20 @@ export class Link implements LinkFields {
     this.localAddress = fields.localAddress
     this.remoteAddress = fields.remoteAddress
     this.channel = fields.channel
+    this.#payloads = new SendQueue(fields.queues.payloadsMax)
+    this.#acknowledgements = new SendQueue(fields.queues.acknowledgementsMax)
   }
 
-  /** The same as that of its channel. */
+  /** How long the other router has answered no heartbeat, ms. */
+  get silentForMs(): number {
+    return this.channel.silentForMs
+  }
+
+  /** The same as that of its channel, with so many messages of its kind as the options let wait. */
   trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
-    return this.channel.trySend(outgoing, queuedBytesMax)
+    const isAcknowledgement = outgoing.contentType === circuitMessage.acknowledgement
+    const queue = isAcknowledgement ? this.#acknowledgements : this.#payloads
+    return this.channel.trySend(outgoing, queuedBytesMax, queue)
   }
 
   /** The same as that of its channel. */
@@ -57,7 +77,7 @@ export interface LinkUser {
 
 export interface LinkHooks {
   readonly onEstablished: (link: Link) => void
-  readonly onLost: (link: Link, isDuplicate: boolean) => void
+  readonly onLost: (link: Link, reason: string, isDuplicate: boolean) => void
 }
 
 /**
@@ -91,18 +111,19 @@ export class LinkRegistry {
     }
     this.#byPeer.set(link.peerId, link)
     if (other !== undefined) {
-      this.#hooks.onLost(other, true)
-      other.channel.close('both routers dialed; the link of the other one is kept')
+      const reason = 'both routers dialed; the link of the other one is kept'
+      this.#hooks.onLost(other, reason, true)
+      other.channel.close(reason)
     }
     this.#hooks.onEstablished(link)
     return null
   }
 
   /** Its channel is closed. */
-  remove(link: Link): void {
+  remove(link: Link, reason: string): void {
     if (this.#byPeer.get(link.peerId) !== link) return
     this.#byPeer.delete(link.peerId)
-    this.#hooks.onLost(link, false)
+    this.#hooks.onLost(link, reason, false)
   }
 
   /** @param iteration of the one that is meant; 0: of any. */

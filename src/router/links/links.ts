@@ -3,9 +3,9 @@ import type { TLSSocket } from 'node:tls'
 
 import type { Outgoing } from '../../channel/channel.ts'
 import { dialChannel } from '../../channel/dial.ts'
-import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { readFlag } from '../../channel/headers.ts'
-import { circuitDataTypes, headerKey } from '../../channel/numbers.ts'
+import { headerKey } from '../../channel/numbers.ts'
+import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
@@ -34,6 +34,7 @@ import {
   routerLinksMessage,
   verifyRouterMessage,
 } from './link-messages.ts'
+import { linkLimits, linkQueues } from './link-options.ts'
 import { Link, LinkRegistry, type LinkUser } from './link-registry.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
 
@@ -42,6 +43,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 export interface LinksParts {
   /** Null: no other router is dialed or accepted. */
   readonly config: RouterConfig['link']
+  readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
   readonly handshakeTimeoutMs: number
   readonly identity: () => RouterIdentity
   readonly clock: Clock
@@ -63,13 +65,18 @@ export class Links {
   readonly #registry: LinkRegistry
   readonly #acceptors: LinkAcceptor[] = []
   readonly #dialers = new Map<string, PeerDialer>()
+  readonly #dials: TaskPool
   #isStopped = false
 
   constructor(parts: LinksParts) {
     this.#parts = parts
+    this.#dials = new TaskPool({
+      workersMax: parts.dialing.linkDialWorkerCount,
+      waitingMax: parts.dialing.linkDialQueueLength,
+    })
     this.#registry = new LinkRegistry({
       onEstablished: (link) => this.#onEstablished(link),
-      onLost: (link, isDuplicate) => this.#onLost(link, isDuplicate),
+      onLost: (link, reason, isDuplicate) => this.#onLost(link, reason, isDuplicate),
     })
   }
 
@@ -87,7 +94,8 @@ export class Links {
   /** @throws {RouterFailure} when one of its listeners cannot be opened. */
   async start(): Promise<void> {
     const { config, log } = this.#parts
-    for (const [at, { bind }] of (config?.listeners ?? []).entries()) {
+    if (config === null) return
+    for (const [at, { bind, options }] of config.listeners.entries()) {
       const place = `link.listeners[${at}]`
       if (bind.protocol !== 'tls') {
         log.warn({}, `${place}: the protocol ${bind.protocol} is not supported; it is not opened`)
@@ -96,7 +104,9 @@ export class Links {
       const acceptor = new LinkAcceptor({
         ...this.#parts,
         registry: this.#registry,
-        limits: limitsOf(config),
+        limits: linkLimits(config, options),
+        queues: linkQueues(config, options),
+        helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
         isVerified: (routerId, sha1) => this.#isVerified(routerId, sha1),
       })
       await acceptor.listen(bind, place)
@@ -183,6 +193,7 @@ export class Links {
         random,
         log,
         isLinked: (peerId) => this.#registry.has(peerId),
+        inTurn: (peerId, task) => this.#dials.run(peerId, task),
         dial: (to, target, signal) => this.#dial(config, to, target, signal),
       },
       peer,
@@ -196,7 +207,8 @@ export class Links {
     signal: AbortSignal,
   ): Promise<Link> {
     const address = parseAddress(target.address)
-    if (address === null) throw new Error('it is no address')
+    const { config: section } = this.#parts
+    if (address === null || section === null) throw new Error('it is no address')
     const identity = this.#parts.identity()
     const ends = { local: '', remote: '' }
     const localAddress = localAddressOf(config.bind, isIP(address.host) === 6 ? 6 : 4)
@@ -221,7 +233,7 @@ export class Links {
         dialedId: peer.id,
         dialedVersion: peer.version,
       }),
-      limits: limitsOf(this.#parts.config),
+      limits: linkLimits(section, config.options),
       clock: this.#parts.clock,
       timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
       signal,
@@ -229,8 +241,8 @@ export class Links {
         if (link !== null) this.#parts.user.onLinkMessage(link, message)
         return null
       },
-      onClose: () => {
-        if (link !== null) this.#registry.remove(link)
+      onClose: (reason) => {
+        if (link !== null) this.#registry.remove(link, reason)
       },
     })
     if (readFlag(answer.headers, headerKey.isGrouped)) {
@@ -245,11 +257,12 @@ export class Links {
       localAddress: ends.local,
       remoteAddress: ends.remote,
       channel,
+      queues: linkQueues(section, config.options),
     })
     link = made
     const refusal = this.#registry.add(made)
     if (refusal !== null) channel.close(refusal)
-    else if (channel.isClosed) this.#registry.remove(made)
+    else if (channel.isClosed) this.#registry.remove(made, 'closed at once')
     return made
   }
 
@@ -280,10 +293,10 @@ export class Links {
     if (isDialed) this.#tellControllers(routerLinksMessage([link], false))
   }
 
-  #onLost(link: Link, isDuplicate: boolean): void {
+  #onLost(link: Link, reason: string, isDuplicate: boolean): void {
     const { id, peerId } = link
     this.#parts.user.removeLink(link)
-    this.#parts.log.info({ linkId: id, routerId: peerId, isDuplicate }, 'link lost')
+    this.#parts.log.info({ linkId: id, routerId: peerId, reason, isDuplicate }, 'link lost')
     this.#tellControllers(linkFaultMessage(link, isDuplicate))
     if (!isDuplicate && !this.#isStopped) this.#dialers.get(peerId)?.redial()
   }
@@ -305,16 +318,4 @@ function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
   if (shown === undefined) return 'it presented no certificate'
   const leaf = parseCertificate(Uint8Array.from(shown.raw))
   return leafRouterId(leaf) === peerId ? null : 'its certificate belongs to another router'
-}
-
-function limitsOf(config: RouterConfig['link']): ChannelLimits {
-  const silentMsMax = config?.heartbeats.closeUnresponsiveTimeout ?? channelLimits.silentMsMax
-  const heartbeatEveryMs = config?.heartbeats.sendInterval ?? channelLimits.heartbeatEveryMs
-  return {
-    ...channelLimits,
-    heartbeatEveryMs,
-    silentMsMax,
-    firstSilentMsMax: heartbeatEveryMs + silentMsMax,
-    unmeteredTypes: circuitDataTypes,
-  }
 }

@@ -27,6 +27,11 @@ export interface PeerDialerParts {
   ) => Promise<Link>
   /** Whether there is a link to that router. */
   readonly isLinked: (peerId: string) => boolean
+  /**
+   * Runs a dial when it is the turn of this peer.
+   * @returns false when it is not run: too many wait.
+   */
+  readonly inTurn: (peerId: string, task: () => Promise<void>) => boolean
 }
 
 /** Keeps one other router dialed until there is a link to it, whoever made it. */
@@ -80,7 +85,7 @@ export class PeerDialer {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
       this.#timer = null
-      void this.#attempt()
+      this.#attempt()
     }, waitMs)
   }
 
@@ -97,13 +102,28 @@ export class PeerDialer {
     return this.#waitMs
   }
 
-  async #attempt(): Promise<void> {
-    const { dial, isLinked } = this.#parts
+  get #isWanted(): boolean {
     const { id, addresses } = this.#peer
-    if (this.#isDialing || addresses.length === 0 || isLinked(id)) return
+    return addresses.length > 0 && !this.#abort.signal.aborted && !this.#parts.isLinked(id)
+  }
+
+  #attempt(): void {
+    if (this.#isDialing || !this.#isWanted) return
+    this.#isDialing = true
+    if (this.#parts.inTurn(this.#peer.id, () => this.#dial())) return
+    this.#isDialing = false
+    this.#onFailed('', new Error('too many dials of links wait (forwarder.linkDialQueueLength)'))
+  }
+
+  async #dial(): Promise<void> {
+    const { dial } = this.#parts
+    if (!this.#isWanted) {
+      this.#isDialing = false
+      return
+    }
+    const { addresses } = this.#peer
     const address = addresses[this.#iteration % addresses.length] ?? ''
     this.#iteration += 1
-    this.#isDialing = true
     try {
       const target = { address, linkId: this.#linkId, iteration: this.#iteration }
       await dial(this.#peer, target, this.#abort.signal)

@@ -49,17 +49,12 @@ describe('router check', () => {
       /, no effect in this version$/.test(line),
     )
     expect(withoutEffect.map((line) => line.split(' ')[0])).toEqual([
-      'ctrl.heartbeats.checkInterval',
       'ctrl.options.outQueueSize',
       'ctrl.options.maxQueuedConnects',
       'ctrl.options.maxOutstandingConnects',
-      'ctrl.options.writeTimeout',
-      'forwarder.linkDialQueueLength',
-      'forwarder.linkDialWorkerCount',
       'forwarder.rateLimitedQueueLength',
       'forwarder.rateLimitedWorkerCount',
       'forwarder.latencyProbeInterval',
-      'forwarder.unresponsiveLinkTimeout',
     ])
     expect(keys(/^edge\.csr\./)).not.toEqual([])
     const checked = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })

@@ -15,6 +15,7 @@ type Proof = readonly string[] | string
 const router = (title: string): string => `router/router.test.ts > ${title}`
 const links = (title: string): string => `router/links.test.ts > ${title}`
 const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
+const linkOption = (title: string): string => `router/link-options.test.ts > ${title}`
 const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
   `router/forward/xgress-options.test.ts > an option of an end > ${title}`
@@ -205,8 +206,16 @@ const table: readonly (readonly [string, Proof])[] = [
     idleTxInterval: [
       faults('An idle circuit > is asked about, again and again, and one with traffic is not'),
     ],
-    linkDialQueueLength: [],
-    linkDialWorkerCount: [],
+    linkDialQueueLength: [
+      linkOption(
+        'A dialer of links > dials linkDialWorkerCount routers at a time, lets linkDialQueueLength wait, and tries the others later',
+      ),
+    ],
+    linkDialWorkerCount: [
+      linkOption(
+        'A dialer of links > dials linkDialWorkerCount routers at a time, lets linkDialQueueLength wait, and tries the others later',
+      ),
+    ],
     rateLimitedQueueLength: [],
     rateLimitedWorkerCount: [],
     xgressCloseCheckInterval: [
@@ -220,7 +229,14 @@ const table: readonly (readonly [string, Proof])[] = [
       routes('A route > that finds the dial queue full is refused, and those before it are dialed'),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
-    unresponsiveLinkTimeout: [],
+    unresponsiveLinkTimeout: [
+      routes(
+        'A route > over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and those that are there go on',
+      ),
+      linkOption(
+        'A link > whose router is silent has the latency of none after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
+      ),
+    ],
   }),
   ...below('healthChecks.ctrlPingCheck', {
     interval: [health],
@@ -245,17 +261,31 @@ const table: readonly (readonly [string, Proof])[] = [
         'Routers with links > let go of a router that was removed, and dial none that shares no group',
       ),
     ],
-    'options.outQueueSize': [],
-    'options.maxQueuedConnects': [],
-    'options.maxOutstandingConnects': [],
-    'options.connectTimeoutMs': [],
-    'options.connectTimeout': [],
-    'options.writeTimeout': [],
+    'options.outQueueSize': [
+      linkOption(
+        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+      ),
+    ],
+    'options.maxQueuedConnects':
+      'the program bounds connections that are not admitted itself, of one source and in all',
+    'options.maxOutstandingConnects':
+      'the program bounds connections that are not admitted itself, of one source and in all',
+    'options.connectTimeoutMs': [
+      linkOption('A listener of links > waits for the hello no longer than its option %s'),
+    ],
+    'options.connectTimeout': [
+      linkOption('A listener of links > waits for the hello no longer than its option %s'),
+    ],
+    'options.writeTimeout': [
+      linkOption(
+        'A listener of links > closes a link that does not take a message within writeTimeout',
+      ),
+    ],
   }),
   ...below('link.dialers[]', {
     binding: [rules('link > a dialer has a binding; split is true; bind is optional')],
     split: [],
-    bind: [],
+    bind: [linkOption('A dialer of links > dials from the address that bind names')],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
@@ -263,31 +293,60 @@ const table: readonly (readonly [string, Proof])[] = [
         'Routers with links > let go of a router that was removed, and dial none that shares no group',
       ),
     ],
-    'options.outQueueSize': [],
+    'options.outQueueSize': [
+      linkOption(
+        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+      ),
+    ],
     'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
-    'options.connectTimeoutMs': [],
-    'options.connectTimeout': [],
-    'options.writeTimeout': [],
+    'options.connectTimeoutMs': [
+      linkOption('A dialer of links > waits for the answer no longer than its option %s'),
+    ],
+    'options.connectTimeout': [
+      linkOption('A dialer of links > waits for the answer no longer than its option %s'),
+    ],
+    'options.writeTimeout': [
+      linkOption(
+        'A dialer of links > closes a link that does not take a message within writeTimeout',
+      ),
+    ],
     maxDefaultConnections: [],
     maxAckConnections: [],
     startupDelay: [],
   }),
-  ...['healthyDialBackoff', 'unhealthyDialBackoff'].flatMap((name) =>
-    below(`link.dialers[].${name}`, {
-      minRetryInterval: [],
-      maxRetryInterval: [],
-      retryBackoffFactor: [],
-    }),
-  ),
+  ...(['healthy', 'unhealthy'] as const).flatMap((state) => {
+    const when = state === 'healthy' ? 'while controllers reach it' : 'while they do not'
+    const title = `The wait before a router is dialed again > grows by ${state}DialBackoff ${when}`
+    const keys = ['minRetryInterval', 'maxRetryInterval', 'retryBackoffFactor']
+    const proof = [linkOption(title)]
+    return each(
+      keys.map((key) => `link.dialers[].${state}DialBackoff.${key}`),
+      proof,
+    )
+  }),
   ...below('link', {
     'heartbeats.sendInterval': [
-      links('Routers with links > measure the latency of a link by its heartbeats'),
+      linkOption('A link > is sent heartbeats by sendInterval, judged each checkInterval'),
     ],
-    'heartbeats.checkInterval': [],
-    'heartbeats.closeUnresponsiveTimeout': [],
-    payloadSenderQueueSize: [],
-    ackSenderQueueSize: [],
+    'heartbeats.checkInterval': [
+      linkOption('A link > is sent heartbeats by sendInterval, judged each checkInterval'),
+    ],
+    'heartbeats.closeUnresponsiveTimeout': [
+      linkOption(
+        'A link > whose router is silent has the latency of none after unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
+      ),
+    ],
+    payloadSenderQueueSize: [
+      linkOption(
+        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+      ),
+    ],
+    ackSenderQueueSize: [
+      linkOption(
+        'A link > lets payloads and acknowledgements wait by payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+      ),
+    ],
   }),
   ...below('listeners[]', {
     binding: [listen('A listener %s on %s stops the start')],
@@ -439,41 +498,17 @@ const unproven: readonly string[] = [
   'ctrl.rateLimiter.timeout',
   'dialers[].options.connectTimeout',
   'edge.heartbeatIntervalSeconds',
-  'forwarder.linkDialQueueLength',
-  'forwarder.linkDialWorkerCount',
   'forwarder.rateLimitedQueueLength',
   'forwarder.rateLimitedWorkerCount',
-  'forwarder.unresponsiveLinkTimeout',
   'healthChecks.ctrlPingCheck.timeout',
   'identity.alt_server_certs[].server_cert',
   'identity.alt_server_certs[].server_key',
   'interfaceDiscovery.checkInterval',
   'interfaceDiscovery.minReportInterval',
-  'link.ackSenderQueueSize',
-  'link.dialers[].bind',
-  'link.dialers[].healthyDialBackoff.maxRetryInterval',
-  'link.dialers[].healthyDialBackoff.minRetryInterval',
-  'link.dialers[].healthyDialBackoff.retryBackoffFactor',
   'link.dialers[].maxAckConnections',
   'link.dialers[].maxDefaultConnections',
-  'link.dialers[].options.connectTimeout',
-  'link.dialers[].options.connectTimeoutMs',
-  'link.dialers[].options.outQueueSize',
-  'link.dialers[].options.writeTimeout',
   'link.dialers[].split',
   'link.dialers[].startupDelay',
-  'link.dialers[].unhealthyDialBackoff.maxRetryInterval',
-  'link.dialers[].unhealthyDialBackoff.minRetryInterval',
-  'link.dialers[].unhealthyDialBackoff.retryBackoffFactor',
-  'link.heartbeats.checkInterval',
-  'link.heartbeats.closeUnresponsiveTimeout',
-  'link.listeners[].options.connectTimeout',
-  'link.listeners[].options.connectTimeoutMs',
-  'link.listeners[].options.maxOutstandingConnects',
-  'link.listeners[].options.maxQueuedConnects',
-  'link.listeners[].options.outQueueSize',
-  'link.listeners[].options.writeTimeout',
-  'link.payloadSenderQueueSize',
   'listeners[].options(edge).connectTimeout',
   'listeners[].options(edge).connectTimeoutMs',
   'listeners[].options(edge).getCircuitTimeout',

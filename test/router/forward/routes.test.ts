@@ -119,6 +119,32 @@ describe('A route', () => {
     await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around', 'still on the first'])
   })
 
+  test('over a link that has not answered for unresponsiveLinkTimeout takes no new circuit, and those that are there go on', async () => {
+    const [one, two] = [router('r1', 'unresponsiveLinkTimeout: 7s'), router('r2')]
+    new TestDialer(two, controller)
+    const link = linked(one, two, 'l1')
+    let silentForMs = 0
+    one.forwarder.addLink({
+      id: link.id,
+      peerId: two.id,
+      get silentForMs() {
+        return silentForMs
+      },
+      trySend: (outgoing, bytes) => link.ofFirst.trySend(outgoing, bytes),
+      onceWritable: (callback) => link.ofFirst.onceWritable(callback),
+    })
+    const [before] = await controller.lay(circuit, [one, two], [link])
+    expect(before).toMatchObject({ isSuccess: true })
+    silentForMs = 7000
+    const [refused] = await controller.lay(endsOf('late'), [one, two], [link])
+    expect(refused).toMatchObject({ isSuccess: false, errorCode: dialError.invalidLink })
+    const [again] = await controller.lay(circuit, [one, two], [link], { isReroute: true })
+    expect(again).toMatchObject({ isSuccess: true })
+    silentForMs = 6999
+    const [later] = await controller.lay(endsOf('later'), [one, two], [link])
+    expect(later).toMatchObject({ isSuccess: true })
+  })
+
   test('over a link that is not there fails, and every controller hears of the link', async () => {
     const one = router('r1')
     const other = new TestController('c2')

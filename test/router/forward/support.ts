@@ -180,7 +180,8 @@ export function linked(first: TestRouter, second: TestRouter, id: string): TestL
 
 function linkOf(id: string, peerId: string, channel: Channel): Link {
   const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
-  return new Link({ id, peerId, iteration: 1, isDialed: true, ...addresses, channel })
+  const queues = { payloadsMax: Infinity, acknowledgementsMax: Infinity }
+  return new Link({ id, peerId, iteration: 1, isDialed: true, ...addresses, channel, queues })
 }
 
 /** A controller as its routers see it; its messages are those of our controllers. */

@@ -1,7 +1,7 @@
-import { FairQueue } from '../../lib/bounds/fair-queue.ts'
-import { FairShare } from '../../lib/bounds/fair-share.ts'
+import { FairQueue } from './fair-queue.ts'
+import { FairShare } from './fair-share.ts'
 
-interface WaitingDial {
+interface WaitingTask {
   readonly caller: string
   readonly task: () => Promise<void>
 }
@@ -10,9 +10,9 @@ interface WaitingDial {
  * Runs so many tasks at once. Callers share the workers as well as the places of those that wait:
  * one whose tasks never end leaves workers to the others.
  */
-export class DialPool {
+export class TaskPool {
   readonly #workers: FairShare
-  readonly #waiting: FairQueue<WaitingDial>
+  readonly #waiting: FairQueue<WaitingTask>
 
   constructor(options: { readonly workersMax: number; readonly waitingMax: number }) {
     this.#workers = new FairShare(options.workersMax)
@@ -29,14 +29,14 @@ export class DialPool {
     return true
   }
 
-  async #work({ caller, task }: WaitingDial): Promise<void> {
+  async #work({ caller, task }: WaitingTask): Promise<void> {
     this.#workers.take(caller)
     await task()
     this.#workers.giveBack(caller)
     for (let next = this.#next(); next !== undefined; next = this.#next()) void this.#work(next)
   }
 
-  #next(): WaitingDial | undefined {
+  #next(): WaitingTask | undefined {
     return this.#waiting.shift((caller) => this.#workers.hasRoomFor(caller))
   }
 }

@@ -1,0 +1,79 @@
+import { createServer, type Server, type TLSSocket } from 'node:tls'
+
+import { Channel } from '../../src/channel/channel.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { helloAccepted } from '../../src/channel/hello.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { LINK_PROTOCOL } from '../../src/router/links/link-messages.ts'
+import type { TestNetwork } from './support.ts'
+
+/** Another router that is dialed; its certificate and channels are real, what it says is the test's. */
+export class PeerRouter {
+  readonly id: string
+  readonly channels: Channel[] = []
+  readonly sockets: TLSSocket[] = []
+  /** With the time of each, as it came. */
+  readonly received: { readonly message: ChannelMessage; readonly atMs: number }[] = []
+  readonly #server: Server
+
+  private constructor(id: string, server: Server) {
+    this.id = id
+    this.#server = server
+    server.on('tlsClientError', () => undefined)
+    server.on('secureConnection', (socket) => this.#accept(socket))
+  }
+
+  static async open(network: TestNetwork, id: string): Promise<PeerRouter> {
+    const { certificatePem: cert, privateKeyPem: key } = await network.leaf(id, [], ['127.0.0.1'])
+    const server = createServer({
+      cert,
+      key,
+      ca: network.root.certificatePem,
+      requestCert: true,
+      ALPNProtocols: [LINK_PROTOCOL],
+    })
+    const peer = new PeerRouter(id, server)
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    return peer
+  }
+
+  get port(): number {
+    const address = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  async close(): Promise<void> {
+    for (const channel of this.channels) channel.close('over')
+    await new Promise<void>((done) => this.#server.close(() => done()))
+  }
+
+  #accept(socket: TLSSocket): void {
+    const channel: Channel = new Channel({
+      socket,
+      limits: channelLimits,
+      clock: systemClock,
+      onFrame: (direction, message) => {
+        if (direction === 'in') this.received.push({ message, atMs: systemClock.monotonicMs() })
+      },
+      onHello: ({ headers }) => {
+        const hello = { token: '', version: null, type: '', group: null, headers }
+        channel.open(helloAccepted(hello, this.id, new Map()))
+      },
+      onMessage: () => null,
+      onClose: () => undefined,
+    })
+    this.channels.push(channel)
+    this.sockets.push(socket)
+  }
+}
+
+/** Reads nothing more, and asks for answers without end. @returns what stops it. */
+export function askWithoutReading(channel: Channel): () => void {
+  channel.pauseReading()
+  const headers = new Map([[128, new Uint8Array(60_000)]])
+  const timer = setInterval(() => {
+    channel.trySend({ contentType: 3, headers }, channelLimits.trySendBytesMax)
+  }, 2)
+  return () => clearInterval(timer)
+}
