@@ -21,6 +21,7 @@ import type { Operation } from './operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations.ts'
 import type { HostedTerminators } from '../ports/hosted-terminators.ts'
+import type { LatestReads } from '../ports/latest-reads.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import type { RouterTunnels } from '../ports/router-tunnels.ts'
 import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
@@ -72,6 +73,7 @@ export interface ListenerOptions {
 
 /** The HTTP side of one controller: what all its listeners share, and the way to make one. */
 export interface Api {
+  readonly reads: LatestReads
   /** What routers are told of their clients. */
   routerClients(records: ClientRecords): RouterClients
   /** Terminators of clients of routers. */
@@ -92,6 +94,7 @@ export function createApi(parts: ApiParts): Api {
   const all = { ...parts, ...services }
   const operations = allOperations(all)
   return {
+    reads: parts.reads,
     routerClients: (records) => new ApiRouterClients(all, records),
     hostedTerminators: (records) => new ApiHostedTerminators(all, records),
     routerTunnels: (records) => new ApiRouterTunnels(all, records),

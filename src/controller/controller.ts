@@ -290,6 +290,7 @@ export class Controller {
       clients: api.routerClients(machine),
       tunnels: api.routerTunnels(machine),
       terminators: api.hostedTerminators(machine),
+      reads: api.reads,
     }
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials)

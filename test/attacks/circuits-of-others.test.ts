@@ -20,7 +20,7 @@ import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
-import { RouterStage } from '../fabric/stage.ts'
+import { RouterStage, upToDate } from '../fabric/stage.ts'
 
 // The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to itself, or puts its own key in
 // the place of the host's where it carries one.
@@ -68,6 +68,7 @@ beforeEach(() => {
     links,
     log,
     connection,
+    reads: upToDate,
     clock: systemClock,
     draw: () => 0,
     tunnels: new Tunnels(),

@@ -8,7 +8,7 @@ import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
-import { RouterStage } from '../fabric/stage.ts'
+import { RouterStage, upToDate } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
@@ -27,7 +27,7 @@ function staged(processor?: RouterChannelsParts['processor']): RouterStage {
   stage.channels.add(
     new SessionDuty({
       clients,
-      shown: new ShownSessions(clients),
+      shown: new ShownSessions(clients, upToDate),
       clock: systemClock,
       isLeader: () => true,
       onEnded: () => undefined,

@@ -35,7 +35,7 @@ import {
 import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
-import { RouterStage } from './stage.ts'
+import { RouterStage, upToDate } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
 
 const admitted: JudgedClaim = {
@@ -94,6 +94,7 @@ beforeEach(() => {
     table: circuits,
     clients,
     tunnels,
+    reads: upToDate,
     links,
     log,
     clock: systemClock,

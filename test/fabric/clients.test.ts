@@ -33,7 +33,7 @@ import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
-import { RouterStage } from './stage.ts'
+import { readsThat, RouterStage } from './stage.ts'
 
 const session = (id: string): ClientSession => ({
   id,
@@ -104,6 +104,8 @@ let isLeader: boolean
 let proposals: ProposalInput[]
 /** Service sessions whose circuits are over. */
 let ended: string[]
+/** What becomes known at the latest commit. */
+let onLatest: () => void
 let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
 
 beforeEach(() => {
@@ -113,8 +115,12 @@ beforeEach(() => {
   proposals = []
   propose = () => Promise.resolve({ index: 1, outcome: { ok: true, id: 't1' } })
   ended = []
+  onLatest = () => undefined
   const { channels } = stage
-  const shown = new ShownSessions(clients)
+  const shown = new ShownSessions(
+    clients,
+    readsThat(() => onLatest()),
+  )
   channels.add(
     new SessionDuty({
       clients,
@@ -365,6 +371,13 @@ describe('a client that hosts', () => {
     expect(answer?.terminatorId).toBe('t1')
     return answer ?? {}
   }
+
+  test('is judged again at the latest commit, where its session was made elsewhere', async () => {
+    const { judged } = clients
+    clients.judged = { ok: false, fault: 'session' }
+    onLatest = () => (clients.judged = judged)
+    expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
+  })
 
   test('has its terminator written as the router, by the session that was judged', async () => {
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })

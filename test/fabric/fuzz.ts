@@ -22,7 +22,7 @@ import type { RouterChannelsParts } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 import { TunnelDuty } from '../../src/fabric/clients/tunnel-duty.ts'
 import { Tunnels } from './tunnels.ts'
-import { RouterStage } from './stage.ts'
+import { RouterStage, upToDate } from './stage.ts'
 
 // Messages of every type with bytes that are none of it, in bodies and headers, from a router that is admitted: its channel may
 // be closed, and nothing else may happen. `node test/fabric/fuzz.ts --messages 1000000 --seed 1`.
@@ -95,6 +95,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
     tunnels,
     links,
     log,
+    reads: upToDate,
     clock: systemClock,
     draw: () => 0,
     hosts,
@@ -124,7 +125,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       connections,
       clock: systemClock,
       isLeader: () => true,
-      shown: new ShownSessions(clients),
+      shown: new ShownSessions(clients, upToDate),
       onEnded: (ids) => circuits.onSessionsEnded(ids),
     }),
     new TerminatorDuty({ clients, writes }),
@@ -132,6 +133,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       tunnels,
       writes,
       proposer,
+      reads: upToDate,
       log,
       clock: systemClock,
       isLeader: () => true,

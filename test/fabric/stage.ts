@@ -11,7 +11,21 @@ import { RouterChannels, type RouterChannelsParts } from '../../src/fabric/route
 import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
+import type { LatestReads } from '../../src/ports/latest-reads.ts'
 import { ManualFeed } from '../support/manual-feed.ts'
+
+/** Reads of a controller that lags, with what becomes known at the latest commit. */
+export function readsThat(onLatest: () => void): Pick<LatestReads, 'reachLatest'> {
+  return {
+    reachLatest: async () => {
+      await Promise.resolve()
+      onLatest()
+    },
+  }
+}
+
+/** Those of one that does not lag. */
+export const upToDate = readsThat(() => undefined)
 
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 

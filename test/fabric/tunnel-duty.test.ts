@@ -23,7 +23,7 @@ import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput, Proposer } from '../../src/ports/proposer.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
-import { RouterStage } from './stage.ts'
+import { readsThat, RouterStage } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
 
 let stage: RouterStage
@@ -34,6 +34,8 @@ let isLeader: boolean
 /** How often circuits were looked at. */
 let looks: number
 let clock: ManualClock
+/** What becomes known at the latest commit. */
+let onLatest: () => void
 let pipe: Pipe
 
 beforeEach(async () => {
@@ -43,6 +45,7 @@ beforeEach(async () => {
   propose = () => Promise.resolve({ index: 1, outcome: { ok: true, id: '' } })
   isLeader = true
   looks = 0
+  onLatest = () => undefined
   clock = new ManualClock()
   const log = { info: () => undefined, warn: () => undefined }
   const proposer: Proposer = {
@@ -57,6 +60,7 @@ beforeEach(async () => {
       proposer,
       clock,
       log,
+      reads: readsThat(() => onLatest()),
       writes: new RouterWrites({ proposer, log }),
       isLeader: () => isLeader,
       endCircuits: () => {
@@ -104,6 +108,17 @@ describe('The tunnel of a router', () => {
       startTime: 5n,
       result: CreateTerminatorResult.SUCCESS,
     })
+  })
+
+  test('is judged again at the latest commit, where its right was given elsewhere', async () => {
+    const { judged } = tunnels
+    tunnels.judged = { ok: false, fault: 'access' }
+    onLatest = () => (tunnels.judged = judged)
+    const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
+    const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    pipe.say({ contentType: 20_413, sequence: 42, body })
+    await settle()
+    expect(kinds()).toEqual([CommandKind.HOSTED_TERMINATOR_CREATE])
   })
 
   test('is told by the id of the terminator that it may not host, and not to ask again', async () => {

@@ -19,6 +19,7 @@ import type { LiveChannel } from '../../ports/live-channels.ts'
 import type { LiveTable } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
@@ -71,6 +72,8 @@ export interface RouterParts {
 
 /** Judges of the clients of routers, and of the tunnels in them. */
 export interface ServedByRouters {
+  /** Refusals are judged again at the latest commit, by these. */
+  readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
   readonly terminators: HostedTerminators
@@ -171,7 +174,7 @@ export class RouterService {
 
   /** Before `open`: what clients of routers may do is judged by what the API honours. */
   serve(
-    { clients, tunnels, terminators }: ServedByRouters,
+    { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
     proposer: JudgedProposer,
   ): void {
@@ -180,7 +183,7 @@ export class RouterService {
     if (config.routers.bind === null) return
     const channels = this.#channels
     const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
-    const shown = new ShownSessions(clients)
+    const shown = new ShownSessions(clients, reads)
     channels.add(
       new SessionDuty({
         clients,
@@ -199,6 +202,7 @@ export class RouterService {
         tunnels,
         writes,
         proposer,
+        reads,
         isLeader,
         log,
         clock: systemClock,
@@ -216,6 +220,7 @@ export class RouterService {
       hosts: hostsOf(machine),
       clients: shown,
       tunnels,
+      reads,
       tell: this.#parts.tell,
       onInvalidHost: (host) => invalidHosts.note(host),
       connection: (id) => channels.connection(id),

@@ -1,3 +1,4 @@
+import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import {
@@ -5,6 +6,7 @@ import {
   ENCRYPTION_DATA_MISSING,
   tunnelFaultCodes,
 } from '../clients/client-errors.ts'
+import { judgedAtLatest } from '../judged-at-latest.ts'
 import type { CircuitRequest, ClientCircuit, TunnelCircuit } from './circuit-request.ts'
 import type { Hosts } from './hosts.ts'
 
@@ -27,6 +29,7 @@ export interface DialJudges {
   readonly clients: Pick<RouterClients, 'judge'>
   readonly tunnels: Pick<RouterTunnels, 'judge'>
   readonly hosts: Pick<Hosts, 'service'>
+  readonly reads: Pick<LatestReads, 'reachLatest'>
 }
 
 export interface AdmittedDial {
@@ -43,7 +46,7 @@ export async function admitDial(
 ): Promise<AdmittedDial> {
   const admitted =
     asked.of === 'tunnel'
-      ? admitTunnel(judges, routerId, asked)
+      ? await admitTunnel(judges, routerId, asked)
       : await admitClient(judges, routerId, asked)
   const service = judges.hosts.service(admitted.client.serviceId)
   if (service === undefined) throw new CircuitRefused(claimFaultCodes.service, 'no such service')
@@ -67,14 +70,17 @@ async function admitClient(
 }
 
 /** Circuits that begin at a router itself are judged so, whichever of its parts asks for them. */
-function admitTunnel(
-  { tunnels }: DialJudges,
+async function admitTunnel(
+  { tunnels, reads }: DialJudges,
   routerId: string,
   { services }: TunnelCircuit,
-): AdmittedDial {
+): Promise<AdmittedDial> {
   const claim = { routerId, type: 'Dial' } as const
-  const judgements = services.map((service) => tunnels.judge({ ...claim, service }))
-  const judged = judgements.find(({ ok }) => ok) ?? judgements.at(-1)
+  const judge = () => {
+    const judgements = services.map((service) => tunnels.judge({ ...claim, service }))
+    return judgements.find(({ ok }) => ok) ?? judgements.at(-1)
+  }
+  const judged = await judgedAtLatest(reads, judge, (tunnel) => tunnel?.ok !== true)
   if (judged?.ok !== true) {
     const fault = judged?.fault ?? 'service'
     throw new CircuitRefused(tunnelFaultCodes[fault], `dial refused: ${fault}`)

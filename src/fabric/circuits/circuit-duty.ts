@@ -12,6 +12,7 @@ import type { AdmittedClient } from '../../ports/router-clients.ts'
 import { claimFaultCodes, INTERNAL, INVALID_TERMINATOR } from '../clients/client-errors.ts'
 import type { MessageHandler, RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
+import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -220,7 +221,11 @@ export class CircuitDuty implements RouterDuty {
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
       const sticksTo = Buffer.from(peerData.get(STICKY) ?? []).toString('utf8')
       const wanted = { serviceId: client.serviceId, instanceId, sticksTo }
-      const chosen = this.#choose(start, wanted, failed)
+      const choose = (): ChosenHost | null => this.#choose(start, wanted, failed)
+      const chosen =
+        attempt === 0
+          ? await judgedAtLatest(this.#parts.reads, choose, (host) => host === null)
+          : choose()
       if (chosen === null) break
       const { host, path, isSticky } = chosen
       const ends = { id, ingress: newAddress(), egress: newAddress() }

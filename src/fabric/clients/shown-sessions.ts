@@ -1,4 +1,6 @@
+import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../ports/router-clients.ts'
+import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
 
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
@@ -9,16 +11,22 @@ const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
  */
 export class ShownSessions implements Pick<RouterClients, 'judge'> {
   readonly #clients: Pick<RouterClients, 'judge'>
+  readonly #reads: Pick<LatestReads, 'reachLatest'>
   /** Token by session, by router; the oldest first. */
   readonly #byRouter = new Map<string, Map<string, string>>()
   #count = 0
 
-  constructor(clients: Pick<RouterClients, 'judge'>) {
+  constructor(clients: Pick<RouterClients, 'judge'>, reads: Pick<LatestReads, 'reachLatest'>) {
     this.#clients = clients
+    this.#reads = reads
   }
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
-    const judged = await this.#clients.judge(claim)
+    const judged = await judgedAtLatest(
+      this.#reads,
+      () => this.#clients.judge(claim),
+      ({ ok }) => !ok,
+    )
     if (judged.ok) this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
     return judged
   }

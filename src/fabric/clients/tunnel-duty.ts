@@ -13,12 +13,14 @@ import { readFlag, readText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { IsTunnelGranted } from '../circuits/circuit-upkeep.ts'
 import { edgeRefusal } from '../circuits/circuit-request.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
+import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { DO_NOT_RETRY, INTERNAL, tunnelFaultCodes } from './client-errors.ts'
@@ -37,6 +39,7 @@ export interface TunnelDutyParts {
   readonly tunnels: RouterTunnels
   readonly writes: RouterWrites
   readonly proposer: Proposer
+  readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly isLeader: () => boolean
   /** Ends the circuits of tunnels for which it is false. */
   readonly endCircuits: (isGranted: IsTunnelGranted) => void
@@ -171,9 +174,17 @@ export class TunnelDuty implements RouterDuty {
     connection: RouterConnection,
     asked: CreateTunnelTerminator,
   ): Promise<CreateAnswer> {
-    const { tunnels, writes } = this.#parts
-    const routerId = connection.router.id
-    const judged = tunnels.judge({ routerId, type: 'Bind', service: { id: asked.serviceId } })
+    const { tunnels, writes, reads } = this.#parts
+    const claim = {
+      routerId: connection.router.id,
+      type: 'Bind',
+      service: { id: asked.serviceId },
+    } as const
+    const judged = await judgedAtLatest(
+      reads,
+      () => tunnels.judge(claim),
+      ({ ok }) => !ok,
+    )
     if (judged.ok) return await writes.create(connection, asked, { serviceId: judged.serviceId })
     return {
       result: CreateTerminatorResult.FAILED_OTHER,

@@ -47,7 +47,7 @@ export class StolenRouters {
     this.services = createServices(parts)
     this.clients = new ApiRouterClients({ ...parts, ...this.services }, machine)
     this.tunnels = new ApiRouterTunnels({ ...parts, ...this.services }, machine)
-    this.shown = new ShownSessions(this.clients)
+    this.shown = new ShownSessions(this.clients, parts.reads)
     const { channels } = this.stage
     channels.add(
       new SessionDuty({
@@ -68,6 +68,7 @@ export class StolenRouters {
       table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
       clients: this.shown,
       tunnels: this.tunnels,
+      reads: parts.reads,
       clock,
       draw: () => 0,
       hosts: hostsOf(machine),
@@ -84,6 +85,7 @@ export class StolenRouters {
     channels.add(
       new TunnelDuty({
         proposer,
+        reads: parts.reads,
         clock,
         log,
         tunnels: this.tunnels,

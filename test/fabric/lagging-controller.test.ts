@@ -1,0 +1,146 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { CreateFabricCircuitSchema, type Route, RouteSchema } from '../../proto/gen/router_pb.ts'
+import { int32Value, readInt32, textValue } from '../../src/channel/headers.ts'
+import type { Host } from '../../src/fabric/circuits/hosts.ts'
+import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
+import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { Problem } from '../../src/lib/problems.ts'
+import type { JudgedClaim } from '../../src/ports/router-clients.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { readsThat, RouterStage } from './stage.ts'
+import { Tunnels } from './tunnels.ts'
+
+const client = {
+  sessionId: 'dial',
+  apiSessionId: 'session',
+  serviceId: 's1',
+  identityId: 'i1',
+  identityName: 'clerk',
+}
+const host: Host = {
+  terminatorId: 't1',
+  routerId: 'er1',
+  hostId: 'i2',
+  isMadeByRouter: false,
+  binding: 'edge',
+  address: 'at t1',
+  cost: 0,
+  precedence: 'default',
+  instanceId: '',
+  peerData: new Map(),
+}
+
+let stage: RouterStage
+let tunnels: Tunnels
+let judged: JudgedClaim
+let judgements: number
+let hosts: Host[]
+/** What becomes known at the latest commit. */
+let onLatest: () => void
+
+beforeEach(() => {
+  stage = new RouterStage()
+  tunnels = new Tunnels()
+  judged = { ok: true, client }
+  judgements = 0
+  hosts = [host]
+  onLatest = () => undefined
+  const { channels } = stage
+  const connection = channels.connection.bind(channels)
+  const reads = readsThat(() => onLatest())
+  const clients = {
+    judge: () => {
+      judgements += 1
+      return Promise.resolve(judged)
+    },
+  }
+  channels.add(
+    new CircuitDuty({
+      table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
+      clients: new ShownSessions(clients, reads),
+      tunnels,
+      reads,
+      connection,
+      links: new LinkTable({
+        owner: 'ctrl1',
+        isBarred: () => false,
+        isConnected: () => true,
+        tellGone: () => undefined,
+        onGone: () => undefined,
+      }),
+      hosts: {
+        service: () => ({
+          encryptionRequired: false,
+          maxIdleTimeMs: 0,
+          strategy: 'smartrouting',
+          hosts,
+        }),
+        routerCost: () => 10,
+        isEndOnly: () => false,
+      },
+      clock: systemClock,
+      draw: () => 0,
+      log: { info: () => undefined, warn: () => undefined },
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+async function dial(pipe: Pipe): Promise<void> {
+  const headers = new Map([
+    [11, textValue('session token')],
+    [14, textValue('api token')],
+    [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
+  ])
+  pipe.say({ contentType: 20_218, sequence: 50, headers })
+  await settle()
+}
+
+const routes = (pipe: Pipe): Route[] =>
+  pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
+
+test('A controller that lags lays a circuit for a session that was made elsewhere a moment ago', async () => {
+  judged = { ok: false, fault: 'session' }
+  onLatest = () => (judged = { ok: true, client })
+  const er1 = await stage.dial('er1')
+  await dial(er1)
+  expect(routes(er1)).toHaveLength(1)
+  expect(judgements).toBe(2)
+})
+
+test('A controller that lags lays a circuit to a host that was written elsewhere a moment ago', async () => {
+  hosts = []
+  onLatest = () => (hosts = [host])
+  const er1 = await stage.dial('er1')
+  await dial(er1)
+  expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1'])
+})
+
+test('A controller that lags lays a circuit for a router that was given the right elsewhere a moment ago', async () => {
+  const granted = tunnels.judged
+  tunnels.judged = { ok: false, fault: 'service' }
+  onLatest = () => (tunnels.judged = granted)
+  const er1 = await stage.dial('er1')
+  const request = create(CreateFabricCircuitSchema, { ingressId: 'me', service: 'web' })
+  const body = toBinary(CreateFabricCircuitSchema, request)
+  er1.say({ contentType: 1000, sequence: 51, body })
+  await settle()
+  expect(routes(er1)).toHaveLength(1)
+})
+
+test('A dial is refused that is wrong at the latest commit, and where nobody leads', async () => {
+  judged = { ok: false, fault: 'access' }
+  const er1 = await stage.dial('er1')
+  await dial(er1)
+  onLatest = () => {
+    throw new Problem('CLUSTER_NO_LEADER')
+  }
+  await dial(er1)
+  expect(er1.ofType(20_002).map(({ headers }) => readInt32(headers, 1014))).toEqual([14, 14])
+  expect(judgements).toBe(3)
+})
