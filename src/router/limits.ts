@@ -69,8 +69,7 @@ export const routerProgramLimits = {
   hostProbeMsMax: 86_400_000,
   /** The body of an answer to a health check that is looked at. */
   hostProbeBodyBytesMax: 64 * 1024,
-  /** Requests about terminators that wait for their answer, and how long each does. */
-  offersAtOnceMax: 16,
+  /** Wait for the answer to a request about a terminator. */
   offerTimeoutMs: 10_000,
   /** Waits after failures grow from the one to the other; after a refusal it is the longest. */
   offerWaitMsMin: 500,
@@ -147,8 +146,7 @@ export const routerProgramLimits = {
   /** Services that are hosted: by one channel, and by all. */
   hostedPerChannelMax: 1024,
   hostedMax: 16_384,
-  /** Terminators that a controller is asked for at a time, and that are to be removed. */
-  terminatorsAskedMax: 64,
+  /** Terminators that are to be removed. */
   terminatorsRemovedWaitingMax: 65_536,
   terminatorsRemovedAtOnceMax: 50,
   /** A terminator without an answer is asked for again, and one that a busy controller put off. */

@@ -15,6 +15,7 @@ import type {
   ControlMessageTable,
 } from './controllers/control-connection.ts'
 import { combinedTables } from './controllers/combined-tables.ts'
+import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
@@ -101,8 +102,10 @@ export class RouterProgram {
     const trustDomain = () => this.#controllers.trustDomain
     const connections = () => this.#controllers.connections
     this.#forwarder = new Forwarder({ config: config.forwarder, clock, log, connections })
+    const operations = new ControllerOperations(config.forwarder)
     this.#edge = new Edge({
       config,
+      operations,
       identity,
       version,
       clock,
@@ -150,6 +153,7 @@ export class RouterProgram {
     this.#modelSubscription = this.#newModelSubscription(connections)
     this.#tunnel = tunnelOf(config.listeners, {
       ...parts,
+      operations,
       identity,
       model: this.#model,
       circuits: this.#forwarder,

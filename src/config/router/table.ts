@@ -210,13 +210,11 @@ export const routerFields = {
     }),
     rateLimitedQueueLength: option(integer(1, 50_000), {
       default: 5000,
-      why: 'Rate-limited operations to the controllers that may wait, creations of terminators among them.',
-      hasEffect: false,
+      why: 'Rate-limited operations to the controllers that may wait: creations, changes and removals of terminators.',
     }),
     rateLimitedWorkerCount: option(workerCount, {
       default: 5,
       why: 'Such operations at a time.',
-      hasEffect: false,
     }),
     xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
       default: 5000,

@@ -3,6 +3,7 @@ import type { VersionLine } from '../../channel/hello.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
 import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
@@ -33,6 +34,7 @@ export interface EdgeParts {
   readonly clock: Clock
   readonly log: RouterProgramLogger
   readonly connections: () => readonly ControlConnection[]
+  readonly operations: ControllerOperations
   readonly trustDomain: () => string | null
   readonly circuits: LocalCircuits
 }
@@ -82,11 +84,12 @@ export class Edge {
       onChanged: (tokens) => this.#onSessionsChanged(tokens),
       onWhole: (connection) => this.#askAboutSessions(connection),
     })
-    const { clock, log, connections, circuits } = parts
+    const { clock, log, connections, circuits, operations } = parts
     this.#terminators = new ClientTerminators({
       clock,
       log,
       connections,
+      operations,
       controllerFor: (client) => this.#controllerFor(client),
     })
     this.#identities = new ConnectedIdentities(connections)

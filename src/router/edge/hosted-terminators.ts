@@ -5,6 +5,7 @@ import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/rout
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { ClientChannel } from './client-channel.ts'
@@ -36,6 +37,7 @@ export interface HostedTerminatorsParts {
   readonly clock: Clock
   readonly log: RouterProgramLogger
   readonly connections: () => readonly ControlConnection[]
+  readonly operations: ControllerOperations
   /** Null: no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
 }
@@ -57,6 +59,8 @@ export class ClientTerminators {
   readonly #bySession = new Map<string, Set<HostedTerminator>>()
   /** Ids that controllers are still to be told of. */
   readonly #removed = new Set<string>()
+  /** Ends the wait for the answer about a terminator, by its id. */
+  readonly #waits = new Map<string, () => void>()
   #isRemoving = false
   #isSweepDue = false
   #timer: NodeJS.Timeout | null = null
@@ -87,6 +91,7 @@ export class ClientTerminators {
 
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer)
+    for (const endWait of this.#waits.values()) endWait()
   }
 
   find(destination: string): HostedTerminator | null {
@@ -189,7 +194,7 @@ export class ClientTerminators {
     for (const terminator of this.#byId.values()) {
       if (terminator.controllerId !== id) continue
       terminator.isEstablished = false
-      terminator.isAsked = false
+      this.#waits.get(terminator.id)?.()
       terminator.dueMs = dueMs
     }
   }
@@ -245,6 +250,7 @@ export class ClientTerminators {
   #drop(terminator: HostedTerminator): void {
     const { id, client, connectionId, session } = terminator
     this.#byId.delete(id)
+    this.#waits.get(id)?.()
     const ofSession = this.#bySession.get(session.token)
     ofSession?.delete(terminator)
     if (ofSession?.size === 0) this.#bySession.delete(session.token)
@@ -275,7 +281,7 @@ export class ClientTerminators {
     const terminator = this.#byId.get(terminatorId)
     if (terminator === undefined) return
     const nowMs = this.#parts.clock.monotonicMs()
-    terminator.isAsked = false
+    this.#waits.get(terminatorId)?.()
     if (result === CreateTerminatorResult.SUCCESS) {
       const isNews = !terminator.isEstablished
       terminator.isEstablished = true
@@ -316,23 +322,47 @@ export class ClientTerminators {
     })
   }
 
-  /** Asks controllers for what is due, a few at a time. */
+  /** Asks controllers for what is due. */
   #sweep(): void {
     void this.#tellRemoved()
     const nowMs = this.#parts.clock.monotonicMs()
-    let asked = 0
-    for (const { isAsked, dueMs } of this.#byId.values()) if (isAsked && dueMs > nowMs) asked += 1
     for (const terminator of this.#byId.values()) {
-      if (asked >= limits.terminatorsAskedMax) return
-      if (terminator.isEstablished || terminator.dueMs > nowMs) continue
-      const controller = this.#parts.controllerFor(terminator.client)
-      if (controller === null) return
-      asked += 1
-      terminator.isAsked = true
-      terminator.controllerId = controller.id
-      terminator.dueMs = nowMs + limits.terminatorAgainMs
-      controller.channel.send(creationOf(terminator))
+      if (terminator.dueMs > nowMs) continue
+      if (terminator.isAsked) this.#waits.get(terminator.id)?.()
+      else if (!terminator.isEstablished) void this.#ask(terminator)
     }
+  }
+
+  async #ask(terminator: HostedTerminator): Promise<void> {
+    const { operations, controllerFor, clock } = this.#parts
+    const { client } = terminator
+    if (controllerFor(client) === null) return
+    terminator.isAsked = true
+    terminator.dueMs = Infinity
+    try {
+      await operations.run(client.client.session.identityId, () => this.#askInTurn(terminator))
+    } catch {
+      terminator.dueMs = clock.monotonicMs() + limits.terminatorBusyMs
+    } finally {
+      terminator.isAsked = false
+    }
+  }
+
+  /** Ends with the answer, which `#onAnswer` takes, or without one when it is to be asked again. */
+  async #askInTurn(terminator: HostedTerminator): Promise<void> {
+    const { controllerFor, clock } = this.#parts
+    const { id, client } = terminator
+    terminator.dueMs = clock.monotonicMs()
+    const controller = controllerFor(client)
+    if (this.#byId.get(id) !== terminator || controller === null) return
+    if (terminator.isEstablished) return
+    terminator.controllerId = controller.id
+    terminator.dueMs += limits.terminatorAgainMs
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waits.set(id, resolve)
+    controller.channel.send(creationOf(terminator))
+    await promise
+    this.#waits.delete(id)
   }
 
   /** Batches are sent until a controller has said yes to each. */

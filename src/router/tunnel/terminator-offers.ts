@@ -6,9 +6,9 @@ import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
+import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import {
@@ -21,23 +21,20 @@ import {
   updateTunnelTerminatorMessage,
 } from './tunnel-messages.ts'
 
-const {
-  offersAtOnceMax,
-  offerWaitMsMin,
-  offerWaitMsMax,
-  offerTimeoutMs,
-  offersRepeatedAfterMs,
-  withdrawalsMax,
-} = routerProgramLimits
+const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
+  routerProgramLimits
 
 export interface TerminatorOffersParts {
   readonly connections: () => readonly ControlConnection[]
+  readonly operations: ControllerOperations
   readonly clock: Clock
   readonly random: Random
   readonly log: RouterProgramLogger
 }
 
 const COST_UNKNOWN = -1
+/** Name of the tunnel among those that ask controllers for changes; no identity has it. */
+const OPERATIONS_OF_TUNNEL = ''
 
 /** A terminator at the controllers, as it is wanted and as they were last told. */
 interface Offer {
@@ -70,7 +67,6 @@ class OfferRefused extends Error {
 export class TerminatorOffers {
   readonly #parts: TerminatorOffersParts
   readonly #offers = new Map<string, Offer>()
-  readonly #tasks = new KeyedTasks(offersAtOnceMax)
   #repeatTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
@@ -142,13 +138,14 @@ export class TerminatorOffers {
   }
 
   async #work(offer: Offer): Promise<void> {
+    const { operations } = this.#parts
     if (offer.isWorking || offer.timer !== null || this.#isStopped) return
     offer.isWorking = true
     try {
       while (!isSettled(offer) && !this.#isStopped) {
         const controller = this.#controller()
         if (controller === null) return
-        await this.#tasks.run('', () => this.#step(offer, controller))
+        await operations.run(OPERATIONS_OF_TUNNEL, () => this.#step(offer, controller))
         offer.failures = 0
       }
       if (offer.wanted === null && offer.told === null) this.#offers.delete(offer.id)

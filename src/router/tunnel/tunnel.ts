@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
+import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
 import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
@@ -26,6 +27,7 @@ export interface TunnelParts {
   readonly model: RouterDataModel
   readonly circuits: LocalCircuits
   readonly connections: () => readonly ControlConnection[]
+  readonly operations: ControllerOperations
   readonly clock: Clock
   readonly random: Random
   readonly log: RouterProgramLogger

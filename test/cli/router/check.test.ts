@@ -52,8 +52,6 @@ describe('router check', () => {
       'ctrl.options.outQueueSize',
       'ctrl.options.maxQueuedConnects',
       'ctrl.options.maxOutstandingConnects',
-      'forwarder.rateLimitedQueueLength',
-      'forwarder.rateLimitedWorkerCount',
       'forwarder.latencyProbeInterval',
     ])
     expect(keys(/^edge\.csr\./)).not.toEqual([])

@@ -72,7 +72,7 @@ transport: {dtls: {}}
     const inert = loaded.effective.filter(({ hasEffect }) => !hasEffect).map(({ key }) => key)
     for (const key of [
       'listeners[0].options.resolver',
-      'forwarder.rateLimitedWorkerCount',
+      'forwarder.latencyProbeInterval',
       'link.dialers[0].split',
     ]) {
       expect(inert).toContain(key)

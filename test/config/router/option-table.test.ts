@@ -16,6 +16,7 @@ const router = (title: string): string => `router/router.test.ts > ${title}`
 const links = (title: string): string => `router/links.test.ts > ${title}`
 const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
 const linkOption = (title: string): string => `router/link-options.test.ts > ${title}`
+const operations = (title: string): string => `router/controller-operations.test.ts > ${title}`
 const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
   `router/forward/xgress-options.test.ts > an option of an end > ${title}`
@@ -216,8 +217,13 @@ const table: readonly (readonly [string, Proof])[] = [
         'A dialer of links > dials linkDialWorkerCount routers at a time, lets linkDialQueueLength wait, and tries the others later',
       ),
     ],
-    rateLimitedQueueLength: [],
-    rateLimitedWorkerCount: [],
+    rateLimitedQueueLength: [
+      operations('so many operations run, so many wait, and one more is refused'),
+    ],
+    rateLimitedWorkerCount: [
+      operations('clients that host have their terminators one after the other'),
+      operations('a tunnel has its terminators one after the other'),
+    ],
     xgressCloseCheckInterval: [
       routes('A circuit > that is removed otherwise goes on while frames arrive, and not for ever'),
     ],
@@ -498,8 +504,6 @@ const unproven: readonly string[] = [
   'ctrl.rateLimiter.timeout',
   'dialers[].options.connectTimeout',
   'edge.heartbeatIntervalSeconds',
-  'forwarder.rateLimitedQueueLength',
-  'forwarder.rateLimitedWorkerCount',
   'healthChecks.ctrlPingCheck.timeout',
   'identity.alt_server_certs[].server_cert',
   'identity.alt_server_certs[].server_key',

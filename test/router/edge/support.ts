@@ -26,6 +26,7 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
+import { ControllerOperations } from '../../../src/router/controllers/controller-operations.ts'
 import { Edge } from '../../../src/router/edge/edge.ts'
 import { IdentityHolder } from '../../../src/router/identity/identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
@@ -318,7 +319,12 @@ export class EdgeBench {
   readonly controllers: FakeController[]
   readonly #clients: TestClient[] = []
 
-  private constructor(network: TestNetwork, controllerIds: readonly string[], options: string) {
+  private constructor(
+    network: TestNetwork,
+    controllerIds: readonly string[],
+    options: string,
+    sections: string,
+  ) {
     this.network = network
     this.controllers = controllerIds.map((id) => new FakeController(id))
     const at =
@@ -333,6 +339,7 @@ ctrl: {endpoint: "tls:127.0.0.1:1"}
 csr: {sans: {ip: [127.0.0.1]}}
 edge: {heartbeatIntervalSeconds: 10}
 listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0.0.1:1"${options}}}]
+${sections}
 `
     const loaded = parseRouterConfig(network.path('router.yml'), text, {})
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
@@ -349,16 +356,21 @@ listeners: [{binding: edge, bind: "tls:127.0.0.1:0", options: {advertise: "127.0
       connections: () => this.controllers.map(({ connection }) => connection),
       trustDomain: () => trustDomain,
       circuits: this.circuits,
+      operations: new ControllerOperations(loaded.config.forwarder),
     })
     for (const controller of this.controllers) controller.attachTo(this.edge)
   }
 
   static async open(
-    options: { readonly controllers?: readonly string[]; readonly options?: string } = {},
+    options: {
+      readonly controllers?: readonly string[]
+      readonly options?: string
+      readonly sections?: string
+    } = {},
   ): Promise<EdgeBench> {
     const network = await TestNetwork.create()
     const { controllers = ['ctrl1'], options: more = ', lookupApiSessionTimeout: 100ms' } = options
-    const bench = new EdgeBench(network, controllers, more)
+    const bench = new EdgeBench(network, controllers, more, options.sections ?? '')
     await bench.edge.start()
     return bench
   }

@@ -42,6 +42,9 @@ export class TunnelController {
   readonly terminators = new Map<string, CreateTunnelTerminator>()
   readonly updates: UpdateTunnelTerminator[] = []
   readonly asked: CreateTunnelCircuit[] = []
+  /** True: requests for a terminator wait until `answerHeld`. */
+  holdsCreations = false
+  readonly held: ChannelMessage[] = []
   /** Answers of this kind to the next requests for a terminator. */
   readonly refusals: CreateTerminatorResult[] = []
   #index = 1
@@ -106,7 +109,8 @@ export class TunnelController {
     const { contentType, body } = message
     const { channel } = this.scripted
     if (contentType === 20_505) void this.#onSubscribe(body)
-    if (contentType === 20_413) this.#onCreate(message)
+    if (contentType === 20_413 && this.holdsCreations) this.held.push(message)
+    else if (contentType === 20_413) this.#onCreate(message)
     if (contentType === 20_220) void this.#onCircuit(message)
     if (contentType === 20_408) {
       this.updates.push(fromBinary(UpdateTunnelTerminatorSchema, body))
@@ -129,6 +133,10 @@ export class TunnelController {
     const headers = new Map([[1026, textValue(subscriptionId)]])
     const body = await wholeBody(this.#events, this.#index)
     this.scripted.send({ contentType: 20_500, headers, body })
+  }
+
+  answerHeld(): void {
+    for (const message of this.held.splice(0)) this.#onCreate(message)
   }
 
   #onCreate(message: ChannelMessage): void {
@@ -250,12 +258,15 @@ export class TunnelStage {
   static async create(
     events: readonly ModelEvent[],
     options = '{mode: host}',
+    sections = '',
+    prepare: (controller: TunnelController) => void = () => undefined,
   ): Promise<TunnelStage> {
     const network = await TestNetwork.create()
     const controller = new TunnelController(await network.controller('a'), [...basis, ...events])
+    prepare(controller)
     await network.running(
       [controller.scripted.address],
-      `listeners: [{binding: tunnel, options: ${options}}]\n`,
+      `listeners: [{binding: tunnel, options: ${options}}]\n${sections}\n`,
     )
     return new TunnelStage(network, controller)
   }
