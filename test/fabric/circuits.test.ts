@@ -197,6 +197,13 @@ async function tellFault(pipe: Pipe, subject: FaultSubject, id: string, iteratio
   await settle()
 }
 
+async function tellLinks(pipe: Pipe, id: string, destRouterId: string) {
+  const told = { fullRefresh: true, links: [{ id, destRouterId, iteration: 1 }] }
+  const body = toBinary(RouterLinksSchema, create(RouterLinksSchema, told))
+  pipe.say({ contentType: 1035, body })
+  await settle()
+}
+
 async function askForListener(
   pipe: Pipe,
   service: string,
@@ -368,9 +375,7 @@ describe('a circuit', () => {
     ['Egress', FaultSubject.EGRESS],
   ])('ends at its routers when one says %s', async (_what, subject) => {
     const { er1, er2, id } = await laid()
-    const fault = toBinary(FaultSchema, create(FaultSchema, { subject, id }))
-    er1.say({ contentType: 1004, body: fault })
-    await settle()
+    await tellFault(er1, subject, id)
     expect(circuits.list()).toEqual([])
     expect([unroutes(er1), unroutes(er2)]).toEqual([[[id, false]], [[id, false]]])
   })
@@ -406,12 +411,7 @@ describe('a circuit', () => {
     er1.destroy()
     await settle()
     const again = await stage.dial('er1')
-    const links = { fullRefresh: true, links: [{ id: 'l9', destRouterId: 'er3', iteration: 1 }] }
-    again.say({
-      contentType: 1035,
-      body: toBinary(RouterLinksSchema, create(RouterLinksSchema, links)),
-    })
-    await settle()
+    await tellLinks(again, 'l9', 'er3')
     expect(circuits.list()).toEqual([])
     expect(unroutes(again)).toEqual([[id, true]])
   })
@@ -429,12 +429,37 @@ describe('a circuit', () => {
     expect(circuits.list()).toEqual([])
   })
 
-  test('that this controller does not know is taken from the router that asks', async () => {
+  test('is routed again where a router comes back, that may have lost what it was sent or have begun anew', async () => {
+    const { er1, id } = await laid()
+    er1.destroy()
+    await settle()
+    const again = await stage.dial('er1')
+    for (let time = 0; time < 2; time += 1) await tellLinks(again, 'l1', 'er2')
+    expect(routes(again)).toMatchObject([{ circuitId: id, attempt: 99_969_996 }])
+    await answer(again, routes(again)[0], 'no end there', 0)
+    expect(circuits.list()).toEqual([])
+  })
+
+  test('is not taken away by a late answer to an attempt before', async () => {
+    hosts = [host('t1', 'er2'), host('t2', 'er2')]
+    const er1 = await stage.dial('er1')
+    const er2 = await stage.dial('er2')
+    linked('l1', 'er1', 'er2')
+    await dial(er1)
+    await answer(er2, routes(er2)[0], 'connection refused')
+    await answer(er1, routes(er1)[0])
+    expect(unroutes(er1), 'of the first attempt').toHaveLength(1)
+  })
+
+  test('that this controller does not know is taken from the router that asks, or tells of its end', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
-    await settle()
-    expect(unroutes(er1)).toEqual([['of another start', true]])
+    await tellFault(er1, FaultSubject.EGRESS, 'of-another-start')
+    await dial(er1)
+    await tellFault(er1, FaultSubject.INGRESS, routes(er1)[1]?.circuitId ?? '')
+    const unknown = ['of another start', 'of-another-start']
+    expect(unroutes(er1), 'none that is laid').toEqual(unknown.map((other) => [other, true]))
   })
 
   test.each([

@@ -357,8 +357,11 @@ export class CircuitDuty implements RouterDuty {
     }
     const attempt = this.#attempts.get(id)
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // Too late: nobody waits for the way.
-      if (this.upkeep.carriedBy(router.id, id) === undefined) channel.send(unrouteMessage(id, true))
+      // Too late: nobody waits for the way. To unroute it would take away that of a later attempt.
+      const isLaid = attempt?.routerIds.includes(router.id) === true
+      if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
+        channel.send(unrouteMessage(id, true))
+      }
       return
     }
     const isOfHost = attempt.routerIds.at(-1) === router.id

@@ -21,6 +21,12 @@ const NS_PER_MS = 1_000_000n
 const SLICE = 1000
 /** A router has lost the link that it was to take; it has told of that before. */
 const INVALID_LINK = 8
+const REROUTE_TERMS = {
+  attempt: REROUTE_ATTEMPT,
+  timeoutMs: routerLimits.routeTimeoutMs,
+  tags: {},
+  dial: null,
+}
 
 /** Whether the tunnel of a router may dial a service, or host it. */
 export type IsTunnelGranted = (
@@ -43,6 +49,8 @@ export interface CircuitUpkeepParts {
 export class CircuitUpkeep {
   readonly #parts: CircuitUpkeepParts
   readonly #circuits: CircuitTable
+  /** Each gets the ways of its circuits once. */
+  readonly #routedAgain = new WeakSet<RouterConnection>()
 
   constructor(parts: CircuitUpkeepParts) {
     this.#parts = parts
@@ -61,9 +69,14 @@ export class CircuitUpkeep {
       this.#endIdle(router.id, id, Number(idleNs / NS_PER_MS))
       const isUnknown =
         this.carriedBy(router.id, id) === undefined && !this.#parts.isLaid(router.id, id)
-      if (isUnknown && isCircuitId(id)) channel.send(unrouteMessage(id, true))
+      if (isUnknown) this.#unroute(channel, id)
       yield
     }
+  }
+
+  /** A circuit that nobody here knows: the router keeps it, and tells of it, until it hears so. */
+  #unroute(channel: RouterConnection['channel'], id: string): void {
+    if (isCircuitId(id)) channel.send(unrouteMessage(id, true))
   }
 
   /** An end alone knows how long nothing passed: a router on the way may be off it since. */
@@ -86,14 +99,16 @@ export class CircuitUpkeep {
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
-      if (this.carriedBy(router.id, id) !== undefined) this.#circuits.remove(id)
+      const isKnown = this.carriedBy(router.id, id) !== undefined
+      if (isKnown) this.#circuits.remove(id)
+      else if (!this.#parts.isLaid(router.id, id)) this.#unroute(channel, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
       // Another controller may know the circuit where the router does not know whose it is.
       const isOwned = subject === FaultSubject.FORWARD
       for (const each of wordsIn(id)) {
         const circuit = this.carriedBy(router.id, each)
         if (circuit !== undefined) this.#reroute(circuit)
-        else if (isOwned && isCircuitId(each)) channel.send(unrouteMessage(each, true))
+        else if (isOwned) this.#unroute(channel, each)
         yield
       }
     } else if (subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE) {
@@ -111,6 +126,27 @@ export class CircuitUpkeep {
    */
   *onLinksTold(sourceRouterId: string, ids: ReadonlySet<string>): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
+    const connection = this.#parts.connection(sourceRouterId)
+    if (connection === undefined || this.#routedAgain.has(connection)) return
+    this.#routedAgain.add(connection)
+    yield* this.#routeAgain(connection)
+  }
+
+  /**
+   * What was sent over the channel before may be lost with it. A router that has started again
+   * carries nothing, and refuses a way whose end it does not have.
+   */
+  *#routeAgain({ router, channel }: RouterConnection): Generator<void, void> {
+    let looked = 0
+    for (const { ends, path } of Array.from(this.#circuits.allKept())) {
+      looked += 1
+      if (looked % SLICE === 0) yield
+      const at = path.routerIds.indexOf(router.id)
+      const route = at < 0 ? undefined : routesOf(ends, path, REROUTE_TERMS)[at]
+      if (route === undefined || this.#circuits.kept(ends.id)?.path !== path) continue
+      channel.send(route)
+      yield
+    }
   }
 
   onLinkGone({ id }: Pick<LiveLink, 'id'>): void {
@@ -173,13 +209,7 @@ export class CircuitUpkeep {
       this.#circuits.remove(ends.id, true)
       return
     }
-    const terms = {
-      attempt: REROUTE_ATTEMPT,
-      timeoutMs: routerLimits.routeTimeoutMs,
-      tags: {},
-      dial: null,
-    }
-    for (const [at, route] of routesOf(ends, other, terms).entries()) {
+    for (const [at, route] of routesOf(ends, other, REROUTE_TERMS).entries()) {
       this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
     }
     circuit.path = other

@@ -150,7 +150,8 @@ export class Faults {
     const abandoned: CarriedCircuit[] = []
     for (const circuit of circuits.all()) {
       const idleMs = nowMs - circuit.activeMs
-      if (idleMs <= config.idleCircuitTimeout) continue
+      // Frames of its other end keep a closed circuit from being idle.
+      if (circuit.closedBy === null && idleMs <= config.idleCircuitTimeout) continue
       const owner = asked.get(circuit.ownerId)
       if (owner === undefined) {
         if (only === undefined && this.#isAbandoned(circuit, nowMs)) abandoned.push(circuit)
@@ -158,7 +159,7 @@ export class Faults {
       }
       circuit.ownerSeenMs = nowMs
       if (circuit.closedBy === null) idle.add(owner.id, { id: circuit.id, idleMs })
-      else tellEnded(owner, circuit)
+      else if (only === undefined) tellEnded(owner, circuit)
     }
     for (const owner of asked.values()) {
       sendInParts(owner, idle.of(owner.id), confirmationMessage)

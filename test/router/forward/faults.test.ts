@@ -135,6 +135,20 @@ describe('A circuit whose end is gone', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
+  test('is told again and again while frames for it come', async () => {
+    const [one, two] = [router('r1'), router('r2', 'idleTxInterval: 30')]
+    const link = linked(one, two, 'l1')
+    const dialer = new TestDialer(two, controller)
+    await controller.lay(circuit, [one, two], [link])
+    const client = one.attach(controller, circuit, false)
+    dialer.placeOf(circuit).leave()
+    await eventually(() => {
+      client.send('to nobody')
+      return controller.faults(two).length
+    }).toBeGreaterThan(3)
+    expect(controller.faults(two).at(-1)).toEqual({ subject: 1, ids: [circuit.id] })
+  })
+
   test('is told once only when it was removed by its owner', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
