@@ -9,9 +9,7 @@ import {
 import { judgedAtLatest } from '../judged-at-latest.ts'
 import type { CircuitRequest, ClientCircuit, TunnelCircuit } from './circuit-request.ts'
 import type { Hosts } from './hosts.ts'
-
-/** The key of the other end's encryption, among what ends tell each other. */
-const PUBLIC_KEY = 1003
+import { PUBLIC_KEY } from './peer-data.ts'
 
 /** No session is behind the circuits of a tunnel. */
 export const NO_SESSION = ''

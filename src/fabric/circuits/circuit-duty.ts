@@ -38,14 +38,13 @@ import {
 import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
 import { CircuitUpkeep } from './circuit-upkeep.ts'
 import { cheapestPaths } from './path.ts'
+import { dialerData, hostData, STICKY } from './peer-data.ts'
 import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 
 const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
 
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
-/** The terminator that a client keeps to, among what ends tell each other. */
-const STICKY = 1114
 /** Bound to by the tunnel of a router. */
 const TUNNEL = 'tunnel'
 
@@ -253,7 +252,7 @@ export class CircuitDuty implements RouterDuty {
         this.#costs.succeeded(host.terminatorId)
         this.#tellDial(client, host.terminatorId, 'success')
         this.#parts.tell?.(circuitFact(circuit, 'created', layMs()))
-        const told = new Map([...host.peerData, ...laid.peerData])
+        const told = dialerData([...host.peerData, ...laid.peerData])
         if (isSticky) told.set(STICKY, Buffer.from(host.terminatorId))
         return { circuit, peerData: told }
       }
@@ -319,7 +318,8 @@ export class CircuitDuty implements RouterDuty {
     peerData: PeerData,
   ): Promise<Attempted> {
     const tags = { serviceId: client.serviceId, clientId: client.identityId, hostId: host.hostId }
-    const dial = { binding: host.binding, address: host.address, peerData }
+    const { binding, address } = host
+    const dial = { binding, address, peerData: hostData(peerData, client) }
     const routes = routesOf(ends, path, { attempt, timeoutMs: routeTimeoutMs, tags, dial })
     const { promise, resolve } = Promise.withResolvers<Omit<Attempted, 'peerData'>>()
     const settle: Attempt['settle'] = (fault, isOfHost) => resolve({ fault, isOfHost })

@@ -190,28 +190,13 @@ export function peerDataOf({ headers }: ChannelMessage, identityId: string) {
   return data
 }
 
-/** Headers of the answer to a client, by the peer data of its circuit. */
+/** Headers of the answer to a client, by the peer data of its circuit: it learns no more of it. */
 export function* connectedHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, value] of data) {
     if (key === peerData.stickiness) yield [edgeHeader.stickiness, value] as const
-    else if (!ownKeys.has(key)) yield [key, value] as const
+    else if (key === edgeHeader.publicKey) yield [key, value] as const
   }
 }
-
-/** Keys with a meaning on the channel of a client, which no host or controller writes. */
-const ownKeys: ReadonlySet<number> = new Set([
-  ...Array.from({ length: 256 }, (_, key) => key),
-  edgeHeader.connectionId,
-  edgeHeader.sessionToken,
-  edgeHeader.flags,
-  edgeHeader.routerConnectionId,
-  edgeHeader.errorCode,
-  edgeHeader.circuitId,
-  edgeHeader.isXgressInClient,
-  edgeHeader.controllerId,
-  edgeHeader.circuitAddress,
-  edgeHeader.structuredError,
-])
 
 /** Headers of the dial of a host, by the peer data of the circuit. */
 export function* dialHeaders(data: ReadonlyMap<number, Uint8Array>) {

@@ -1,0 +1,129 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, expect, test } from 'vitest'
+
+import { RouteSchema } from '../../proto/gen/router_pb.ts'
+import { bytesMapValue, readBytesMap } from '../../src/channel/header-maps.ts'
+import { int32Value, textValue } from '../../src/channel/headers.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { connectedHeaders } from '../../src/router/edge/edge-messages.ts'
+import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
+import { settle } from '../channel/pipe.ts'
+import { RouterStage, upToDate } from '../fabric/stage.ts'
+import { Tunnels } from '../fabric/tunnels.ts'
+
+// The attack: a client learns from the answer to its dial where the host stands and what it connects to, or a stolen router tells a
+// host that somebody else dials.
+
+const stage = new RouterStage()
+afterEach(() => stage.channels.stop())
+
+const key = {
+  publicKey: 1003,
+  appData: 1011,
+  localAddress: 1110,
+  remoteAddress: 1111,
+  dialerId: 1115,
+  dialerName: 1116,
+} as const
+const client = {
+  sessionId: 'dial',
+  apiSessionId: 'session',
+  serviceId: 's1',
+  identityId: 'mallory-id',
+  identityName: 'mallory',
+}
+const host = {
+  terminatorId: 't1',
+  routerId: 'r1',
+  hostId: 'i2',
+  isMadeByRouter: false,
+  binding: 'edge',
+  address: 'at t1',
+  peerData: new Map([
+    [key.publicKey, textValue('key of the host')],
+    [1200, textValue('whatever else its router has stored')],
+  ]),
+  ...({ cost: 0, precedence: 'default', instanceId: '' } as const),
+}
+
+test('Each end is told by the controller of the other what it may know', async () => {
+  const { channels } = stage
+  const connection = channels.connection.bind(channels)
+  channels.add(
+    new CircuitDuty({
+      table: circuitTable('ctrl1', () => undefined),
+      links: new LinkTable({
+        owner: 'ctrl1',
+        isBarred: () => false,
+        isConnected: () => true,
+        tellGone: () => undefined,
+        onGone: () => undefined,
+      }),
+      log: { info: () => undefined, warn: () => undefined },
+      connection,
+      clock: systemClock,
+      reads: upToDate,
+      draw: () => 0,
+      tunnels: new Tunnels(),
+      clients: { judge: () => Promise.resolve({ ok: true, client }) },
+      hosts: {
+        service: () => ({
+          encryptionRequired: false,
+          maxIdleTimeMs: 0,
+          strategy: 'smartrouting',
+          hosts: [host],
+        }),
+        routerCost: () => 10,
+        isEndOnly: () => false,
+      },
+    }),
+  )
+  const router = await stage.dial('r1')
+  const forged = new Map([
+    [key.appData, textValue('for the host')],
+    [key.dialerId, textValue('id of ann')],
+    [key.dialerName, textValue('ann')],
+  ])
+  router.say({
+    contentType: 20_218,
+    sequence: 50,
+    headers: new Map([
+      ...([11, 14] as const).map((at) => [at, textValue('token')] as const),
+      [12, Buffer.concat([int32Value(1), int32Value(2), textValue('aa')])],
+      [10, bytesMapValue(forged)],
+    ]),
+  })
+  await settle()
+  const [asked] = router.ofType(1005)
+  const { circuitId, egress } = fromBinary(RouteSchema, asked?.body ?? new Uint8Array())
+  const toHost = Object.entries(egress?.peerData ?? {})
+  expect(toHost.map(([at, value]) => [Number(at), Buffer.from(value).toString()])).toEqual([
+    [key.appData, 'for the host'],
+    [key.dialerId, 'mallory-id'],
+    [key.dialerName, 'mallory'],
+  ])
+  router.say({
+    contentType: 1022,
+    headers: new Map([
+      [1101, int32Value(0)],
+      [1102, Uint8Array.of(1)],
+      [key.localAddress, textValue('10.0.0.7:51000')],
+      [key.remoteAddress, textValue('10.0.0.9:5432')],
+    ]),
+    body: textValue(circuitId),
+  })
+  await settle()
+  const [answer] = router.ofType(20_219)
+  const told = readBytesMap(answer?.headers ?? new Map(), 10) ?? new Map<number, Uint8Array>()
+  expect([...told].map(([at, value]) => [at, Buffer.from(value).toString()])).toEqual([
+    [key.publicKey, 'key of the host'],
+  ])
+})
+
+test('A router passes nothing else on to its client, whatever a controller says', () => {
+  const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
+  const told = connectedHeaders(new Map(said.map((at) => [at, textValue('said')])))
+  expect([...told].map(([at]) => at)).toEqual([key.publicKey])
+})
