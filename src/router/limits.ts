@@ -82,6 +82,8 @@ export const routerProgramLimits = {
   entriesRetriedEveryMs: 30_000,
   /** The answer of an HTTP proxy to CONNECT, without what follows it. */
   proxyHeadBytesMax: 16 * 1024,
+  /** Sockets to targets, of all who dial; fewer, where the process may open fewer. */
+  targetSocketsMax: 32_768,
   /** Application data of a client of a hosted service. */
   appDataBytesMax: 4096,
   /** Largest piece of a stream that is sent at a time, in bytes. */

@@ -28,6 +28,7 @@ import {
 } from './controllers/messages.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
+import { TargetSockets } from './dial/target-sockets.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/checks.ts'
 import { HealthServers } from './health/health-server.ts'
@@ -74,6 +75,7 @@ export class RouterProgram {
   readonly #modelSubscription: ModelSubscription
   readonly #tunnel: Tunnel | null
   readonly #forwarder: Forwarder
+  readonly #targetSockets = new TargetSockets()
   readonly #listeners: ClientListeners
   readonly #edge: Edge
   readonly #messages: ControlMessageTable
@@ -157,6 +159,7 @@ export class RouterProgram {
       identity,
       model: this.#model,
       circuits: this.#forwarder,
+      sockets: this.#targetSockets,
       connections,
     })
     if (this.#tunnel !== null) this.#forwarder.registerDialer(TUNNEL_BINDING, this.#tunnel.dialer)
@@ -208,6 +211,7 @@ export class RouterProgram {
     for (const [binding, dialer] of terminatorDialers({
       config: this.#parts.config.dialers,
       circuits: this.#forwarder,
+      sockets: this.#targetSockets,
       caPem: () => identity().caPem,
       ownPorts: () => this.#listeners.ports,
     })) {

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
+import { TargetSockets } from '../../src/router/dial/target-sockets.ts'
 import { dialError } from '../../src/router/forward/circuit-ends.ts'
 import { ALL_DIALERS, configured, dialTo, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
@@ -22,6 +23,7 @@ test('a router does not dial its own listeners, by whatever address of the host'
     circuits,
     caPem: () => '',
     ownPorts: () => new Set([listener.port]),
+    sockets: new TargetSockets(),
   }).get('transport')
   const { signal } = new AbortController()
   for (const host of ['127.0.0.1', 'localhost']) {

@@ -49,6 +49,7 @@ test('A listener of another is not taken over, unbound or changed, even with its
   const dialed = bench.edge.dialer.dial(
     {
       circuit: { id: 'c1', address: 'o', owner: bench.controller.connection, isTerminator: true },
+      dialedBy: 'client mallory',
       destination: id ?? '',
       peerData: new Map(),
       timeoutMs: 200,

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
+import { TargetSockets } from '../../src/router/dial/target-sockets.ts'
 import type {
   Application,
   CircuitEnd,
@@ -48,6 +49,7 @@ describe('the end of a circuit has the options', () => {
       circuits,
       caPem: () => '',
       ownPorts: () => new Set(),
+      sockets: new TargetSockets(),
     }).get(binding)
     const address = binding === 'transport' ? target.address : `udp:127.0.0.1:${target.port}`
     await dialer?.dial(dialTo(address), new AbortController().signal)

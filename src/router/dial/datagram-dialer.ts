@@ -8,9 +8,11 @@ import type { XgressOptions } from '../forward/xgress-options.ts'
 import { DatagramApplication } from '../streams/datagram-application.ts'
 import { reached } from './reached.ts'
 import { targetOf } from './target.ts'
+import type { TargetSockets } from './target-sockets.ts'
 
 export interface DatagramDialerParts {
   readonly circuits: LocalCircuits
+  readonly sockets: TargetSockets
   readonly flow: XgressOptions
   /** Silence after which a circuit ends. */
   readonly idleMs: number
@@ -28,12 +30,12 @@ export class DatagramDialer implements TerminatorDialer {
   }
 
   async dial(
-    { circuit, destination, timeoutMs }: DialRequest,
+    { circuit, dialedBy, destination, timeoutMs }: DialRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
     const { circuits, flow, idleMs } = this.#parts
     const target = targetOf(destination, Object.keys(families))
-    const socket = await this.#connect(target, timeoutMs, signal)
+    const socket = await this.#connect(target, dialedBy, timeoutMs, signal)
     const application = new DatagramApplication({
       idleMs,
       transmit: (body, onSent) => socket.send(body, () => onSent()),
@@ -50,8 +52,13 @@ export class DatagramDialer implements TerminatorDialer {
     return new Map()
   }
 
-  async #connect(target: Address, waitMs: number, signal: AbortSignal): Promise<Socket> {
-    const opened = open(target)
+  async #connect(
+    target: Address,
+    dialedBy: string,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<Socket> {
+    const opened = open(target, this.#parts.sockets, dialedBy)
     try {
       return await reached(opened, target.text, waitMs, signal)
     } catch (error) {
@@ -64,11 +71,16 @@ export class DatagramDialer implements TerminatorDialer {
   }
 }
 
-async function open({ protocol, host, port }: Address): Promise<Socket> {
+async function open(
+  { protocol, host, port }: Address,
+  sockets: TargetSockets,
+  dialedBy: string,
+): Promise<Socket> {
   const wanted = families[protocol as keyof typeof families]
   const family = isIP(host)
   const found = family === 0 ? await lookup(host, { family: wanted }) : { address: host, family }
-  const socket = createSocket(found.family === 6 ? 'udp6' : 'udp4')
+  const type = found.family === 6 ? 'udp6' : 'udp4'
+  const socket = sockets.open(dialedBy, () => createSocket(type))
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   socket.once('error', reject)
   socket.connect(port, found.address, () => resolve())

@@ -10,7 +10,7 @@ import { routerProgramLimits } from '../limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerParts } from './stream-dialer.ts'
 
-export interface DialersParts extends Pick<StreamDialerParts, 'caPem' | 'ownPorts'> {
+export interface DialersParts extends Pick<StreamDialerParts, 'caPem' | 'ownPorts' | 'sockets'> {
   readonly config: RouterConfig['dialers']
   readonly circuits: LocalCircuits
 }
@@ -34,18 +34,26 @@ export function terminatorDialers(parts: DialersParts): ReadonlyMap<string, Term
 
 function dialerOf(
   { binding, options }: DialerConfig,
-  { circuits, caPem, ownPorts }: DialersParts,
+  { circuits, caPem, ownPorts, sockets }: DialersParts,
 ): TerminatorDialer {
   if (binding !== 'transport' && binding !== 'transport_udp') return listenerOnly(binding)
   const flow = xgressOptions(options)
   const datagrams = new DatagramDialer({
     circuits,
+    sockets,
     flow,
     idleMs: routerProgramLimits.datagramsIdleMs,
   })
   if (binding === 'transport_udp') return datagrams
   const connectTimeoutMs = options.connectTimeout
-  const streams = new StreamDialer({ circuits, flow, caPem, ownPorts, connectTimeoutMs })
+  const streams = new StreamDialer({
+    circuits,
+    sockets,
+    flow,
+    caPem,
+    ownPorts,
+    connectTimeoutMs,
+  })
   return {
     dial: (request, signal) =>
       (request.destination.startsWith('udp:') ? datagrams : streams).dial(request, signal),

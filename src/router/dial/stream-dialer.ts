@@ -13,9 +13,11 @@ import type { XgressOptions } from '../forward/xgress-options.ts'
 import { SocketApplication } from '../streams/socket-application.ts'
 import { reached } from './reached.ts'
 import { addressesOf, targetOf } from './target.ts'
+import type { TargetSockets } from './target-sockets.ts'
 
 export interface StreamDialerParts {
   readonly circuits: LocalCircuits
+  readonly sockets: TargetSockets
   readonly flow: XgressOptions
   /** Wait for the connection to a target; 0: as long as the controller waits. */
   readonly connectTimeoutMs: number
@@ -38,13 +40,13 @@ export class StreamDialer implements TerminatorDialer {
   }
 
   async dial(
-    { circuit, destination, timeoutMs }: DialRequest,
+    { circuit, dialedBy, destination, timeoutMs }: DialRequest,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
     const { circuits, flow, connectTimeoutMs } = this.#parts
     const target = targetOf(destination, ['tcp', 'tls'])
     const waitMs = connectTimeoutMs === 0 ? timeoutMs : Math.min(connectTimeoutMs, timeoutMs)
-    const socket = await this.#connect(target, waitMs, signal)
+    const socket = await this.#connect(target, dialedBy, waitMs, signal)
     const addresses = addressesOf(socket)
     const application = new SocketApplication(socket)
     try {
@@ -56,8 +58,13 @@ export class StreamDialer implements TerminatorDialer {
     return addresses
   }
 
-  async #connect(target: Address, waitMs: number, signal: AbortSignal): Promise<Socket> {
-    const socket = this.#open(target)
+  async #connect(
+    target: Address,
+    dialedBy: string,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<Socket> {
+    const socket = this.#parts.sockets.open(dialedBy, () => this.#open(target))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     // It stays: an error after the time is over must not be one without a listener.
     socket.on('error', reject)

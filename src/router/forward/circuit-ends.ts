@@ -86,6 +86,8 @@ export interface LocalCircuit {
 /** Request of a controller to the last router of a circuit: reach the terminator. */
 export interface DialRequest {
   readonly circuit: LocalCircuit
+  /** The identity that dials, which shares what dials use; or a controller that names none. */
+  readonly dialedBy: string
   /** Address of the terminator. */
   readonly destination: string
   readonly peerData: ReadonlyMap<number, Uint8Array>

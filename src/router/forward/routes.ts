@@ -9,6 +9,7 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
+import { FailureLog } from '../listen/failure-log.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import { dialError, DialFailure, type TerminatorDialer } from './circuit-ends.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
@@ -40,6 +41,14 @@ interface Dial {
   readonly peerData: Promise<PeerData>
 }
 
+/** One dial, as its route says. */
+interface Dialed {
+  readonly owner: ControlConnection
+  readonly dialedBy: string
+  readonly circuit: CarriedCircuit
+  readonly deadlineMs: number
+}
+
 const NO_PEER_DATA: PeerData = new Map()
 
 /**
@@ -49,12 +58,14 @@ const NO_PEER_DATA: PeerData = new Map()
 export class Routes {
   readonly #parts: RoutesParts
   readonly #pool: TaskPool
+  readonly #failures: FailureLog
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Under way, by the address of the end. */
   readonly #dials = new Map<string, Dial>()
 
   constructor(parts: RoutesParts) {
     this.#parts = parts
+    this.#failures = new FailureLog(parts.log, parts.clock)
     this.#pool = new TaskPool({
       workersMax: parts.config.xgressDialWorkerCount,
       waitingMax: parts.config.xgressDialQueueLength,
@@ -103,7 +114,8 @@ export class Routes {
     const caller = clientId === '' ? `controller ${connection.id}` : `client ${clientId}`
     const isTaken = this.#pool.run(caller, async () => {
       try {
-        const peerData = await this.#peerData(connection, circuit, egress, deadlineMs)
+        const dialed = { owner: connection, dialedBy: caller, circuit, deadlineMs }
+        const peerData = await this.#peerData(dialed, egress)
         this.#complete(connection, message, route, circuit, peerData)
       } catch (error) {
         fail(error)
@@ -128,17 +140,13 @@ export class Routes {
   }
 
   /** An end that is there, or is being dialed for an earlier attempt, is not dialed again. */
-  async #peerData(
-    connection: ControlConnection,
-    circuit: CarriedCircuit,
-    egress: RouteEgress,
-    deadlineMs: number,
-  ): Promise<PeerData> {
+  async #peerData(dialed: Dialed, egress: RouteEgress): Promise<PeerData> {
+    const { circuit } = dialed
     if (circuit.ends.has(egress.address)) return NO_PEER_DATA
     const known = this.#dials.get(egress.address)
     if (known?.circuit === circuit) return await known.peerData
     const abort = new AbortController()
-    const peerData = this.#dial(connection, circuit, egress, deadlineMs, abort)
+    const peerData = this.#dial(dialed, egress, abort)
     this.#dials.set(egress.address, { circuit, abort, peerData })
     try {
       return await peerData
@@ -149,10 +157,8 @@ export class Routes {
 
   /** @throws {DialFailure} or what the dialer throws, at the deadline at the latest. */
   async #dial(
-    owner: ControlConnection,
-    circuit: CarriedCircuit,
+    { owner, dialedBy, circuit, deadlineMs }: Dialed,
     { binding, address, destination, peerData }: RouteEgress,
-    deadlineMs: number,
     abort: AbortController,
   ): Promise<PeerData> {
     const { config, clock } = this.#parts
@@ -173,6 +179,7 @@ export class Routes {
       const dialed = dialer.dial(
         {
           circuit: { id: circuit.id, address, owner, isTerminator: true },
+          dialedBy,
           destination,
           peerData,
           timeoutMs: Math.max(0, deadlineMs - clock.monotonicMs()),
@@ -216,8 +223,13 @@ export class Routes {
     error: unknown,
   ): void {
     const reason = errorMessage(error)
-    this.#parts.log.info({ circuitId: route.circuitId, reason }, 'a circuit could not be routed')
-    channel.reply(message, routeFailed(route, dialErrorOf(error), reason))
+    const code = dialErrorOf(error)
+    const { circuitId, clientId } = route
+    // Whoever takes all that it may have would fill the log as well.
+    if (code === dialError.outOfResources) {
+      this.#failures.warn(`dials of ${clientId}`, reason, { circuitId, clientId })
+    } else this.#parts.log.info({ circuitId, reason }, 'a circuit could not be routed')
+    channel.reply(message, routeFailed(route, code, reason))
   }
 }
 

@@ -6,7 +6,7 @@ import { connectStream } from './target-connection.ts'
 export async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
   const signal = AbortSignal.timeout(timeoutMs)
   if (target.kind === 'port') {
-    const socket = await connectStream(target, signal)
+    const socket = await connectStream(target, signal, null)
     socket.destroy()
     return true
   }

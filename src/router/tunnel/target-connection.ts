@@ -3,17 +3,30 @@ import { connect, type Socket } from 'node:net'
 
 import { dialError, DialFailure } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
+import type { TargetSockets } from '../dial/target-sockets.ts'
 import type { HostTerms } from './host-config.ts'
+
+/** Sockets to targets, and the dialer that the next one counts for. */
+export interface CountedSockets {
+  readonly sockets: TargetSockets
+  readonly dialedBy: string
+}
 
 const END_OF_HEAD = '\r\n\r\n'
 
-/** @param signal ends the attempt. @throws {Error} when there is no connection. */
+/**
+ * @param signal ends the attempt.
+ * @param counted null: the router asks for itself, and not for who dials.
+ * @throws {Error} when there is no connection.
+ */
 export async function connectStream(
   target: { readonly host: string; readonly port: number },
   signal: AbortSignal,
+  counted: CountedSockets | null,
 ): Promise<Socket> {
   signal.throwIfAborted()
-  const socket = connect({ ...target, allowHalfOpen: true, noDelay: true })
+  const open = (): Socket => connect({ ...target, allowHalfOpen: true, noDelay: true })
+  const socket = counted === null ? open() : counted.sockets.open(counted.dialedBy, open)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onAbort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', onAbort, { once: true })
@@ -35,9 +48,11 @@ export async function connectStream(
 export async function connectDatagrams(
   { host, port }: { readonly host: string; readonly port: number },
   signal: AbortSignal,
+  { sockets, dialedBy }: CountedSockets,
 ): Promise<DatagramSocket> {
   signal.throwIfAborted()
-  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+  const type = host.includes(':') ? 'udp6' : 'udp4'
+  const socket = sockets.open(dialedBy, () => createSocket(type))
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   socket.once('error', reject)
   socket.connect(port, host, () => resolve())

@@ -1,6 +1,7 @@
 import { formatHostPort } from '../../lib/text/names.ts'
 import { dialFault, dialTimedOut } from '../dial/dial-fault.ts'
 import { addressesOf } from '../dial/target.ts'
+import type { TargetSockets } from '../dial/target-sockets.ts'
 import {
   type Application,
   type CircuitEnd,
@@ -21,6 +22,7 @@ import {
   connectDatagrams,
   connectStream,
   connectThrough,
+  type CountedSockets,
   isNameOfProxy,
 } from './target-connection.ts'
 import { peerKey } from './tunnel-messages.ts'
@@ -35,6 +37,7 @@ export interface DialedTerminator {
 
 export interface TunnelDialerParts {
   readonly circuits: LocalCircuits
+  readonly sockets: TargetSockets
   readonly flow: XgressOptions
   /** Undefined: it is not hosted here. */
   readonly terminator: (id: string) => DialedTerminator | undefined
@@ -85,7 +88,7 @@ export class TunnelDialer implements TerminatorDialer {
     const { port } = target
     const isLeftToProxy = isNameOfProxy(terminator.terms, target.isReachable)
     const host = isLeftToProxy ? target.host : await resolvedTarget(target)
-    const socket = await connectStream(proxy ?? { host, port }, signal)
+    const socket = await connectStream(proxy ?? { host, port }, signal, this.#counted(request))
     const first = proxy === null ? undefined : await connectThrough(socket, { host, port }, signal)
     const application = new SocketApplication(socket, first)
     return this.#opened(request, terminator, addressesOf(socket), {
@@ -105,7 +108,11 @@ export class TunnelDialer implements TerminatorDialer {
       throw new DialFailure(dialError.misconfiguredTerminator, 'a proxy connects to TCP alone')
     }
     const host = await resolvedTarget(target)
-    const socket = await connectDatagrams({ host, port: target.port }, signal)
+    const socket = await connectDatagrams(
+      { host, port: target.port },
+      signal,
+      this.#counted(request),
+    )
     const application = new DatagramApplication({
       idleMs: this.#parts.datagramsIdleMs,
       transmit: (body, onSent) => socket.send(body, () => onSent()),
@@ -125,6 +132,10 @@ export class TunnelDialer implements TerminatorDialer {
       start: (end) => application.start(end),
       release: () => application.onClosed(),
     })
+  }
+
+  #counted({ dialedBy }: DialRequest): CountedSockets {
+    return { sockets: this.#parts.sockets, dialedBy }
   }
 
   /** The circuit ends with the service, and is encrypted when its client has sent a key. */

@@ -3,6 +3,7 @@ import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
+import type { TargetSockets } from '../dial/target-sockets.ts'
 import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts'
 import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
@@ -26,6 +27,7 @@ export interface TunnelParts {
   readonly identity: () => RouterIdentity
   readonly model: RouterDataModel
   readonly circuits: LocalCircuits
+  readonly sockets: TargetSockets
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
   readonly clock: Clock
@@ -50,7 +52,7 @@ export class Tunnel {
 
   constructor(parts: TunnelParts) {
     this.#parts = parts
-    const { options, model, identity, circuits } = parts
+    const { options, model, identity, circuits, sockets } = parts
     const identityId = identity().id
     const idleMs = Number(options['udpIdleTimeout'] ?? 0)
     const datagramsIdleMs = idleMs > 0 ? idleMs : routerProgramLimits.datagramsIdleMs
@@ -59,6 +61,7 @@ export class Tunnel {
     const flow = xgressOptions(options)
     this.dialer = new TunnelDialer({
       circuits,
+      sockets,
       flow,
       datagramsIdleMs,
       terminator: (id) => this.#hosted.terminator(id),

@@ -2,6 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
+import { TargetSockets } from '../../../src/router/dial/target-sockets.ts'
 import { dialError, type DialFailure } from '../../../src/router/forward/circuit-ends.ts'
 import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
@@ -21,10 +22,12 @@ beforeEach(async () => {
 afterEach(() => server.close())
 
 const dial = (destination: string, idleMs = 60_000) =>
-  new DatagramDialer({ circuits, idleMs, flow: xgressOptions() }).dial(
-    dialTo(destination),
-    new AbortController().signal,
-  )
+  new DatagramDialer({
+    circuits,
+    idleMs,
+    flow: xgressOptions(),
+    sockets: new TargetSockets(),
+  }).dial(dialTo(destination), new AbortController().signal)
 
 describe('A dialed UDP target', () => {
   test.each(['udp', 'udp4'])(

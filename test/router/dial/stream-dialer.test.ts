@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
+import { TargetSockets } from '../../../src/router/dial/target-sockets.ts'
 import { dialError, DialFailure } from '../../../src/router/forward/circuit-ends.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
@@ -34,6 +35,7 @@ function dial(
     circuits,
     caPem: () => caPem,
     ownPorts: () => ownPorts,
+    sockets: new TargetSockets(),
   }).get(binding)
   if (dialer === undefined) throw new Error('no such binding')
   return dialer.dial(dialTo(destination, timeoutMs), signal)
@@ -272,6 +274,7 @@ test('A router dials only for the bindings that its configuration names', () => 
       circuits,
       caPem: () => '',
       ownPorts: () => ownPorts,
+      sockets: new TargetSockets(),
     }).keys(),
   ]
   expect(named('')).toEqual([])

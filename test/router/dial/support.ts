@@ -38,7 +38,8 @@ export function circuit(id: string, isTerminator: boolean): LocalCircuit {
 }
 
 export function dialTo(destination: string, timeoutMs = 20_000, id = 'c1'): DialRequest {
-  return { circuit: circuit(id, true), destination, timeoutMs, peerData: new Map() }
+  const dialedBy = 'client ann'
+  return { circuit: circuit(id, true), dialedBy, destination, timeoutMs, peerData: new Map() }
 }
 
 /** The other end of a circuit, in the hands of the test. */

@@ -60,7 +60,8 @@ function dialOf(
 ): DialRequest {
   const { connection: owner } = bench.controller
   const circuit = { id: circuitId, address: `out-${circuitId}`, owner, isTerminator: true }
-  return { circuit, destination, peerData: new Map(), timeoutMs: 5000, ...more }
+  const said = { dialedBy: 'client ann', destination, peerData: new Map(), timeoutMs: 5000 }
+  return { circuit, ...said, ...more }
 }
 
 const signal = new AbortController().signal

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { issueLeaf, LEAF_LIFETIME_MS, validityFrom } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
+import { TargetSockets } from '../../../src/router/dial/target-sockets.ts'
 import type { RouterIdentity } from '../../../src/router/identity/identity.ts'
 import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
 import { routerProgramLimits } from '../../../src/router/limits.ts'
@@ -321,6 +322,7 @@ test('A target that is a listener of the router itself is not dialed', async () 
     circuits,
     caPem: () => '',
     ownPorts: () => ports,
+    sockets: new TargetSockets(),
   })
   const dialed = dialers
     .get('transport')

@@ -1,0 +1,129 @@
+import { createSocket } from 'node:dgram'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { terminatorDialers } from '../../src/router/dial/dialers.ts'
+import { TargetSockets } from '../../src/router/dial/target-sockets.ts'
+import { dialError, type TerminatorDialer } from '../../src/router/forward/circuit-ends.ts'
+import { xgressOptions } from '../../src/router/forward/xgress-options.ts'
+import { parseHostConfig } from '../../src/router/tunnel/host-config.ts'
+import { TunnelDialer } from '../../src/router/tunnel/tunnel-dialer.ts'
+import { ALL_DIALERS, configured, dialTo, FarEnd, TestTarget } from '../router/dial/support.ts'
+import { JoinedCircuits } from '../router/joined-circuits.ts'
+import { eventually } from '../router/support.ts'
+
+// The attack: a client dials and hangs up, faster than the targets of the service close their connections, until the router of the
+// host has no file descriptor left.
+
+const SOCKETS = 8
+/** Of one who dials, while nobody else has any. */
+const OWN = 6
+
+let circuits: JoinedCircuits
+let sockets: TargetSockets
+let target: TestTarget
+beforeEach(async () => {
+  circuits = new JoinedCircuits()
+  sockets = new TargetSockets(SOCKETS)
+  target = await TestTarget.open()
+})
+afterEach(() => target.close())
+
+function dialer(binding: 'transport' | 'tunnel', protocol: string, port: number): TerminatorDialer {
+  if (binding === 'transport') {
+    const dialers = terminatorDialers({
+      config: configured(ALL_DIALERS).dialers,
+      circuits,
+      sockets,
+      caPem: () => '',
+      ownPorts: () => new Set(),
+    })
+    return dialers.get(binding) as TerminatorDialer
+  }
+  const [terms] = parseHostConfig(
+    'host.v1',
+    JSON.stringify({ protocol, address: '127.0.0.1', port }),
+  )
+  if (terms === undefined) throw new Error('no terms')
+  const terminator = { terms, isEncrypted: false, hold: () => () => undefined }
+  return new TunnelDialer({
+    circuits,
+    sockets,
+    flow: xgressOptions(),
+    terminator: () => terminator,
+    datagramsIdleMs: 60_000,
+  })
+}
+
+test.each(['transport', 'tunnel'] as const)(
+  'Sockets of the binding %s count until they are closed, and are shared by who dials',
+  async (binding) => {
+    const to = dialer(binding, 'tcp', target.port)
+    const { signal } = new AbortController()
+    const dial = async (id: string, dialedBy: string): Promise<FarEnd> => {
+      await to.dial({ ...dialTo(target.address, 20_000, id), dialedBy }, signal)
+      return new FarEnd(circuits, id)
+    }
+    for (let at = 0; at < OWN; at += 1) {
+      const far = await dial(`c${at}`, 'client mallory')
+      // The target does not read on, nor close: the router waits for it.
+      far.send('unread'.repeat(100_000))
+      far.end.close('hung up')
+    }
+    await expect(dial('one more', 'client mallory')).rejects.toMatchObject({
+      code: dialError.outOfResources,
+    })
+    await dial('of ann', 'client ann')
+    await eventually(() => target.sockets.length).toBe(OWN + 1)
+    for (const socket of target.sockets) socket.destroy()
+    await eventually(() =>
+      dial('again', 'client mallory').then(
+        () => true,
+        () => false,
+      ),
+    ).toBe(true)
+  },
+)
+
+test('Sockets that are being connected count as well, and those of dials that have failed do not', async () => {
+  const { port } = target
+  await target.close()
+  const to = dialer('transport', 'tcp', port)
+  const { signal } = new AbortController()
+  const dials = Array.from({ length: 3 * SOCKETS }, (_, at) =>
+    to.dial(dialTo(`tcp:127.0.0.1:${port}`, 20_000, `c${at}`), signal),
+  )
+  const codes = await Promise.all(
+    dials.map((each) => each.catch((error: { code: number }) => error.code)),
+  )
+  expect(codes.filter((code) => code === dialError.refused)).toHaveLength(OWN)
+  expect(codes.filter((code) => code === dialError.outOfResources)).toHaveLength(3 * SOCKETS - OWN)
+  await eventually(() =>
+    to.dial(dialTo(`tcp:127.0.0.1:${port}`), signal).then(
+      () => 0,
+      (error: { code: number }) => error.code,
+    ),
+  ).toBe(dialError.refused)
+  target = await TestTarget.open()
+})
+
+test.each(['transport', 'tunnel'] as const)(
+  'Sockets for datagrams of the binding %s count',
+  async (binding) => {
+    const server = createSocket('udp4')
+    await new Promise<void>((done) => server.bind(0, '127.0.0.1', done))
+    const { port } = server.address()
+    const to = dialer(binding, 'udp', port)
+    const { signal } = new AbortController()
+    const dial = (id: string) => to.dial(dialTo(`udp:127.0.0.1:${port}`, 20_000, id), signal)
+    for (let at = 0; at < OWN; at += 1) await dial(`c${at}`)
+    await expect(dial('one more')).rejects.toMatchObject({ code: dialError.outOfResources })
+    for (let at = 0; at < OWN; at += 1) new FarEnd(circuits, `c${at}`).end.close('over')
+    await eventually(() =>
+      dial('again').then(
+        () => true,
+        () => false,
+      ),
+    ).toBe(true)
+    server.close()
+  },
+)
