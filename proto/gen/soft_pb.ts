@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file soft.proto.
  */
 export const file_soft: GenFile = /*@__PURE__*/
-  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0Iq8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMItwBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJYgZwcm90bzM");
+  fileDesc("Cgpzb2Z0LnByb3RvEhBmbG90aWxsYS5zb2Z0LnYxInkKCVNvZnRCYXRjaBINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQSDgoGbnVtYmVyGAMgASgEEhAKCGNvbXBsZXRlGAQgASgIEisKBnZhbHVlcxgFIAMoCzIbLmZsb3RpbGxhLnNvZnQudjEuU29mdFZhbHVlIl0KCVNvZnRWYWx1ZRINCgV0b3BpYxgBIAEoCRILCgNrZXkYAiABKAkSEAoIc2VxdWVuY2UYAyABKAQSDwoHcGF5bG9hZBgEIAEoDBIRCgl3aXRoZHJhd24YBSABKAgiKwoKU29mdFJlc3luYxINCgVlcG9jaBgBIAEoBBIOCgZzdHJlYW0YAiABKAQi+gIKCFByZXNlbmNlEgwKBHJvbGUYASABKAkSDgoGbGVhZGVyGAIgASgJEgwKBHRlcm0YAyABKAQSDgoGY29tbWl0GAQgASgEEgwKBGxhc3QYBSABKAQSDwoHYXBwbGllZBgGIAEoBBIRCglwZXJzaXN0ZWQYByABKAQSFAoMZGlnZXN0X2luZGV4GAggASgEEg4KBmRpZ2VzdBgJIAEoDBIXCg9lbnRpdGllc19kaWdlc3QYCiABKAwSFAoMZnN5bmNfcDk5X21zGAsgASgBEhkKEWxvb3BfZGVsYXlfcDk5X21zGAwgASgBEhAKCHByaW9yaXR5GA0gASgNEhAKCGNsb2NrX21zGA4gASgEEg8KB3ZlcnNpb24YDyABKAkSFQoNc3RhcnRlZF9hdF9tcxgQIAEoBBIzCg1hcGlfYWRkcmVzc2VzGBEgAygLMhwuZmxvdGlsbGEuc29mdC52MS5BcGlBZGRyZXNzEg8KB2ZhaWxpbmcYEiABKAgiNwoKQXBpQWRkcmVzcxILCgNhcGkYASABKAkSCwoDdXJsGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiNgoOTGVhZGVyc2hpcEhvbGQSDgoGcmVhc29uGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoDSIbCgpTZXNzaW9uVXNlEg0KBWF0X21zGAEgASgEIkwKDVBvc3R1cmVSZWNvcmQSDQoFbW92ZXMYASABKAQSLAoFZmFjdHMYAiADKAsyHS5mbG90aWxsYS5zb2Z0LnYxLlBvc3R1cmVGYWN0Iq8CCgtQb3N0dXJlRmFjdBIPCgd2ZXJzaW9uGAEgASgEEg0KBWF0X21zGAIgASgEEhAKCGNoZWNrX2lkGAMgASgJEiYKAm9zGAQgASgLMhguZmxvdGlsbGEuc29mdC52MS5Pc0ZhY3RIABIuCgZkb21haW4YBSABKAsyHC5mbG90aWxsYS5zb2Z0LnYxLkRvbWFpbkZhY3RIABIoCgNtYWMYBiABKAsyGS5mbG90aWxsYS5zb2Z0LnYxLk1hY0ZhY3RIABIwCgdwcm9jZXNzGAcgASgLMh0uZmxvdGlsbGEuc29mdC52MS5Qcm9jZXNzRmFjdEgAEjIKCGVuZHBvaW50GAggASgLMh4uZmxvdGlsbGEuc29mdC52MS5FbmRwb2ludEZhY3RIAEIGCgR3aGF0IjYKBk9zRmFjdBIMCgR0eXBlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSDQoFYnVpbGQYAyABKAkiHAoKRG9tYWluRmFjdBIOCgZkb21haW4YASABKAkiHAoHTWFjRmFjdBIRCglhZGRyZXNzZXMYASADKAkiVwoLUHJvY2Vzc0ZhY3QSDAoEcGF0aBgBIAEoCRIPCgdydW5uaW5nGAIgASgIEgwKBGhhc2gYAyABKAkSGwoTc2lnbmVyX2ZpbmdlcnByaW50cxgEIAMoCSJTCgxFbmRwb2ludEZhY3QSFgoOYXBpX3Nlc3Npb25faWQYASABKAkSEwoLd29rZW5fYXRfbXMYAiABKAQSFgoOdW5sb2NrZWRfYXRfbXMYAyABKAQiQwoORmFpbGVkUmVxdWVzdHMSMQoIcmVxdWVzdHMYASADKAsyHy5mbG90aWxsYS5zb2Z0LnYxLkZhaWxlZFJlcXVlc3QilAEKDUZhaWxlZFJlcXVlc3QSDQoFYXRfbXMYASABKAQSFgoOYXBpX3Nlc3Npb25faWQYAiABKAkSEgoKc2VydmljZV9pZBgDIAEoCRIUCgxzZXJ2aWNlX25hbWUYBCABKAkSFAoMc2Vzc2lvbl90eXBlGAUgASgJEhwKFHBvbGljeV9mYWlsdXJlc19qc29uGAYgASgMItwBCgxSb3V0ZXJTdGF0dXMSEAoIaG9zdG5hbWUYASABKAkSQAoJcHJvdG9jb2xzGAIgAygLMi0uZmxvdGlsbGEuc29mdC52MS5Sb3V0ZXJTdGF0dXMuUHJvdG9jb2xzRW50cnkSMAoHdmVyc2lvbhgDIAEoCzIfLmZsb3RpbGxhLnNvZnQudjEuUm91dGVyVmVyc2lvbhIUCgxjYXBhYmlsaXRpZXMYBCADKA0aMAoOUHJvdG9jb2xzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJgCg1Sb3V0ZXJWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSEAoIcmV2aXNpb24YAiABKAkSEgoKYnVpbGRfZGF0ZRgDIAEoCRIKCgJvcxgEIAEoCRIMCgRhcmNoGAUgASgJIsoCCg1DaXJjdWl0UmVjb3JkEhEKCWNsaWVudF9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEhIKCnNlcnZpY2VfaWQYAyABKAkSFQoNdGVybWluYXRvcl9pZBgEIAEoCRIVCg1jcmVhdGVkX2F0X21zGAUgASgEEg8KB2luZ3Jlc3MYBiABKAkSDgoGZWdyZXNzGAcgASgJEg8KB2hvc3RfaWQYCCABKAkSEwoLaW5zdGFuY2VfaWQYCSABKAkSEQoJb2ZfdHVubmVsGAogASgIEhgKEGhvc3RlZF9ieV90dW5uZWwYCyABKAgSDAoEdHVybhgMIAEoDRISCgpyb3V0ZXJfaWRzGA0gAygJEiwKBWxpbmtzGA4gAygLMh0uZmxvdGlsbGEuc29mdC52MS5DaXJjdWl0TGluaxIMCgRjb3N0GA8gASgNIj8KC0NpcmN1aXRMaW5rEgoKAmlkGAEgASgJEhEKCWl0ZXJhdGlvbhgCIAEoDRIRCgliYWNrd2FyZHMYAyABKAhiBnByb3RvMw");
 
 /**
  * What a member says of its own values on one stream of batches to one peer.
@@ -673,4 +673,132 @@ export type RouterVersion = Message<"flotilla.soft.v1.RouterVersion"> & {
  */
 export const RouterVersionSchema: GenMessage<RouterVersion> = /*@__PURE__*/
   messageDesc(file_soft, 17);
+
+/**
+ * Topic `circuits`: a circuit that the owner answers for; the key is its id.
+ *
+ * @generated from message flotilla.soft.v1.CircuitRecord
+ */
+export type CircuitRecord = Message<"flotilla.soft.v1.CircuitRecord"> & {
+  /**
+   * the identity that dialed
+   *
+   * @generated from field: string client_id = 1;
+   */
+  clientId: string;
+
+  /**
+   * its service session; empty: the tunnel of a router has dialed
+   *
+   * @generated from field: string session_id = 2;
+   */
+  sessionId: string;
+
+  /**
+   * @generated from field: string service_id = 3;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string terminator_id = 4;
+   */
+  terminatorId: string;
+
+  /**
+   * @generated from field: uint64 created_at_ms = 5;
+   */
+  createdAtMs: bigint;
+
+  /**
+   * @generated from field: string ingress = 6;
+   */
+  ingress: string;
+
+  /**
+   * @generated from field: string egress = 7;
+   */
+  egress: string;
+
+  /**
+   * @generated from field: string host_id = 8;
+   */
+  hostId: string;
+
+  /**
+   * @generated from field: string instance_id = 9;
+   */
+  instanceId: string;
+
+  /**
+   * @generated from field: bool of_tunnel = 10;
+   */
+  ofTunnel: boolean;
+
+  /**
+   * @generated from field: bool hosted_by_tunnel = 11;
+   */
+  hostedByTunnel: boolean;
+
+  /**
+   * how often another controller took it over: of two that have it, the one with more keeps it
+   *
+   * @generated from field: uint32 turn = 12;
+   */
+  turn: number;
+
+  /**
+   * from the router of the client to that of the terminator
+   *
+   * @generated from field: repeated string router_ids = 13;
+   */
+  routerIds: string[];
+
+  /**
+   * one less
+   *
+   * @generated from field: repeated flotilla.soft.v1.CircuitLink links = 14;
+   */
+  links: CircuitLink[];
+
+  /**
+   * @generated from field: uint32 cost = 15;
+   */
+  cost: number;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.CircuitRecord.
+ * Use `create(CircuitRecordSchema)` to create a new message.
+ */
+export const CircuitRecordSchema: GenMessage<CircuitRecord> = /*@__PURE__*/
+  messageDesc(file_soft, 18);
+
+/**
+ * @generated from message flotilla.soft.v1.CircuitLink
+ */
+export type CircuitLink = Message<"flotilla.soft.v1.CircuitLink"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: uint32 iteration = 2;
+   */
+  iteration: number;
+
+  /**
+   * dialed by the router that is farther from the client
+   *
+   * @generated from field: bool backwards = 3;
+   */
+  backwards: boolean;
+};
+
+/**
+ * Describes the message flotilla.soft.v1.CircuitLink.
+ * Use `create(CircuitLinkSchema)` to create a new message.
+ */
+export const CircuitLinkSchema: GenMessage<CircuitLink> = /*@__PURE__*/
+  messageDesc(file_soft, 19);
 

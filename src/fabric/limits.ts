@@ -74,6 +74,16 @@ export const routerLimits = {
   routerEntryBytesMax: 16 * 1024,
   /** Circuits that this controller has made and not ended. */
   circuitsMax: 200_000,
+  /** Routers on the way of a circuit that another controller has told. */
+  circuitRoutersMax: 64,
+  /** Circuits that no controller answers for: how many are kept, and each for how long. */
+  circuitsOrphanedMax: 65_536,
+  circuitOrphanMsMax: 60_000,
+  /**
+   * For so long after its start a controller takes no circuit from a router that it does not know:
+   * it may have to hear of it first.
+   */
+  circuitsUnknownMs: 15_000,
   /** Circuits of one router that are being made; beyond: refused as busy. */
   circuitsWaitingMax: 256,
   /** For all routers of a circuit to answer, of each attempt. */

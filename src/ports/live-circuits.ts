@@ -1,9 +1,6 @@
 import type { LiveRow } from './live-table.ts'
 
-/**
- * A circuit: how a client reaches a host of a service. Known to the controller that made it alone,
- * and to its routers.
- */
+/** A circuit: how a client reaches a host of a service. One controller answers for it. */
 export interface LiveCircuit extends LiveRow {
   readonly clientId: string
   /** The service session that it was made for. */

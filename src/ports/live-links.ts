@@ -25,6 +25,9 @@ export interface LiveLink extends LiveRow {
   readonly cost: number
 }
 
+/** A link as the way of a circuit keeps it. */
+export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
+
 export interface LinkConnection {
   readonly type: string
   readonly sourceAddress: string
@@ -41,6 +44,8 @@ export interface LinkChanges {
  * may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
+  /** False where its routers have yet to say so. */
+  isLost(link: PathLink): boolean
   /** @returns false when there is no such link. */
   change(id: string, changes: LinkChanges): boolean
 }

@@ -46,6 +46,8 @@ export interface SoftValue<T> {
   readonly value: T
 }
 
+export type SoftListener<T> = (owner: NodeId, key: string, value: T | undefined, lost?: T) => void
+
 export interface SoftTopic<T> {
   /**
    * @returns false when it does not fit under the cap of an owner; nothing has changed then. Keys:
@@ -59,9 +61,10 @@ export interface SoftTopic<T> {
   values(): Iterable<SoftValue<T>>
   /**
    * Called for what others publish, at once for what they have published already; `undefined`:
-   * withdrawn, its owner silent past the TTL, or no member any longer.
+   * withdrawn, or `lost` with the value that it had: its owner is silent past the TTL, has started
+   * again without it, or is no member any longer.
    */
-  onChange(listener: (owner: NodeId, key: string, value: T | undefined) => void): void
+  onChange(listener: SoftListener<T>): void
 }
 
 /** The shortest TTL: one outlives a few lost notes. */

@@ -8,6 +8,7 @@ import {
 } from '@bufbuild/protobuf'
 
 import {
+  CircuitRecordSchema,
   FailedRequestsSchema,
   LeadershipHoldSchema,
   PresenceSchema,
@@ -106,6 +107,12 @@ export const softTopics = {
    * not connected, as far as the others show.
    */
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
+  /**
+   * Circuits by id, each published by the controller that answers for it, so that another one can
+   * when that is gone. The cap is that of some 30,000 circuits: those beyond it go on without a
+   * controller then, as long as their routers carry them.
+   */
+  circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
 } as const satisfies SoftTopicTable
 
 export type SoftTopics = typeof softTopics

@@ -53,7 +53,7 @@ describe('links that this controller knows', () => {
   })
 })
 
-describe('circuits that this controller made', () => {
+describe('circuits of this controller', () => {
   const circuit = (id: string, sessionId: string, createdAt: number, routerIds: string[]) => {
     const ends = { id, ingress: 'in', egress: 'out' }
     const of = { clientId: 'i1', sessionId, serviceId: 's1', terminatorId: 't1', createdAt }
@@ -64,6 +64,7 @@ describe('circuits that this controller made', () => {
       instanceId: '',
       isOfTunnel: false,
       isHostedByTunnel: false,
+      turn: 0,
       path: { routerIds, links: [], cost: 1 },
     })
   }

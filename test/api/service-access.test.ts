@@ -214,7 +214,13 @@ test('a session is refused in the order of the checks, and told its routers once
     const ends = { id: `circuit ${createdAt}`, ingress: 'in', egress: 'out' }
     const of = { clientId: 'alice-id', serviceId: wiki, terminatorId: 't1', createdAt }
     const live = { ...of, sessionId: session.id }
-    const host = { hostId: 'i2', instanceId: '', isOfTunnel: false, isHostedByTunnel: false }
+    const host = {
+      hostId: 'i2',
+      instanceId: '',
+      isOfTunnel: false,
+      isHostedByTunnel: false,
+      turn: 0,
+    }
     const path = { routerIds, links: [], cost: 1 }
     controller.live.circuits.set(ends.id, { live, ends, ...host, path })
   }

@@ -186,13 +186,18 @@ test('values of an owner that has gone silent end with their time, and come back
   network.run(4900)
   expect(seen(b)).toEqual(['a/x=1'])
   const gone: unknown[] = []
-  b.onChange((owner, key, value) => gone.push([owner, key, value]))
+  const lost: unknown[] = []
+  b.onChange((owner, key, value, was) => {
+    gone.push([owner, key, value])
+    lost.push(was)
+  })
   expect(gone.splice(0)).toEqual([['a', 'x', '1']])
   network.isLossy = true
   network.run(6000)
   expect(seen(b)).toEqual([])
   expect(seen(longHere)).toEqual(['a/x=1'])
   expect(gone).toEqual([['a', 'x', undefined]])
+  expect(lost).toEqual([undefined, '1'])
   network.isLossy = false
   network.run(3000)
   expect(seen(b)).toEqual(['a/x=1'])
@@ -211,7 +216,7 @@ test('a lost batch is made good by everything again, a withdrawal in it included
   a.publish('y', '1')
   network.run(2000)
   const told: unknown[] = []
-  b.onChange((_, key, value) => told.push([key, value]))
+  b.onChange((_, key, value, lost) => told.push([key, value, lost]))
   told.length = 0
   network.isLossy = true
   a.withdraw('x')
@@ -223,8 +228,8 @@ test('a lost batch is made good by everything again, a withdrawal in it included
   expect(seen(b)).toEqual(['a/y=1', 'a/z=1'])
   // What had not changed is not told again.
   expect(told).toEqual([
-    ['z', '1'],
-    ['x', undefined],
+    ['z', '1', undefined],
+    ['x', undefined, undefined],
   ])
 })
 
@@ -262,11 +267,14 @@ test('after a restart the values of before are gone, also when the disk was lost
   a.publish('x', '1')
   a.publish('y', '1')
   network.run(200)
+  const lost: unknown[] = []
+  b.onChange((_, key, value, was) => value === undefined && lost.push([key, was]))
   const restarted = network.add('a', { epoch: 8 }).open('text')
   restarted.publish('y', '2')
   network.connect('a', 'b')
   network.run(200)
   expect(seen(b)).toEqual(['a/y=2'])
+  expect(lost, 'its owner has not withdrawn it').toEqual([['x', '1']])
   const wiped = network.add('a', { epoch: 1 }).open('text')
   wiped.publish('z', '3')
   network.connect('a', 'b')

@@ -22,7 +22,7 @@ const rows = defineEntity({
   symbols: ['clientId', 'service', 'terminator'],
 })
 
-/** The circuits that this controller made. */
+/** The circuits that this controller answers for. */
 export function circuitOperations({ circuits, state }: Needs): Operation[] {
   return liveTableOperations({
     table: circuits,
@@ -34,7 +34,7 @@ export function circuitOperations({ circuits, state }: Needs): Operation[] {
     viewOf: (each) => viewOf(each, state),
     operationIds: { list: 'listCircuits', detail: 'detailCircuit', delete: 'deleteCircuit' },
     summaries: {
-      list: 'List the circuits that this controller created',
+      list: 'List the circuits that this controller answers for',
       detail: 'Show a circuit',
       delete: 'End a circuit',
     },

@@ -14,7 +14,8 @@ export interface SoftReader {
   readonly isVital: boolean
   /** @throws on bytes that are no value of the topic. */
   take(owner: NodeId, key: string, payload: Uint8Array): void
-  drop(owner: NodeId, key: string): void
+  /** @param isLost the owner has not withdrawn it. */
+  drop(owner: NodeId, key: string, isLost: boolean): void
 }
 
 interface Held {
@@ -104,7 +105,7 @@ export class SoftInbox {
       for (const [slot, { topic }] of owner.held) {
         const ttlMs = this.#readers.get(topic)?.ttlMs ?? 0
         if (isMember && silentMs <= ttlMs) continue
-        this.#drop(id, owner, slot)
+        this.#drop(id, owner, slot, true)
         owner.hasExpired = true
       }
       if (!isMember) this.#owners.delete(id)
@@ -178,17 +179,18 @@ export class SoftInbox {
   #complete(from: NodeId, owner: Owner): void {
     owner.isComplete = true
     for (const [slot, held] of owner.held) {
-      if (held.stream !== owner.stream) this.#drop(from, owner, slot)
+      // Its sequence is that of an earlier start, where this one has not said it again.
+      if (held.stream !== owner.stream) this.#drop(from, owner, slot, held.sequence === 0)
     }
   }
 
-  #drop(from: NodeId, owner: Owner, slot: string): void {
+  #drop(from: NodeId, owner: Owner, slot: string, isLost = false): void {
     const held = owner.held.get(slot)
     if (held === undefined) return
     owner.held.delete(slot)
     owner.bytes.set(held.topic, (owner.bytes.get(held.topic) ?? 0) - held.bytes)
     this.#bytes -= held.bytes
-    this.#readers.get(held.topic)?.drop(from, held.key)
+    this.#readers.get(held.topic)?.drop(from, held.key, isLost)
   }
 }
 

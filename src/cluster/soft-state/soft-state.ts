@@ -9,6 +9,7 @@ import {
   SOFT_VALUE_BYTES_MAX,
   SOFT_VALUE_OVERHEAD_BYTES,
   SOFT_VITAL_BYTES_MAX,
+  type SoftListener,
   type SoftStateCounts,
   type SoftTopic,
   type SoftTopicDefinition,
@@ -64,7 +65,7 @@ interface Topic<T> extends SoftReader {
   readonly definition: SoftTopicDefinition<T>
   readonly own: Map<string, { readonly value: T; readonly bytes: number }>
   readonly others: Map<NodeId, Map<string, T>>
-  readonly listeners: ((owner: NodeId, key: string, value: T | undefined) => void)[]
+  readonly listeners: SoftListener<T>[]
   ownBytes: number
   isOpen: boolean
 }
@@ -229,7 +230,7 @@ function topicOf<T>(name: string, definition: SoftTopicDefinition<T>): Topic<T> 
     ownBytes: 0,
     isOpen: false,
     take: (owner, key, payload) => take(topic, owner, key, payload),
-    drop: (owner, key) => drop(topic, owner, key),
+    drop: (owner, key, isLost) => drop(topic, owner, key, isLost),
   }
   return topic
 }
@@ -246,11 +247,13 @@ function take<T>(topic: Topic<T>, owner: NodeId, key: string, payload: Uint8Arra
   for (const listener of topic.listeners) listener(owner, key, value)
 }
 
-function drop<T>(topic: Topic<T>, owner: NodeId, key: string): void {
+function drop<T>(topic: Topic<T>, owner: NodeId, key: string, isLost: boolean): void {
   const values = topic.others.get(owner)
+  const value = values?.get(key)
   if (values?.delete(key) !== true) return
   if (values.size === 0) topic.others.delete(owner)
-  for (const listener of topic.listeners) listener(owner, key, undefined)
+  for (const listener of topic.listeners)
+    listener(owner, key, undefined, isLost ? value : undefined)
 }
 
 function* valuesOf<T>(topic: Topic<T>, selfId: NodeId): Iterable<SoftValue<T>> {

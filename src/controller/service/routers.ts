@@ -33,6 +33,7 @@ import {
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
 import { InvalidHosts } from '../../fabric/circuits/invalid-hosts.ts'
+import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
 import { ConnectionDuty } from '../../fabric/clients/connection-duty.ts'
 import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
@@ -214,6 +215,16 @@ export class RouterService {
     const invalidHosts = new InvalidHosts({ proposer, log })
     this.#circuitDuty = new CircuitDuty({
       table: this.circuits,
+      shared: new SharedCircuits({
+        selfId: clusterNode.selfId,
+        topic: clusterNode.soft.open('circuits'),
+        table: this.circuits,
+        controllers: () => controllersOfRouters(clusterNode),
+        isInQuorum: () => clusterNode.leaderId() !== null,
+        isSessionOver: (id) => clients.goneSession(id) !== null,
+        clock: systemClock,
+        log,
+      }),
       log,
       clock: systemClock,
       links: this.links,
@@ -333,6 +344,13 @@ export function gateOf({
       if (!record.isVerified) return 'the router must enroll again'
       return record.certPem === certPem ? null : 'the certificate of the router changed'
     },
+  }
+}
+
+/** Controllers that routers can reach now; this one among them, where it listens for them. */
+function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
+  for (const { id, connected, routerAddress } of clusterNode.members()) {
+    if (connected && routerAddress !== null) yield id
   }
 }
 

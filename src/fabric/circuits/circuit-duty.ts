@@ -37,6 +37,7 @@ import {
 } from './route-fault.ts'
 import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
 import { CircuitUpkeep } from './circuit-upkeep.ts'
+import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
 import { dialerData, hostData, STICKY } from './peer-data.ts'
 import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
@@ -58,6 +59,8 @@ export interface CircuitDutyParts extends DialJudges {
   readonly draw: () => number
   readonly log: RouterLogger
   readonly tell?: TellFact
+  /** Absent: this controller is the only one. */
+  readonly shared?: SharedCircuits
   /** Told of a host that its own router does not know. */
   readonly onInvalidHost?: (host: Host) => void
 }
@@ -100,9 +103,9 @@ interface Laid {
 }
 
 /**
- * Lays the ways by which clients reach hosts. A circuit is known to the controller that laid it and
- * to its routers, and is not replicated: it goes on without its controller, and another one is laid
- * for whoever dials again.
+ * Lays the ways by which clients reach hosts. The controller that laid a circuit answers for it; it
+ * is known to the others and not replicated. When its controller is gone the circuit goes on, and
+ * another controller answers for it.
  */
 export class CircuitDuty implements RouterDuty {
   readonly handlers: RouterDuty['handlers']
@@ -123,6 +126,8 @@ export class CircuitDuty implements RouterDuty {
     this.#costs = new DialCosts(parts.clock, (id) => parts.table.openAt(id))
     this.upkeep = new CircuitUpkeep({
       ...parts,
+      isGranted: (routerId, serviceId, type) =>
+        parts.tunnels.judge({ routerId, type, service: { id: serviceId } }).ok,
       isLaid: (routerId, id) => this.#attempts.get(id)?.routerIds.includes(routerId) === true,
     })
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
@@ -140,6 +145,10 @@ export class CircuitDuty implements RouterDuty {
         (connection, message) => this.upkeep.onConfirmation(connection, message),
       ],
     ])
+  }
+
+  onSweep(): void {
+    this.upkeep.onSweep()
   }
 
   /** A client whose session has ended keeps no circuit, whatever ended it. */
@@ -238,6 +247,7 @@ export class CircuitDuty implements RouterDuty {
           instanceId,
           isOfTunnel: client.sessionId === NO_SESSION,
           isHostedByTunnel: host.isMadeByRouter && host.binding === TUNNEL,
+          turn: 0,
           live: {
             ...named,
             sessionId: client.sessionId,

@@ -5,7 +5,7 @@ import { LiveRows } from '../live-rows.ts'
 import type { CircuitPath } from './path.ts'
 import { type CircuitEnds, unrouteMessage } from './route.ts'
 
-/** A circuit as the controller keeps it that has laid it. */
+/** A circuit as its owner keeps it: the controller that laid it, or the heir of that. */
 export interface Circuit {
   readonly live: Omit<LiveCircuit, 'id' | 'routerIds' | 'linkIds'>
   readonly ends: CircuitEnds
@@ -15,12 +15,31 @@ export interface Circuit {
   readonly isOfTunnel: boolean
   /** The tunnel of the last router, which is `hostId`, hosts it. */
   readonly isHostedByTunnel: boolean
+  /** How often a controller took it over from another one. */
+  readonly turn: number
   path: CircuitPath
 }
 
-/** The circuits that a controller has made, and how many of them lead to each terminator. */
+export interface CircuitFollower {
+  /** Called for a circuit that is new, or has another path. */
+  onKept(circuit: Circuit): void
+  onDropped(id: string): void
+}
+
+/** The circuits that a controller answers for, and how many of them lead to each terminator. */
 export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()
+  #follower: CircuitFollower | null = null
+
+  /** Instead of the follower before it. */
+  follow(follower: CircuitFollower): void {
+    this.#follower = follower
+  }
+
+  move(circuit: Circuit, path: CircuitPath): void {
+    circuit.path = path
+    this.#follower?.onKept(circuit)
+  }
 
   openAt(terminatorId: string): number {
     return this.#openAt.get(terminatorId) ?? 0
@@ -31,12 +50,15 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     if (!super.set(id, circuit)) return false
     if (before !== undefined) this.#count(before, -1)
     this.#count(circuit, 1)
+    this.#follower?.onKept(circuit)
     return true
   }
 
   override drop(id: string): Circuit | undefined {
     const circuit = super.drop(id)
-    if (circuit !== undefined) this.#count(circuit, -1)
+    if (circuit === undefined) return undefined
+    this.#count(circuit, -1)
+    this.#follower?.onDropped(id)
     return circuit
   }
 

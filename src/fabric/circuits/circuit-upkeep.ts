@@ -4,17 +4,19 @@ import {
   FaultSubject,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { decodeInSteps } from '../../channel/wire-scan.ts'
 import type { TellFact } from '../../ports/live-facts.ts'
-import type { LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type { LiveLink, LiveLinks, PathLink } from '../../ports/live-links.ts'
 import type { TunnelClaim } from '../../ports/router-tunnels.ts'
 import type { RouterConnection } from '../connection.ts'
 import { routerLimits } from '../limits.ts'
 import { type Circuit, circuitFact, type CircuitTable } from './circuit-table.ts'
 import type { Hosts } from './hosts.ts'
 import { isCircuitId, wordsIn } from './named-circuits.ts'
-import { cheapestPaths, type PathLink } from './path.ts'
-import { REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import { type CircuitPath, cheapestPaths } from './path.ts'
+import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
+import type { SharedCircuits } from './shared-circuits.ts'
 
 const NS_PER_MS = 1_000_000n
 /** Circuits looked at in one step. */
@@ -43,6 +45,10 @@ export interface CircuitUpkeepParts {
   readonly tell?: TellFact
   /** Whether a way of the circuit is being laid over the router. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
+  /** Absent: this controller is the only one. */
+  readonly shared?: SharedCircuits
+  readonly isGranted: IsTunnelGranted
+  readonly clock: Clock
 }
 
 /** Keeps circuits going once they are laid, and ends those that may not or can not go on. */
@@ -51,10 +57,37 @@ export class CircuitUpkeep {
   readonly #circuits: CircuitTable
   /** Each gets the ways of its circuits once. */
   readonly #routedAgain = new WeakSet<RouterConnection>()
+  readonly #startedMs: number
 
   constructor(parts: CircuitUpkeepParts) {
+    const { table, shared, clock } = parts
     this.#parts = parts
-    this.#circuits = parts.table
+    this.#circuits = table
+    this.#startedMs = clock.monotonicMs()
+    if (shared === undefined) return
+    shared.onTakenOver = (circuit) => this.#onTakenOver(circuit)
+    shared.onContested = (circuit) => this.#tellRoutes(circuit.ends, circuit.path)
+  }
+
+  onSweep(): void {
+    this.#parts.shared?.sweep()
+  }
+
+  /** This controller answers for it from now on: it may be over, or its way be cut. */
+  #onTakenOver(circuit: Circuit): void {
+    const { shared, links, isGranted } = this.#parts
+    const { ends, path } = circuit
+    if (shared?.isOver(circuit) === true || this.#isUngranted(circuit, isGranted)) {
+      this.#circuits.remove(ends.id, true)
+    } else if (path.links.some((link) => links.isLost(link))) this.#reroute(circuit)
+    else this.#tellRoutes(ends, path)
+  }
+
+  /** Each router on the way that is connected here. */
+  #tellRoutes(ends: CircuitEnds, path: CircuitPath): void {
+    for (const [at, route] of routesOf(ends, path, REROUTE_TERMS).entries()) {
+      this.#parts.connection(path.routerIds[at] ?? '')?.channel.send(route)
+    }
   }
 
   /** A router asks about circuits through which nothing passes. */
@@ -66,27 +99,33 @@ export class CircuitUpkeep {
     // This controller has restarted, or ended it while the router was away.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
-      this.#endIdle(router.id, id, Number(idleNs / NS_PER_MS))
-      const isUnknown =
-        this.carriedBy(router.id, id) === undefined && !this.#parts.isLaid(router.id, id)
-      if (isUnknown) this.#unroute(channel, id)
+      const circuit = this.#answeredFor(router.id, id)
+      if (circuit === undefined) this.#unroute(channel, router.id, id)
+      else this.#endIdle(circuit, router.id, Number(idleNs / NS_PER_MS))
       yield
     }
   }
 
-  /** A circuit that nobody here knows: the router keeps it, and tells of it, until it hears so. */
-  #unroute(channel: RouterConnection['channel'], id: string): void {
-    if (isCircuitId(id)) channel.send(unrouteMessage(id, true))
+  /** An end alone knows how long nothing passed: a router on the way may be off it since. */
+  #endIdle({ ends, path, live }: Circuit, routerId: string, idleMs: number): void {
+    const { routerIds } = path
+    if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
+    const maxMs = this.#parts.hosts.service(live.serviceId)?.maxIdleTimeMs ?? 0
+    if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(ends.id)
   }
 
-  /** An end alone knows how long nothing passed: a router on the way may be off it since. */
-  #endIdle(routerId: string, id: string, idleMs: number): void {
-    const circuit = this.#circuits.kept(id)
-    if (circuit === undefined) return
-    const { routerIds } = circuit.path
-    if (routerId !== routerIds[0] && routerId !== routerIds.at(-1)) return
-    const maxMs = this.#parts.hosts.service(circuit.live.serviceId)?.maxIdleTimeMs ?? 0
-    if (maxMs > 0 && idleMs >= maxMs) this.#circuits.remove(id)
+  /** A circuit that nobody here knows: the router keeps it, and tells of it, until it hears so. */
+  #unroute(channel: RouterConnection['channel'], routerId: string, id: string): void {
+    const { clock, isLaid } = this.#parts
+    if (!isCircuitId(id) || isLaid(routerId, id)) return
+    // Other controllers may have yet to tell of it.
+    const hasHeard = clock.monotonicMs() - this.#startedMs >= routerLimits.circuitsUnknownMs
+    if (this.#parts.shared === undefined || hasHeard) channel.send(unrouteMessage(id, true))
+  }
+
+  /** The circuit that a router asks its owner about; after a restart, another one may have it. */
+  #answeredFor(routerId: string, id: string): Circuit | undefined {
+    return this.carriedBy(routerId, id) ?? this.#parts.shared?.claim(routerId, id)
   }
 
   /** Undefined for one that the router is no part of, whether there is one or not. */
@@ -99,16 +138,18 @@ export class CircuitUpkeep {
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
     if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) {
-      const isKnown = this.carriedBy(router.id, id) !== undefined
+      const isKnown = this.#answeredFor(router.id, id) !== undefined
       if (isKnown) this.#circuits.remove(id)
-      else if (!this.#parts.isLaid(router.id, id)) this.#unroute(channel, id)
+      else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
       // Another controller may know the circuit where the router does not know whose it is.
       const isOwned = subject === FaultSubject.FORWARD
       for (const each of wordsIn(id)) {
-        const circuit = this.carriedBy(router.id, each)
+        const circuit = isOwned
+          ? this.#answeredFor(router.id, each)
+          : this.carriedBy(router.id, each)
         if (circuit !== undefined) this.#reroute(circuit)
-        else if (isOwned) this.#unroute(channel, each)
+        else if (isOwned) this.#unroute(channel, router.id, each)
         yield
       }
     } else if (subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE) {
@@ -180,15 +221,18 @@ export class CircuitUpkeep {
       judged.set(key, known)
       return known
     }
-    for (const { ends, live, hostId, isOfTunnel, isHostedByTunnel } of Array.from(
-      this.#circuits.allKept(),
-    )) {
-      const { clientId, serviceId } = live
-      const isOver =
-        (isOfTunnel && !isAllowed(clientId, serviceId, 'Dial')) ||
-        (isHostedByTunnel && !isAllowed(hostId, serviceId, 'Bind'))
-      if (isOver) this.#circuits.remove(ends.id, true)
+    for (const circuit of Array.from(this.#circuits.allKept())) {
+      if (this.#isUngranted(circuit, isAllowed)) this.#circuits.remove(circuit.ends.id, true)
     }
+  }
+
+  #isUngranted(circuit: Circuit, isGranted: IsTunnelGranted): boolean {
+    const { live, hostId, isOfTunnel, isHostedByTunnel } = circuit
+    const { clientId, serviceId } = live
+    return (
+      (isOfTunnel && !isGranted(clientId, serviceId, 'Dial')) ||
+      (isHostedByTunnel && !isGranted(hostId, serviceId, 'Bind'))
+    )
   }
 
   /**
@@ -209,10 +253,8 @@ export class CircuitUpkeep {
       this.#circuits.remove(ends.id, true)
       return
     }
-    for (const [at, route] of routesOf(ends, other, REROUTE_TERMS).entries()) {
-      this.#parts.connection(other.routerIds[at] ?? '')?.channel.send(route)
-    }
-    circuit.path = other
+    this.#tellRoutes(ends, other)
+    this.#circuits.move(circuit, other)
     this.#parts.tell?.(circuitFact(circuit, 'pathUpdated'))
     for (const id of path.routerIds) {
       if (other.routerIds.includes(id)) continue

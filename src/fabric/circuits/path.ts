@@ -1,7 +1,4 @@
-import type { LiveLink } from '../../ports/live-links.ts'
-
-/** A link as the way of a circuit keeps it. */
-export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
+import type { LiveLink, PathLink } from '../../ports/live-links.ts'
 
 /** The way of a circuit: one link between two routers after the other. */
 export interface CircuitPath {

@@ -61,6 +61,7 @@ export function linkDuty(parts: LinkDutyParts): RouterDuty {
             if (!table.report(router.id, reportedLink(link))) leftOut += 1
             yield
           }
+          if (fullRefresh) table.onAllTold(router.id)
           if (fullRefresh) yield* onLinksTold?.(router.id, ids) ?? []
           if (leftOut > 0) log.warn({ routerId: router.id, leftOut }, 'too many links of a router')
         },

@@ -1,4 +1,10 @@
-import type { LinkChanges, LinkConnection, LiveLink, LiveLinks } from '../../ports/live-links.ts'
+import type {
+  LinkChanges,
+  LinkConnection,
+  LiveLink,
+  LiveLinks,
+  PathLink,
+} from '../../ports/live-links.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
@@ -59,6 +65,8 @@ export class LinkTable implements LiveLinks {
   readonly #parts: LinkTableParts
   readonly #links: LiveRows<Kept, LiveLink>
   readonly #bySource = new Map<string, Set<string>>()
+  /** Routers that have named all the links that they have dialed. */
+  readonly #told = new Set<string>()
 
   constructor(parts: LinkTableParts) {
     this.#parts = parts
@@ -137,8 +145,20 @@ export class LinkTable implements LiveLinks {
     else if (routerId === kept.link.destRouterId) kept.destLatencyNs = Math.round(latencyNs)
   }
 
+  /** The router has named all its links by now. */
+  onAllTold(sourceRouterId: string): void {
+    if (this.#parts.isConnected(sourceRouterId)) this.#told.add(sourceRouterId)
+  }
+
+  /** False where its routers have yet to say so. */
+  isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
+    const isHeardOf = this.#told.has(sourceRouterId) && this.#parts.isConnected(destRouterId)
+    return isHeardOf && this.#links.kept(id)?.sourceRouterId !== sourceRouterId
+  }
+
   /** Its channel is closed. */
   forget(routerId: string): void {
+    this.#told.delete(routerId)
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 

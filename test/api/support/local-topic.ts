@@ -1,4 +1,4 @@
-import type { SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
+import type { SoftListener, SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
 
 /** Soft state of one controller without a mesh: a test says what the others publish. */
 export class LocalTopic<T> implements SoftTopic<T> {
@@ -7,7 +7,7 @@ export class LocalTopic<T> implements SoftTopic<T> {
   isFull = false
   readonly #selfId: string
   readonly #others = new Map<string, SoftValue<T>>()
-  readonly #listeners: ((owner: string, key: string, value: T | undefined) => void)[] = []
+  readonly #listeners: SoftListener<T>[] = []
 
   constructor(selfId: string) {
     this.#selfId = selfId
@@ -32,7 +32,7 @@ export class LocalTopic<T> implements SoftTopic<T> {
     return [...own, ...this.#others.values()]
   }
 
-  onChange(listener: (owner: string, key: string, value: T | undefined) => void): void {
+  onChange(listener: SoftListener<T>): void {
     for (const { owner, key, value } of this.#others.values()) listener(owner, key, value)
     this.#listeners.push(listener)
   }
@@ -42,5 +42,14 @@ export class LocalTopic<T> implements SoftTopic<T> {
     if (value === undefined) this.#others.delete(`${owner}\n${key}`)
     else this.#others.set(`${owner}\n${key}`, { owner, key, value })
     for (const listener of this.#listeners) listener(owner, key, value)
+  }
+
+  /** Another controller is gone, and has withdrawn nothing. */
+  lose(owner: string): void {
+    for (const { owner: from, key, value } of Array.from(this.#others.values())) {
+      if (from !== owner) continue
+      this.#others.delete(`${owner}\n${key}`)
+      for (const listener of this.#listeners) listener(owner, key, undefined, value)
+    }
   }
 }

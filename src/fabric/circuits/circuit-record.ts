@@ -1,0 +1,85 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+
+import { type CircuitRecord, CircuitRecordSchema } from '../../../proto/gen/soft_pb.ts'
+import { ownText } from '../../lib/text/own-text.ts'
+import type { PathLink } from '../../ports/live-links.ts'
+import { integer } from '../../lib/text/safe-integer.ts'
+import { routerLimits } from '../limits.ts'
+import type { Circuit } from './circuit-table.ts'
+import { isCircuitId } from './named-circuits.ts'
+
+const { circuitRoutersMax, routerTextCharactersMax } = routerLimits
+
+/** A circuit as the other controllers are told of it, so that one of them can answer for it. */
+export function circuitRecord(circuit: Circuit): Uint8Array {
+  const { live, ends, hostId, instanceId, isOfTunnel, isHostedByTunnel, turn, path } = circuit
+  const { clientId, sessionId, serviceId, terminatorId } = live
+  const record = create(CircuitRecordSchema, {
+    clientId,
+    sessionId,
+    serviceId,
+    terminatorId,
+    hostId,
+    instanceId,
+    turn,
+    createdAtMs: BigInt(live.createdAt),
+    ingress: ends.ingress,
+    egress: ends.egress,
+    ofTunnel: isOfTunnel,
+    hostedByTunnel: isHostedByTunnel,
+    cost: path.cost,
+    routerIds: [...path.routerIds],
+    links: path.links.map(({ id, iteration, sourceRouterId }, at) => ({
+      id,
+      iteration,
+      backwards: sourceRouterId !== path.routerIds[at],
+    })),
+  })
+  return toBinary(CircuitRecordSchema, record)
+}
+
+/**
+ * The circuit of a record that another controller has told; null where it is none.
+ * @throws when the bytes are no such message, or a number in it is beyond a safe integer.
+ */
+export function circuitIn(id: string, bytes: Uint8Array): Circuit | null {
+  const record = fromBinary(CircuitRecordSchema, bytes)
+  if (!isCircuitId(id) || !isBounded(record)) return null
+  const { routerIds, links } = record
+  const text = (value: string): string => ownText(value, routerTextCharactersMax)
+  return {
+    live: {
+      clientId: text(record.clientId),
+      sessionId: text(record.sessionId),
+      serviceId: text(record.serviceId),
+      terminatorId: text(record.terminatorId),
+      createdAt: integer(record.createdAtMs),
+    },
+    ends: { id, ingress: text(record.ingress), egress: text(record.egress) },
+    hostId: text(record.hostId),
+    instanceId: text(record.instanceId),
+    isOfTunnel: record.ofTunnel,
+    isHostedByTunnel: record.hostedByTunnel,
+    turn: record.turn,
+    path: {
+      routerIds: routerIds.map(text),
+      cost: record.cost,
+      links: links.map(({ id: linkId, iteration, backwards }, at): PathLink => {
+        const [one = '', other = ''] = routerIds.slice(at, at + 2).map(text)
+        return {
+          id: text(linkId),
+          iteration,
+          sourceRouterId: backwards ? other : one,
+          destRouterId: backwards ? one : other,
+        }
+      }),
+    },
+  }
+}
+
+/** A peer decides neither how long its texts are, nor how far a circuit goes. */
+function isBounded({ routerIds, links, ingress, egress }: CircuitRecord): boolean {
+  const isPath = routerIds.length > 0 && links.length === routerIds.length - 1
+  const isOfEnds = isCircuitId(ingress) && isCircuitId(egress)
+  return isPath && isOfEnds && routerIds.length <= circuitRoutersMax
+}

@@ -1,0 +1,181 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { OpenTopic } from '../../ports/soft-topics.ts'
+import { routerLimits } from '../limits.ts'
+import type { RouterLogger } from '../router-channels.ts'
+import { NO_SESSION } from './admit-dial.ts'
+import { circuitIn, circuitRecord } from './circuit-record.ts'
+import type { Circuit, CircuitTable } from './circuit-table.ts'
+
+const { circuitsOrphanedMax, circuitOrphanMsMax } = routerLimits
+/** Circuits taken over between two turns of the event loop. */
+const SLICE = 100
+const WARNED_EVERY_MS = 60_000
+
+export interface SharedCircuitsParts {
+  readonly selfId: string
+  readonly topic: OpenTopic<'circuits'>
+  readonly table: CircuitTable
+  /** The controllers that can answer for circuits now, as far as this one sees. */
+  readonly controllers: () => Iterable<string>
+  /** False while this controller may be cut off from a cluster that goes on without it. */
+  readonly isInQuorum: () => boolean
+  readonly isSessionOver: (sessionId: string) => boolean
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly log: RouterLogger
+}
+
+/** A circuit that no controller answers for. */
+interface Orphan {
+  /** The controller that answered for it. */
+  readonly ownerId: string
+  readonly record: Uint8Array
+  /** Monotonic. */
+  readonly sinceMs: number
+}
+
+/**
+ * The circuits of all controllers, as they make them known to each other. Each circuit has one
+ * owner; when that is gone, the next controller after it takes it over. Where two believe that they
+ * have a circuit, as after a partition, the one that took it over last keeps it.
+ */
+export class SharedCircuits {
+  readonly #parts: SharedCircuitsParts
+  readonly #orphans = new Map<string, Orphan>()
+  #isTakingOver = false
+  #warnedMs = -Infinity
+  /** Called for each circuit that this controller answers for from now on; it is in the table. */
+  onTakenOver: (circuit: Circuit) => void = () => undefined
+  /** Called where another controller took itself for the owner of a circuit of this one. */
+  onContested: (circuit: Circuit) => void = () => undefined
+
+  constructor(parts: SharedCircuitsParts) {
+    const { table, topic } = parts
+    this.#parts = parts
+    table.follow({
+      onKept: (circuit) => this.#publish(circuit),
+      onDropped: (id) => topic.withdraw(id),
+    })
+    topic.onChange((ownerId, id, record, lost) => {
+      if (record !== undefined) this.#onTold(ownerId, id, record)
+      else if (lost !== undefined) this.#onLost(ownerId, id, lost)
+      else this.#orphans.delete(id)
+    })
+  }
+
+  /** Circuits that no controller answers for, as far as this one knows. */
+  get orphaned(): number {
+    return this.#orphans.size
+  }
+
+  /**
+   * A router on the way of a circuit takes this controller for its owner, as before a restart: so
+   * it is from now on.
+   * @returns undefined when no controller knows the circuit, or the router has no part in it.
+   */
+  claim(routerId: string, id: string): Circuit | undefined {
+    const record = this.#recordOf(id)
+    const circuit = record === undefined ? null : readRecord(id, record)
+    if (circuit?.path.routerIds.includes(routerId) !== true) return undefined
+    return this.#take(circuit)
+  }
+
+  /** The session of its client has ended, maybe while nobody answered for the circuit. */
+  isOver({ live: { sessionId } }: Circuit): boolean {
+    return sessionId !== NO_SESSION && this.#parts.isSessionOver(sessionId)
+  }
+
+  /** Takes over the circuits of which this controller is the heir. */
+  sweep(): void {
+    if (this.#orphans.size === 0 || this.#isTakingOver || !this.#parts.isInQuorum()) return
+    void this.#takeOver()
+  }
+
+  async #takeOver(): Promise<void> {
+    const { controllers, selfId, clock } = this.#parts
+    this.#isTakingOver = true
+    const heirs = new Heirs(controllers())
+    let taken = 0
+    for (const [id, { ownerId, record, sinceMs }] of this.#orphans) {
+      if (heirs.of(ownerId) === selfId) {
+        const circuit = readRecord(id, record)
+        this.#orphans.delete(id)
+        if (circuit !== null) this.#take(circuit)
+        taken += 1
+        if (taken % SLICE === 0) await new Promise((go) => setImmediate(go))
+      } else if (clock.monotonicMs() - sinceMs > circuitOrphanMsMax) this.#orphans.delete(id)
+    }
+    this.#isTakingOver = false
+  }
+
+  /** @returns undefined when there is no room for it. */
+  #take(circuit: Circuit): Circuit | undefined {
+    const { table } = this.#parts
+    const { id } = circuit.ends
+    this.#orphans.delete(id)
+    const own = { ...circuit, turn: circuit.turn + 1 }
+    if (!table.set(id, own)) return undefined
+    this.onTakenOver(own)
+    return table.kept(id)
+  }
+
+  #recordOf(id: string): Uint8Array | undefined {
+    const { controllers, selfId, topic } = this.#parts
+    const orphan = this.#orphans.get(id)
+    if (orphan !== undefined) return orphan.record
+    for (const controllerId of controllers()) {
+      const record = controllerId === selfId ? undefined : topic.get(controllerId, id)
+      if (record !== undefined) return record
+    }
+    return undefined
+  }
+
+  #publish(circuit: Circuit): void {
+    const { topic, clock, log } = this.#parts
+    if (topic.publish(circuit.ends.id, circuitRecord(circuit))) return
+    const nowMs = clock.monotonicMs()
+    if (nowMs - this.#warnedMs < WARNED_EVERY_MS) return
+    this.#warnedMs = nowMs
+    log.warn({}, 'too many circuits; other controllers will not answer for all of them')
+  }
+
+  #onTold(ownerId: string, id: string, record: Uint8Array): void {
+    const { selfId, table } = this.#parts
+    this.#orphans.delete(id)
+    const own = table.kept(id)
+    const theirs = own === undefined ? null : readRecord(id, record)
+    if (own === undefined || theirs === null) return
+    const isTheirs = theirs.turn > own.turn || (theirs.turn === own.turn && ownerId < selfId)
+    if (isTheirs) table.drop(id)
+    else this.onContested(own)
+  }
+
+  #onLost(ownerId: string, id: string, record: Uint8Array): void {
+    const { table, clock } = this.#parts
+    if (table.kept(id) !== undefined || this.#recordOf(id) !== undefined) return
+    if (this.#orphans.size >= circuitsOrphanedMax) return
+    this.#orphans.set(id, { ownerId, record, sinceMs: clock.monotonicMs() })
+  }
+}
+
+/** The next controller after each, in the order of their ids, and the first after the last. */
+class Heirs {
+  readonly #ids: readonly string[]
+
+  constructor(ids: Iterable<string>) {
+    this.#ids = [...ids].sort()
+  }
+
+  of(ownerId: string): string | undefined {
+    const others = this.#ids.filter((id) => id !== ownerId)
+    return others.find((id) => id > ownerId) ?? others[0]
+  }
+}
+
+/** Null for what a peer has told as a circuit and is none. */
+function readRecord(id: string, record: Uint8Array): Circuit | null {
+  try {
+    return circuitIn(id, record)
+  } catch {
+    return null
+  }
+}

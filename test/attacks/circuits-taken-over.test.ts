@@ -1,0 +1,92 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { CircuitConfirmationSchema, FaultSchema, FaultSubject } from '../../proto/gen/router_pb.ts'
+import { circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
+import { circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+import { settle } from '../channel/pipe.ts'
+import { circuitOf, HeirStage, routes, unroutes } from '../fabric/heir-stage.ts'
+
+// The attack: the hour in which the controller of a circuit is gone is used. A stolen router claims circuits of others at the next
+// controller; a client whose session has ended meanwhile goes on; a controller that was taken over fills the others with circuits, or
+// with one of endless length.
+
+let stage: HeirStage
+
+beforeEach(() => {
+  stage = new HeirStage()
+})
+afterEach(() => stage.routers.channels.stop())
+
+test('a router makes no controller answer for a circuit of another one that it has no part in', async () => {
+  const er1 = await stage.routers.dial('er1')
+  const stolen = await stage.routers.dial('stolen')
+  stage.told('ctrl0', 'c1')
+  stage.nowMs += 60_000
+  const fault = create(FaultSchema, { subject: FaultSubject.EGRESS, id: 'c1' })
+  stolen.say({ contentType: 1004, body: toBinary(FaultSchema, fault) })
+  const asked = create(CircuitConfirmationSchema, { circuitIds: ['c1', 'a guess'] })
+  stolen.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, asked) })
+  await settle()
+  expect([stage.circuits.list(), routes(er1), unroutes(er1)]).toEqual([[], [], []])
+  expect(unroutes(stolen), 'whether there is one or not').toEqual([
+    'c1 now',
+    'c1 now',
+    'a guess now',
+  ])
+})
+
+test('a client whose session ended while nobody answered for its circuit keeps none', async () => {
+  const er1 = await stage.routers.dial('er1')
+  const er2 = await stage.routers.dial('er2')
+  stage.linked('l1', 'er2', 'er1')
+  stage.told('ctrl0', 'c1')
+  stage.endedSessions.add('dial')
+  await stage.lose('ctrl0')
+  expect(stage.circuits.list()).toEqual([])
+  expect([...unroutes(er1), ...unroutes(er2)]).toEqual(['c1 now', 'c1 now'])
+})
+
+test('a tunnel whose right ended while nobody answered for its circuit keeps none', async () => {
+  const er1 = await stage.routers.dial('er1')
+  const { live } = circuitOf('c1')
+  stage.told('ctrl0', 'c1', { live: { ...live, sessionId: '' }, isOfTunnel: true })
+  stage.tunnels.judged = { ok: false, fault: 'access' }
+  await stage.lose('ctrl0')
+  expect(stage.circuits.list()).toEqual([])
+  expect(unroutes(er1)).toEqual(['c1 now'])
+})
+
+test('a controller that comes and goes with ever more circuits takes a bounded part of the others', () => {
+  const topic = new LocalTopic<Uint8Array>('ctrl1')
+  const shared = new SharedCircuits({
+    topic,
+    selfId: 'ctrl1',
+    table: circuitTable('ctrl1', () => undefined),
+    controllers: () => ['ctrl1', 'ctrl2'],
+    isInQuorum: () => false,
+    isSessionOver: () => false,
+    clock: systemClock,
+    log: { info: () => undefined, warn: () => undefined },
+  })
+  const record = circuitRecord(circuitOf('c'))
+  for (let start = 0; start < 7; start += 1) {
+    for (let at = 0; at < 10_000; at += 1) topic.hear('ctrl0', `${start} ${at}`, record)
+    topic.lose('ctrl0')
+  }
+  expect(shared.orphaned).toBe(65_536)
+})
+
+test('a controller tells of no circuit over more routers than there can be on a way', async () => {
+  const routerIds = Array.from({ length: 65 }, (_, at) => `er${at}`)
+  const links = routerIds.slice(1).map((destRouterId, at) => {
+    return { id: `l${at}`, iteration: 1, sourceRouterId: routerIds[at] ?? '', destRouterId }
+  })
+  stage.told('ctrl0', 'endless', { path: { routerIds, links, cost: 1 } })
+  stage.told('ctrl0', 'c1')
+  await stage.lose('ctrl0')
+  expect(stage.circuits.list().map(({ id }) => id)).toEqual(['c1'])
+})

@@ -1,0 +1,147 @@
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { type Route, RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
+import { CircuitDuty } from '../../src/fabric/circuits/circuit-duty.ts'
+import { circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
+import { type Circuit, circuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
+import { linkDuty, linkGone } from '../../src/fabric/links/link-duty.ts'
+import { LinkTable } from '../../src/fabric/links/link-table.ts'
+import type { JudgedClaim } from '../../src/ports/router-clients.ts'
+import { LocalTopic } from '../api/support/local-topic.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { RouterStage, upToDate } from './stage.ts'
+import { Tunnels } from './tunnels.ts'
+
+const quiet = { info: () => undefined, warn: () => undefined }
+
+/** The controller `ctrl1` with routers at pipes; a test says what the controllers `ctrl0` and `ctrl2` make known. */
+export class HeirStage {
+  readonly routers = new RouterStage()
+  readonly topic = new LocalTopic<Uint8Array>('ctrl1')
+  readonly tunnels = new Tunnels()
+  readonly endedSessions = new Set<string>()
+  readonly controllers = new Set(['ctrl0', 'ctrl1', 'ctrl2'])
+  readonly circuits
+  readonly links: LinkTable
+  readonly duty: CircuitDuty
+  isInQuorum = true
+  nowMs = 1_000_000
+
+  constructor() {
+    const { channels } = this.routers
+    const connection = channels.connection.bind(channels)
+    const clock = { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs }
+    this.circuits = circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message))
+    this.links = new LinkTable({
+      owner: 'ctrl1',
+      isBarred: () => false,
+      isConnected: (id) => connection(id) !== undefined,
+      tellGone: (id, link) => connection(id)?.channel.send(linkGone(link)),
+      onGone: (link) => this.duty.upkeep.onLinkGone(link),
+    })
+    this.duty = new CircuitDuty({
+      connection,
+      clock,
+      reads: upToDate,
+      table: this.circuits,
+      links: this.links,
+      log: quiet,
+      draw: () => 0,
+      tunnels: this.tunnels,
+      clients: {
+        judge: () => Promise.resolve({ ok: false, fault: 'access' } satisfies JudgedClaim),
+      },
+      hosts: {
+        service: () => ({
+          encryptionRequired: false,
+          maxIdleTimeMs: 60_000,
+          strategy: 'smartrouting',
+          hosts: [],
+        }),
+        routerCost: () => 10,
+        isEndOnly: () => false,
+      },
+      shared: new SharedCircuits({
+        clock,
+        selfId: 'ctrl1',
+        topic: this.topic,
+        table: this.circuits,
+        controllers: () => this.controllers,
+        isInQuorum: () => this.isInQuorum,
+        isSessionOver: (id) => this.endedSessions.has(id),
+        log: quiet,
+      }),
+    })
+    channels.add(this.duty)
+    channels.add(
+      linkDuty({
+        table: this.links,
+        log: quiet,
+        isCertificateOf: () => false,
+        onOtherFault: (from, fault) => this.duty.upkeep.onFault(from, fault),
+        onLinksTold: (from, ids) => this.duty.upkeep.onLinksTold(from, ids),
+      }),
+    )
+  }
+
+  /** Another controller answers for the circuit, and makes it known. */
+  told(owner: string, id: string, more: Partial<Circuit> = {}): void {
+    this.topic.hear(owner, id, circuitRecord(circuitOf(id, more)))
+  }
+
+  /** The controller is gone, and has withdrawn nothing. */
+  async lose(owner: string): Promise<void> {
+    this.controllers.delete(owner)
+    this.topic.lose(owner)
+    await this.sweep()
+  }
+
+  async sweep(): Promise<void> {
+    this.routers.channels.sweep()
+    await settle()
+  }
+
+  linked(id: string, from: string, to: string): void {
+    const link = { id, destRouterId: to, protocol: 'tls', dialAddress: '', iteration: 1 }
+    this.links.report(from, { ...link, connections: [] })
+    this.links.onAllTold(from)
+  }
+}
+
+/** From `er1` over the link `l1` to `er2`, unless said otherwise. */
+export function circuitOf(id: string, more: Partial<Circuit> = {}): Circuit {
+  return {
+    live: {
+      clientId: 'i1',
+      sessionId: 'dial',
+      serviceId: 's1',
+      terminatorId: 't1',
+      createdAt: 1_700_000_000_000,
+    },
+    ends: { id, ingress: `ingress of ${id}`, egress: `egress of ${id}` },
+    hostId: 'i2',
+    instanceId: '',
+    isOfTunnel: false,
+    isHostedByTunnel: false,
+    turn: 0,
+    path: {
+      routerIds: ['er1', 'er2'],
+      links: [{ id: 'l1', iteration: 1, sourceRouterId: 'er2', destRouterId: 'er1' }],
+      cost: 11,
+    },
+    ...more,
+  }
+}
+
+export function routes(pipe: Pipe): Route[] {
+  return pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
+}
+
+/** As `circuit now` of each. */
+export function unroutes(pipe: Pipe): string[] {
+  return pipe.ofType(1006).map(({ body }) => {
+    const { circuitId, now } = fromBinary(UnrouteSchema, body)
+    return now ? `${circuitId} now` : circuitId
+  })
+}

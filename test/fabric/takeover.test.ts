@@ -1,0 +1,196 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import {
+  CircuitConfirmationSchema,
+  FaultSchema,
+  FaultSubject,
+  RouterLinksSchema,
+} from '../../proto/gen/router_pb.ts'
+import { circuitIn, circuitRecord } from '../../src/fabric/circuits/circuit-record.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
+
+// Goal: a circuit belongs to one controller, and when that is gone the next one answers for it. Method: the duties of ctrl1 with
+// routers at pipes; what the others make known is said by the test.
+
+const REROUTE_ATTEMPT = 99_969_996
+let stage: HeirStage
+let [er1, er2]: Pipe[] = []
+
+beforeEach(async () => {
+  stage = new HeirStage()
+  er1 = await stage.routers.dial('er1')
+  er2 = await stage.routers.dial('er2')
+  stage.linked('l1', 'er2', 'er1')
+})
+afterEach(() => stage.routers.channels.stop())
+
+async function confirm(pipe: Pipe | undefined, id: string, idleMs = 0): Promise<void> {
+  const idle = { circuitIds: [id], idleTimes: { [id]: BigInt(idleMs) * 1_000_000n } }
+  const body = toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, idle))
+  pipe?.say({ contentType: 1034, body })
+  await settle()
+}
+
+async function tellFault(pipe: Pipe | undefined, subject: FaultSubject, id: string, iteration = 0) {
+  const fault = create(FaultSchema, { subject, id, iteration })
+  pipe?.say({ contentType: 1004, body: toBinary(FaultSchema, fault) })
+  await settle()
+}
+
+const attempts = (pipe: Pipe | undefined) =>
+  pipe === undefined ? [] : routes(pipe).map(({ circuitId, attempt }) => [circuitId, attempt])
+const endsTold = (pipe: Pipe | undefined) => (pipe === undefined ? [] : unroutes(pipe))
+
+test('A record of a circuit says all that its heir needs', () => {
+  const circuit = circuitOf('c1', { turn: 3, isOfTunnel: true, instanceId: 'blue' })
+  expect(circuitIn('c1', circuitRecord(circuit))).toEqual(circuit)
+})
+
+describe('A circuit of a controller that is gone', () => {
+  test('is that of the next one, whose routers hear of it', async () => {
+    stage.told('ctrl0', 'c1')
+    await stage.sweep()
+    expect(stage.circuits.list()).toEqual([])
+    await stage.lose('ctrl0')
+    expect(stage.circuits.get('c1')).toMatchObject({ clientId: 'i1', routerIds: ['er1', 'er2'] })
+    expect(attempts(er1)).toEqual([['c1', REROUTE_ATTEMPT]])
+    expect(attempts(er2)).toEqual([['c1', REROUTE_ATTEMPT]])
+    expect(circuitIn('c1', stage.topic.own.get('c1') ?? Uint8Array.of())?.turn).toBe(1)
+  })
+
+  test('is left to another one that is next, and taken over when that is gone as well', async () => {
+    stage.told('ctrl1b', 'c1')
+    stage.controllers.add('ctrl1b')
+    await stage.lose('ctrl1b')
+    expect(stage.circuits.list(), 'it is that of ctrl2').toEqual([])
+    stage.controllers.delete('ctrl2')
+    stage.controllers.delete('ctrl0')
+    await stage.sweep()
+    expect(stage.circuits.list()).toHaveLength(1)
+  })
+
+  test('is not taken over by one that may be cut off itself', async () => {
+    stage.told('ctrl0', 'c1')
+    stage.isInQuorum = false
+    await stage.lose('ctrl0')
+    expect(stage.circuits.list()).toEqual([])
+    stage.isInQuorum = true
+    await stage.sweep()
+    expect(stage.circuits.list()).toHaveLength(1)
+  })
+
+  test('is not taken over when its owner has ended it', async () => {
+    stage.told('ctrl0', 'c1')
+    stage.topic.hear('ctrl0', 'c1', undefined)
+    await stage.lose('ctrl0')
+    expect([stage.circuits.list(), endsTold(er1)]).toEqual([[], []])
+  })
+
+  test('is forgotten when its heir does not take it over in a minute', async () => {
+    stage.told('ctrl1b', 'c1')
+    await stage.lose('ctrl1b')
+    stage.nowMs += 60_001
+    await stage.sweep()
+    stage.controllers.delete('ctrl2')
+    stage.controllers.delete('ctrl0')
+    await stage.sweep()
+    expect(stage.circuits.list()).toEqual([])
+  })
+
+  test('goes another way when its link was lost meanwhile, and ends where there is none', async () => {
+    const er3 = await stage.routers.dial('er3')
+    stage.linked('l2', 'er1', 'er3')
+    stage.linked('l3', 'er3', 'er2')
+    stage.told('ctrl0', 'c1')
+    stage.links.lost('er1', 'l1', 1)
+    await stage.lose('ctrl0')
+    expect(stage.circuits.get('c1')?.linkIds).toEqual(['l2', 'l3'])
+    expect(attempts(er3)).toEqual([['c1', REROUTE_ATTEMPT]])
+    stage.links.lost('er3', 'l3', 1)
+    await settle()
+    expect(stage.circuits.list()).toEqual([])
+    expect(endsTold(er1)).toEqual(['c1 now'])
+  })
+
+  test('keeps its way while its routers have yet to say which links there are', async () => {
+    stage.told('ctrl0', 'c1')
+    er2?.destroy()
+    await settle()
+    await stage.lose('ctrl0')
+    expect(stage.circuits.get('c1')?.linkIds).toEqual(['l1'])
+    const again = await stage.routers.dial('er2')
+    const whole = { fullRefresh: true, links: [{ id: 'l1', destRouterId: 'er1', iteration: 1 }] }
+    const body = toBinary(RouterLinksSchema, create(RouterLinksSchema, whole))
+    again.say({ contentType: 1035, body })
+    await settle()
+    expect(attempts(again), 'it hears whose the circuit is').toEqual([['c1', REROUTE_ATTEMPT]])
+  })
+
+  test('ends when one of its ends is gone, by the answer or by the fault of its router', async () => {
+    for (const id of ['c1', 'c2']) stage.told('ctrl0', id)
+    await stage.lose('ctrl0')
+    await tellFault(er1, FaultSubject.INGRESS, 'c1')
+    expect(endsTold(er2)).toEqual(['c1'])
+    await tellFault(er2, FaultSubject.EGRESS, 'c2')
+    expect(stage.circuits.list()).toEqual([])
+    expect([...stage.topic.own]).toEqual([])
+  })
+
+  test('ends when nothing has passed for as long as its service allows', async () => {
+    stage.told('ctrl0', 'c1')
+    await stage.lose('ctrl0')
+    await confirm(er1, 'c1', 59_999)
+    expect(stage.circuits.list()).toHaveLength(1)
+    await confirm(er1, 'c1', 60_000)
+    expect(stage.circuits.list()).toEqual([])
+  })
+})
+
+describe('Of two controllers that have a circuit', () => {
+  beforeEach(async () => {
+    stage.told('ctrl0', 'c1')
+    await stage.lose('ctrl0')
+  })
+
+  test('the one that took it over last keeps it, and the other one leaves it as it is', async () => {
+    stage.told('ctrl2', 'c1', { turn: 2 })
+    await settle()
+    expect([stage.circuits.list(), [...stage.topic.own], endsTold(er1)]).toEqual([[], [], []])
+  })
+
+  test('the first by its id keeps it when both took it over at once', async () => {
+    stage.told('ctrl2', 'c1', { turn: 1 })
+    expect(stage.circuits.list()).toHaveLength(1)
+    stage.told('ctrl0', 'c1', { turn: 1 })
+    expect(stage.circuits.list()).toEqual([])
+  })
+
+  test('the one that keeps it tells its routers so again', async () => {
+    stage.told('ctrl2', 'c1')
+    await settle()
+    expect(attempts(er1)).toHaveLength(2)
+  })
+})
+
+describe('A router that asks a controller about a circuit', () => {
+  test('of another one makes it that of the one that is asked', async () => {
+    stage.told('ctrl0', 'c1')
+    await confirm(er1, 'c1')
+    expect(stage.circuits.list()).toHaveLength(1)
+    expect(endsTold(er1)).toEqual([])
+    stage.told('ctrl2', 'c2')
+    await tellFault(er2, FaultSubject.EGRESS, 'c2')
+    expect(endsTold(er1)).toEqual(['c2'])
+  })
+
+  test('that nobody knows keeps it while the controller may have yet to hear of it', async () => {
+    await confirm(er1, 'c1')
+    await tellFault(er1, FaultSubject.FORWARD, 'c1')
+    expect(endsTold(er1)).toEqual([])
+    stage.nowMs += 15_000
+    await confirm(er1, 'c1')
+    expect(endsTold(er1)).toEqual(['c1 now'])
+  })
+})
