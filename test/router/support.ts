@@ -40,6 +40,11 @@ export class ScriptedController {
   readonly hellos: Hello[] = []
   /** Of certificates of routers that it is asked about. */
   verifies = true
+  /** Addresses that its sockets came from. */
+  readonly remoteAddresses: string[] = []
+  answersPings = true
+  answersInterfaces = true
+  readonly #arrivals: { readonly contentType: number; readonly atMs: number }[] = []
   /** Shown each message as it comes. */
   onReceived: (message: ChannelMessage) => void = () => undefined
   /** What the test does with messages of a type. */
@@ -59,10 +64,15 @@ export class ScriptedController {
     })
     this.#server.on('tlsClientError', () => undefined)
     this.#server.on('secureConnection', (socket) => {
+      this.remoteAddresses.push(socket.remoteAddress ?? '')
       const channel: Channel = new Channel({
         socket,
         limits: channelLimits,
         clock: systemClock,
+        onFrame: (direction, { contentType }) => {
+          if (direction === 'in')
+            this.#arrivals.push({ contentType, atMs: systemClock.monotonicMs() })
+        },
         onHello: (message) => {
           const hello = readHello(message)
           if (hello === null) throw new Error('no hello')
@@ -74,9 +84,10 @@ export class ScriptedController {
           this.received.push(message)
           this.onReceived(message)
           this.handlers.get(message.contentType)?.(message, channel)
-          if (message.contentType === 1052 || message.contentType === 1) {
-            channel.replyResult(message, true)
-          }
+          const isAnswered =
+            (message.contentType === 1052 && this.answersInterfaces) ||
+            (message.contentType === 1 && this.answersPings)
+          if (isAnswered) channel.replyResult(message, true)
           if (message.contentType === 1036) channel.replyResult(message, this.verifies)
           return null
         },
@@ -113,6 +124,11 @@ export class ScriptedController {
 
   get openChannels(): number {
     return this.#channels.size
+  }
+
+  /** Monotonic ms at which messages of a type came, heartbeats among them. */
+  timesOf(contentType: number): number[] {
+    return this.#arrivals.filter((one) => one.contentType === contentType).map(({ atMs }) => atMs)
   }
 
   ofType(contentType: number): ChannelMessage[] {

@@ -87,6 +87,9 @@ export class HealthServers {
       const isShort = URL.parse(request.url ?? '/', 'https://router')?.searchParams.get('type')
       const text = JSON.stringify(healthAnswer(this.#parts.checks, isShort === 'short'), null, 2)
       const moved = point.newAddress
+      const late = setTimeout(() => response.destroy(), options.writeTimeout)
+      response.once('finish', () => clearTimeout(late))
+      response.once('close', () => clearTimeout(late))
       response.writeHead(200, {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(text),

@@ -17,6 +17,10 @@ const links = (title: string): string => `router/links.test.ts > ${title}`
 const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
 const linkOption = (title: string): string => `router/link-options.test.ts > ${title}`
 const operations = (title: string): string => `router/controller-operations.test.ts > ${title}`
+const ctrl = (title: string): string => `router/controller-options.test.ts > ${title}`
+const opened = (title: string): string => `router/listener-options.test.ts > ${title}`
+const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
+const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
 const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
   `router/forward/xgress-options.test.ts > an option of an end > ${title}`
@@ -144,14 +148,28 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('ctrl > options takes channel options and the fields above'),
     ],
   ),
-  ...each(['ctrl.bind', 'ctrl.options.bind'], []),
-  ...each(['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'], []),
+  ...each(
+    ['ctrl.bind', 'ctrl.options.bind'],
+    [ctrl('controllers are dialed from the address of %s')],
+  ),
+  ...each(
+    ['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'],
+    [ctrl('a request to a controller is given up by %s, and made again')],
+  ),
   ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
     below(place, {
-      sendInterval: [],
-      checkInterval: [],
-      closeUnresponsiveTimeout: [],
-      unresponsiveAfter: [],
+      sendInterval: [ctrl('Heartbeats of %s > go out by sendInterval, judged each checkInterval')],
+      checkInterval: [ctrl('Heartbeats of %s > go out by sendInterval, judged each checkInterval')],
+      closeUnresponsiveTimeout: [
+        ctrl(
+          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on',
+        ),
+      ],
+      unresponsiveAfter: [
+        ctrl(
+          'Heartbeats of %s > close a channel that is silent for closeUnresponsiveTimeout, which is unresponsive from unresponsiveAfter on',
+        ),
+      ],
     }),
   ),
   ...below('ctrl', {
@@ -166,14 +184,28 @@ const table: readonly (readonly [string, Proof])[] = [
     listeners: 'controllers that dial routers are not supported',
   }),
   ...below('ctrl.options', {
-    outQueueSize: [],
+    outQueueSize: 'bytes are bounded: a controller that does not read loses the channel at 8 MiB',
     maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
     maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
-    connectTimeoutMs: [],
-    connectTimeout: [],
-    writeTimeout: [],
+    connectTimeoutMs: [
+      ctrl('the answer of a controller to the hello is waited for by the option %s'),
+    ],
+    connectTimeout: [
+      ctrl('the answer of a controller to the hello is waited for by the option %s'),
+    ],
+    writeTimeout: [
+      ctrl('a channel whose controller does not take a message within writeTimeout is closed'),
+    ],
   }),
-  ...below('ctrl.rateLimiter', { enabled: [], minSize: [], maxSize: [], timeout: [] }),
+  ...below(
+    'ctrl.rateLimiter',
+    Object.fromEntries(
+      each(
+        ['enabled', 'minSize', 'maxSize', 'timeout'],
+        'a fixed number of operations is bounded by forwarder.rateLimitedWorkerCount, and no window adapts',
+      ),
+    ),
+  ),
   ...below('csr', csr),
   ...below('edge.csr', Object.fromEntries(Object.keys(csr).map((name) => [name, csrBelowEdge]))),
   [
@@ -184,10 +216,12 @@ const table: readonly (readonly [string, Proof])[] = [
   ],
   ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
     getCircuitTimeout: 'dialers ask for no circuits',
-    connectTimeout: [],
+    connectTimeout: [
+      'router/dial/stream-dialer.test.ts > A target that cannot be dialed is named by its cause: > no answer within connectTimeout of the dialer, though the controller waits longer',
+    ],
   }),
   ...below('edge', {
-    heartbeatIntervalSeconds: [],
+    heartbeatIntervalSeconds: [edge('used sessions are told each heartbeatIntervalSeconds')],
     db: 'the data model is kept in memory alone',
     dbSaveIntervalSeconds: 'the data model is kept in memory alone',
     sessionValidateChunkSize: 'sessions are checked when a controller has told of all of them',
@@ -246,7 +280,11 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...below('healthChecks.ctrlPingCheck', {
     interval: [health],
-    timeout: [],
+    timeout: [
+      opened(
+        'A server of web > tells of controllers that do not answer a ping within ctrlPingCheck.timeout',
+      ),
+    ],
     initialDelay: [health],
   }),
   ...below('healthChecks.linkCheck', {
@@ -371,13 +409,21 @@ const table: readonly (readonly [string, Proof])[] = [
       lookupSessionTimeout:
         'this router waits for no service session: a controller judges each request',
       getSessionTimeout: 'deprecated in the family, which does not read it',
-      getCircuitTimeout: [],
-      outQueueSize: [],
-      maxQueuedConnects: [],
-      maxOutstandingConnects: [],
-      connectTimeoutMs: [],
-      connectTimeout: [],
-      writeTimeout: [],
+      getCircuitTimeout: [edge('a controller has getCircuitTimeout to create a circuit')],
+      outQueueSize: 'bytes are bounded: circuits wait for a client that has not read 1 MiB',
+      maxQueuedConnects:
+        'the program bounds connections that are not admitted itself, of one source and in all',
+      maxOutstandingConnects:
+        'the program bounds connections that are not admitted itself, of one source and in all',
+      connectTimeoutMs: [
+        opened('the hello of a client is waited for by the option %s of its listener'),
+      ],
+      connectTimeout: [
+        opened('the hello of a client is waited for by the option %s of its listener'),
+      ],
+      writeTimeout: [
+        edge('a client that does not take a message within writeTimeout is disconnected'),
+      ],
     },
   ),
   ...flowAt(
@@ -398,8 +444,12 @@ const table: readonly (readonly [string, Proof])[] = [
       lanIf: 'mode tproxy does not intercept in this program',
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
-      udpIdleTimeout: [],
-      getCircuitTimeout: [],
+      udpIdleTimeout: [
+        'router/tunnel/proxy-mode.test.ts > a source of datagrams that is silent for udpIdleTimeout loses its circuit',
+      ],
+      getCircuitTimeout: [
+        'router/tunnel/proxy-mode.test.ts > a circuit is waited for no longer than getCircuitTimeout',
+      ],
       connectTimeout: 'the config of each hosted service says how long its target has',
     },
   ),
@@ -410,9 +460,13 @@ const table: readonly (readonly [string, Proof])[] = [
     }),
   ),
   ...below('metrics', {
-    reportInterval: [figures],
-    messageQueueSize: [],
-    intervalAgeThreshold: [],
+    reportInterval: [figures, metrics('a report is made each reportInterval')],
+    messageQueueSize: [
+      metrics('messageQueueSize reports wait while nobody is connected, the newest ones'),
+    ],
+    intervalAgeThreshold: [
+      metrics('a report is sent once intervalAgeThreshold has passed since its interval began'),
+    ],
     eventQueueSize: 'metrics are not queued one by one',
     enableDataDelayMetric: 'the time that data spends in this router is not measured',
   }),
@@ -449,7 +503,7 @@ const table: readonly (readonly [string, Proof])[] = [
     [router('A router that is debugged > writes its profiles')],
   ),
   ...below('web[]', {
-    name: [],
+    name: [opened('A server of web > is named in the log by its name')],
     'bindPoints[].interface': [health],
     'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
     'bindPoints[].newAddress': [health],
@@ -457,21 +511,38 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('The file > takes the health-checks API of web alone, which has no options'),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [],
-    'identity.server_cert': [],
+    'identity.key': [opened('A server of web > shows the certificate of its own identity')],
+    'identity.server_cert': [opened('A server of web > shows the certificate of its own identity')],
     'identity.ca': 'a client may show a certificate, and none is required',
-    'options.readTimeout': [],
-    'options.idleTimeout': [],
-    'options.writeTimeout': [],
-    'options.minTLSVersion': [],
-    'options.maxTLSVersion': [],
+    'options.readTimeout': [
+      opened('A server of web > waits for a request no longer than readTimeout'),
+    ],
+    'options.idleTimeout': [
+      opened('A server of web > waits between two requests no longer than idleTimeout'),
+    ],
+    'options.writeTimeout': [
+      opened('A server of web > waits for an answer to be read no longer than writeTimeout'),
+    ],
+    'options.minTLSVersion': [
+      opened(
+        'A server of web > speaks no version of TLS below minTLSVersion, and none above maxTLSVersion',
+      ),
+    ],
+    'options.maxTLSVersion': [
+      opened(
+        'A server of web > speaks no version of TLS below minTLSVersion, and none above maxTLSVersion',
+      ),
+    ],
   }),
   ['proxy.type', 'none is its only value, and the router dials by itself'],
-  ['tls.handshakeTimeout', []],
+  [
+    'tls.handshakeTimeout',
+    [opened('tls.handshakeTimeout bounds the handshake > of a listener for %s')],
+  ],
   ...below('interfaceDiscovery', {
     disabled: [router('A controller is told by a router > no interfaces where that is disabled')],
-    checkInterval: [],
-    minReportInterval: [],
+    checkInterval: [ctrl('interfaces are told again by checkInterval and minReportInterval')],
+    minReportInterval: [ctrl('interfaces are told again by checkInterval and minReportInterval')],
   }),
   ['connectEvents', 'controllers are told of clients each second, and of all when they connect'],
   ['enableDebugOps', 'there are no debugging operations'],
@@ -482,57 +553,12 @@ const table: readonly (readonly [string, Proof])[] = [
 
 /** Keys whose effect no test proves yet. */
 const unproven: readonly string[] = [
-  'ctrl.bind',
-  'ctrl.defaultRequestTimeout',
-  'ctrl.heartbeats.checkInterval',
-  'ctrl.heartbeats.closeUnresponsiveTimeout',
-  'ctrl.heartbeats.sendInterval',
-  'ctrl.heartbeats.unresponsiveAfter',
-  'ctrl.options.bind',
-  'ctrl.options.connectTimeout',
-  'ctrl.options.connectTimeoutMs',
-  'ctrl.options.defaultRequestTimeout',
-  'ctrl.options.heartbeats.checkInterval',
-  'ctrl.options.heartbeats.closeUnresponsiveTimeout',
-  'ctrl.options.heartbeats.sendInterval',
-  'ctrl.options.heartbeats.unresponsiveAfter',
-  'ctrl.options.outQueueSize',
-  'ctrl.options.writeTimeout',
-  'ctrl.rateLimiter.enabled',
-  'ctrl.rateLimiter.maxSize',
-  'ctrl.rateLimiter.minSize',
-  'ctrl.rateLimiter.timeout',
-  'dialers[].options.connectTimeout',
-  'edge.heartbeatIntervalSeconds',
-  'healthChecks.ctrlPingCheck.timeout',
   'identity.alt_server_certs[].server_cert',
   'identity.alt_server_certs[].server_key',
-  'interfaceDiscovery.checkInterval',
-  'interfaceDiscovery.minReportInterval',
   'link.dialers[].maxAckConnections',
   'link.dialers[].maxDefaultConnections',
   'link.dialers[].split',
   'link.dialers[].startupDelay',
-  'listeners[].options(edge).connectTimeout',
-  'listeners[].options(edge).connectTimeoutMs',
-  'listeners[].options(edge).getCircuitTimeout',
-  'listeners[].options(edge).maxOutstandingConnects',
-  'listeners[].options(edge).maxQueuedConnects',
-  'listeners[].options(edge).outQueueSize',
-  'listeners[].options(edge).writeTimeout',
-  'listeners[].options(tunnel).getCircuitTimeout',
-  'listeners[].options(tunnel).udpIdleTimeout',
-  'metrics.intervalAgeThreshold',
-  'metrics.messageQueueSize',
-  'tls.handshakeTimeout',
-  'web[].identity.key',
-  'web[].identity.server_cert',
-  'web[].name',
-  'web[].options.idleTimeout',
-  'web[].options.maxTLSVersion',
-  'web[].options.minTLSVersion',
-  'web[].options.readTimeout',
-  'web[].options.writeTimeout',
 ]
 
 /** Every key, with whether the configuration marks it as one that has an effect. */

@@ -236,6 +236,24 @@ describe('A target that cannot be dialed is named by its cause:', () => {
     silent.close()
   })
 
+  test('no answer within connectTimeout of the dialer, though the controller waits longer', async () => {
+    const silent = createTlsServer(() => undefined)
+    await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
+    silent.removeAllListeners('connection')
+    const { port } = silent.address() as AddressInfo
+    const dialer = terminatorDialers({
+      config: configured('dialers: [{binding: transport, options: {connectTimeout: 50ms}}]')
+        .dialers,
+      circuits,
+      caPem: () => caPem,
+      ownPorts: () => ownPorts,
+      sockets: new TargetSockets(),
+    }).get('transport')
+    const dialed = dialer?.dial(dialTo(`tls:127.0.0.1:${port}`), new AbortController().signal)
+    await expect(dialed).rejects.toThrow(/within 50 ms/)
+    silent.close()
+  })
+
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
     '%s is no address',
     async (destination) => {

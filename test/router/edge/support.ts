@@ -46,6 +46,9 @@ export interface Person {
 export class FakeController {
   readonly id: string
   readonly sent: (Outgoing & { readonly sequence: number })[] = []
+  /** Times that requests were to wait for their answers. */
+  readonly timeoutsMs: { readonly contentType: number; readonly timeoutMs: number | undefined }[] =
+    []
   readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
   readonly connection: ControlConnection
   #edge: Edge | null = null
@@ -58,7 +61,10 @@ export class FakeController {
     const channel = {
       isClosed: false,
       send: (outgoing: Outgoing) => this.#take(outgoing),
-      request: (outgoing: Outgoing) => this.#request(outgoing),
+      request: (outgoing: Outgoing, timeoutMs?: number) => {
+        this.timeoutsMs.push({ contentType: outgoing.contentType, timeoutMs })
+        return this.#request(outgoing)
+      },
       reply: () => true,
     } as unknown as Channel
     this.connection = { id, address: 'tls:c:1', version: 'v2.0.0', channel, connectedAtMs: 0 }

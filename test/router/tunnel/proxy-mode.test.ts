@@ -97,6 +97,50 @@ test('a UDP service is reached by datagrams, encrypted', async () => {
   await eventually(() => answers).toEqual(['one', 'two'])
 })
 
+test('a circuit is waited for no longer than getCircuitTimeout', async () => {
+  const port = await freePort()
+  const host = { protocol: 'tcp', address: '127.0.0.1', port: 1 }
+  const { network, controller } = await running(
+    serviceOf('s1', { 'host.v1': host }, ['Bind', 'Dial']),
+    `{mode: proxy, services: ["name of s1:${port}"], getCircuitTimeout: 200ms}`,
+  )
+  controller.makesCircuits = false
+  await eventually(() => network.logged('service offered').length).toBe(1)
+  const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined)
+  closing.push(() => {
+    socket.destroy()
+  })
+  socket.resume()
+  await eventually(() => socket.destroyed || socket.readableEnded).toBe(true)
+  expect(JSON.stringify(network.lines)).toContain('no reply within 200 ms')
+})
+
+test('a source of datagrams that is silent for udpIdleTimeout loses its circuit', async () => {
+  const target = await echoDatagrams()
+  closing.push(target.close)
+  const port = await freePort()
+  const host = { protocol: 'udp', address: '127.0.0.1', port: target.port }
+  const { network, controller } = await running(
+    serviceOf('s1', { 'host.v1': host }, ['Bind', 'Dial']),
+    `{mode: proxy, services: ["name of s1:${port}:udp"], udpIdleTimeout: 300ms}`,
+  )
+  await controller.terminator('s1')
+  await eventually(() => network.logged('service offered').length).toBe(1)
+  const client = createSocket('udp4')
+  closing.push(() => {
+    client.close()
+  })
+  const answers: string[] = []
+  client.on('message', (body) => answers.push(body.toString()))
+  client.send('one', port, '127.0.0.1')
+  await eventually(() => answers).toEqual(['one'])
+  const ends = () => network.routers[0]?.forwarder.figures()['forwarder.ends']
+  await eventually(ends).toBe(0)
+  client.send('two', port, '127.0.0.1')
+  await eventually(() => answers).toEqual(['one', 'two'])
+  expect(controller.asked).toHaveLength(2)
+})
+
 test('a port is closed, and its connections with it, when the service may be dialed no more', async () => {
   const target = await echoServer()
   closing.push(target.close)

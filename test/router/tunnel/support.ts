@@ -42,6 +42,8 @@ export class TunnelController {
   readonly terminators = new Map<string, CreateTunnelTerminator>()
   readonly updates: UpdateTunnelTerminator[] = []
   readonly asked: CreateTunnelCircuit[] = []
+  /** False: requests for circuits are not answered. */
+  makesCircuits = true
   /** True: requests for a terminator wait until `answerHeld`. */
   holdsCreations = false
   readonly held: ChannelMessage[] = []
@@ -111,7 +113,7 @@ export class TunnelController {
     if (contentType === 20_505) void this.#onSubscribe(body)
     if (contentType === 20_413 && this.holdsCreations) this.held.push(message)
     else if (contentType === 20_413) this.#onCreate(message)
-    if (contentType === 20_220) void this.#onCircuit(message)
+    if (contentType === 20_220 && this.makesCircuits) void this.#onCircuit(message)
     if (contentType === 20_408) {
       this.updates.push(fromBinary(UpdateTunnelTerminatorSchema, body))
       channel?.reply(message, { contentType: 20_409 })

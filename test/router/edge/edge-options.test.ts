@@ -1,0 +1,48 @@
+import { afterEach, expect, test, vi } from 'vitest'
+
+import { askWithoutReading } from '../peer-router.ts'
+import { EdgeBench, eventually, serviceToken } from './support.ts'
+
+// Goal: the options of a listener for clients, and of `edge`, do what they name. Method: a listener with the option, and real clients.
+
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  vi.useRealTimers()
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+async function open(options: string): Promise<EdgeBench> {
+  const bench = await EdgeBench.open({ options })
+  closing.push(() => bench.close())
+  return bench
+}
+
+test('used sessions are told each heartbeatIntervalSeconds', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const bench = await open('')
+  await bench.admitted('ann')
+  const told = () => bench.controller.ofType(20_203).length
+  const before = told()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(told()).toBe(before + 1)
+  await vi.advanceTimersByTimeAsync(50_000)
+  expect(told()).toBe(before + 6)
+})
+
+test('a controller has getCircuitTimeout to create a circuit', async () => {
+  const bench = await open(', getCircuitTimeout: 1234ms')
+  const client = await bench.admitted('ann')
+  client.send(60_783, 7, serviceToken('s1'))
+  await eventually(() => bench.controller.timeoutsMs).toEqual([
+    { contentType: 20_218, timeoutMs: 1234 },
+  ])
+})
+
+test('a client that does not take a message within writeTimeout is disconnected', async () => {
+  const bench = await open(', writeTimeout: 200ms')
+  const client = await bench.admitted('ann')
+  closing.push(askWithoutReading(client.channel))
+  await eventually(() =>
+    bench.logged('client disconnected').map(({ fields }) => fields['reason']),
+  ).toEqual(['a message was not sent within 200 ms'])
+})
