@@ -39,8 +39,16 @@ export const routerProgramLimits = {
   peerListenersMax: 16,
   /** Open connections of one link listener, those that are not admitted yet among them. */
   linkConnectionsMax: 2048,
+  /** Connections of one source, behind which several routers may stand. */
+  linkConnectionsPerSourceMax: 512,
+  /** Handshakes under way at one of them; one more ends the oldest of its source, or of most. */
+  linkHandshakesMax: 256,
+  linkHandshakesPerSourceMax: 32,
   /** From the TLS handshake of a router that dials to the word of a controller about it. */
   linkAdmissionMsMax: 10_000,
+  /** Connections in that time, and those by one certificate; one more ends the oldest as well. */
+  linksWaitingMax: 256,
+  linksWaitingPerCertificateMax: 8,
   /**
    * The data model: records, members of policies, and their estimated bytes. A larger one is not
    * kept at all, since a part of it may lack what forbids.

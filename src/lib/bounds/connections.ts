@@ -23,6 +23,12 @@ export interface ConnectionBounds {
   readonly room?: FairShare
 }
 
+/** Bounds of connections that have not proven who they are. */
+export type PendingBounds = Pick<
+  ConnectionBounds,
+  'handshakeTimeoutMs' | 'handshakesMax' | 'handshakesPerSourceMax'
+>
+
 interface Handshake {
   readonly source: string
   readonly socket: Socket
@@ -38,7 +44,7 @@ interface Handshake {
  */
 export function boundConnections(server: Server, bounds: ConnectionBounds): void {
   const sources = new KeyedCounts()
-  const handshakes = new Handshakes(bounds)
+  const handshakes = new PendingConnections(bounds)
   const admitted = server.listeners('connection') as ((socket: Socket) => void)[]
   server.removeAllListeners('connection')
   server.on('connection', (socket: Socket) => {
@@ -66,8 +72,9 @@ export function boundConnections(server: Server, bounds: ConnectionBounds): void
   })
 }
 
-class Handshakes {
-  readonly #bounds: ConnectionBounds
+/** Connections that have a time to prove who they are; too many of one source end its oldest. */
+export class PendingConnections {
+  readonly #bounds: PendingBounds
   /**
    * By remote address and port: the events of one connection name different sockets before and
    * after the handshake. The oldest is first.
@@ -75,7 +82,7 @@ class Handshakes {
   readonly #underWay = new Map<string, Handshake>()
   readonly #sources = new KeyedCounts()
 
-  constructor(bounds: ConnectionBounds) {
+  constructor(bounds: PendingBounds) {
     this.#bounds = bounds
   }
 
@@ -107,6 +114,6 @@ class Handshakes {
   }
 }
 
-function endpointOf({ remoteAddress, remotePort }: Socket): string {
+export function endpointOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`
 }

@@ -4,6 +4,7 @@ import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { helloAccepted, helloRefused } from '../../channel/hello.ts'
 import type { ChannelLimits } from '../../channel/limits.ts'
+import { boundConnections, endpointOf, PendingConnections } from '../../lib/bounds/connections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -38,9 +39,16 @@ export class LinkAcceptor {
   readonly #parts: LinkAcceptorParts
   readonly #server: Server
   readonly #open = new Set<Channel>()
+  /** Connections that are not admitted, by their certificate, which says more than the address. */
+  readonly #waiting: PendingConnections
 
   constructor(parts: LinkAcceptorParts) {
     this.#parts = parts
+    this.#waiting = new PendingConnections({
+      handshakeTimeoutMs: parts.helloTimeoutMs + routerProgramLimits.linkAdmissionMsMax,
+      handshakesMax: routerProgramLimits.linksWaitingMax,
+      handshakesPerSourceMax: routerProgramLimits.linksWaitingPerCertificateMax,
+    })
     this.#server = createServer({
       ...this.#credentials(),
       requestCert: true,
@@ -50,6 +58,12 @@ export class LinkAcceptor {
       handshakeTimeout: parts.handshakeTimeoutMs,
     })
     this.#server.maxConnections = routerProgramLimits.linkConnectionsMax
+    boundConnections(this.#server, {
+      connectionsPerSourceMax: routerProgramLimits.linkConnectionsPerSourceMax,
+      handshakeTimeoutMs: parts.handshakeTimeoutMs,
+      handshakesMax: routerProgramLimits.linkHandshakesMax,
+      handshakesPerSourceMax: routerProgramLimits.linkHandshakesPerSourceMax,
+    })
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
     this.#server.on('secureConnection', (socket) => {
       if (socket.alpnProtocol === LINK_PROTOCOL) this.#accept(socket)
@@ -106,6 +120,9 @@ export class LinkAcceptor {
       log.warn({ address: socket.remoteAddress ?? '', reason }, 'link refused')
       channel.close(reason)
     }, helloTimeoutMs)
+    const endpoint = endpointOf(socket)
+    const certificate = socket.getPeerX509Certificate()?.fingerprint256 ?? ''
+    this.#waiting.begin(endpoint, certificate, socket)
     const channel: Channel = new Channel({
       socket,
       limits,
@@ -118,6 +135,7 @@ export class LinkAcceptor {
         )
         void this.#admit(channel, socket, message).then((admitted) => {
           clearTimeout(deadline)
+          this.#waiting.end(endpoint)
           link = admitted
           // It may have closed before anybody knew whose it is.
           if (admitted !== null && channel.isClosed) {
@@ -131,6 +149,7 @@ export class LinkAcceptor {
       },
       onClose: (reason) => {
         clearTimeout(deadline)
+        this.#waiting.end(endpoint)
         this.#open.delete(channel)
         if (link !== null) this.#parts.registry.remove(link, reason)
       },

@@ -1,0 +1,95 @@
+import { once } from 'node:events'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { afterEach, beforeEach, test } from 'vitest'
+
+import { encodeFrame } from '../../src/channel/frame.ts'
+import { linkHello } from '../../src/router/links/link-messages.ts'
+import { routerProgramLimits } from '../../src/router/limits.ts'
+import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
+import { freePort } from '../support/ports.ts'
+
+// The attack: connections to the link listener of a router that say nothing, before the handshake by anybody, or after it by who has
+// stolen the key of a router, take all places of the listener, and other routers have no link.
+
+const limits = routerProgramLimits
+let network: TestNetwork
+let controller: ScriptedController
+let port: number
+const sockets: Socket[] = []
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  controller = await network.controller('a')
+  port = await freePort()
+  const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}", options: {connectTimeout: 60s}}`
+  // Its times are longer than the test: nothing but the bounds ends a connection.
+  const more = `link: {listeners: [${listener}]}\ntls: {handshakeTimeout: 60s}\n`
+  await network.running([controller.address], more)
+  await eventually(() => controller.isConnected).toBe(true)
+})
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  await network.close()
+})
+
+function idle(localAddress: string): Socket {
+  const socket = connectTcp({ host: '127.0.0.1', port, localAddress }).resume()
+  socket.on('error', () => undefined)
+  sockets.push(socket)
+  return socket
+}
+
+async function handshake(holder: string, localAddress: string): Promise<TLSSocket> {
+  const { certificatePem: cert, privateKeyPem: key } = await leafOf(holder)
+  const ca = network.root.certificatePem
+  const own: object = { localAddress }
+  const socket = connectTls({ host: '127.0.0.1', port, cert, key, ca, ALPNProtocols, ...own })
+  socket.on('error', () => undefined)
+  sockets.push(socket.resume())
+  await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')])
+  return socket
+}
+const ALPNProtocols = ['ziti-link']
+
+const leaves = new Map<string, ReturnType<TestNetwork['leaf']>>()
+function leafOf(holder: string): ReturnType<TestNetwork['leaf']> {
+  const known = leaves.get(holder) ?? network.leaf(holder, [], [])
+  leaves.set(holder, known)
+  return known
+}
+
+const held = (some: readonly Socket[]): number => some.filter((each) => !each.destroyed).length
+
+/** An honest router has its link, whatever else is open. */
+async function linkOfAnotherRouter(localAddress: string): Promise<void> {
+  const before = network.logged('link established').length
+  const socket = await handshake('router2', localAddress)
+  const ids = { linkId: 'of router2', routerId: 'router2', dialedId: 'router1' }
+  socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
+  await eventually(() => network.logged('link established').length).toBe(before + 1)
+}
+
+beforeEach(() => leaves.clear())
+
+test('One source has few handshakes under way, and a router that shares its address has its link', async () => {
+  const some = Array.from({ length: 3 * limits.linkHandshakesPerSourceMax }, () =>
+    idle('127.0.0.2'),
+  )
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.linkHandshakesPerSourceMax)
+  await linkOfAnotherRouter('127.0.0.2')
+})
+
+test('Many sources have no more together', async () => {
+  const sources = Array.from({ length: 24 }, (_, at) => `127.0.1.${at + 1}`)
+  const some = sources.flatMap((source) => Array.from({ length: 20 }, () => idle(source)))
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.linkHandshakesMax)
+  await linkOfAnotherRouter('127.0.0.3')
+})
+
+test('One certificate has few connections that wait for their hello', async () => {
+  const count = 3 * limits.linksWaitingPerCertificateMax
+  const some: Socket[] = []
+  for (let at = 0; at < count; at += 1) some.push(await handshake('router3', `127.0.2.${at + 1}`))
+  await eventually(() => held(some)).toBeLessThanOrEqual(limits.linksWaitingPerCertificateMax)
+  await linkOfAnotherRouter('127.0.0.4')
+})
