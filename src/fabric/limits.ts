@@ -72,7 +72,7 @@ export const routerLimits = {
   routerWritesWaitingMax: 256,
   /** What one write of a router puts into the log; beyond: refused. */
   routerEntryBytesMax: 16 * 1024,
-  /** Circuits that this controller has made and not ended. */
+  /** Circuits that this controller has made and not ended; routers and clients share the room. */
   circuitsMax: 200_000,
   /** Routers on the way of a circuit that another controller has told. */
   circuitRoutersMax: 64,
@@ -84,6 +84,14 @@ export const routerLimits = {
    * it may have to hear of it first.
    */
   circuitsUnknownMs: 15_000,
+  /** Circuits that one router asks for at once, and then each second; beyond: refused. */
+  circuitsOfRouterBurst: 8000,
+  circuitsOfRouterPerSecond: 400,
+  /** The same of one client, whichever routers it asks by. */
+  circuitsOfClientBurst: 2000,
+  circuitsOfClientPerSecond: 100,
+  /** Clients whose pace is remembered. */
+  circuitClientsMax: 65_536,
   /** Circuits of one router that are being made; beyond: refused as busy. */
   circuitsWaitingMax: 256,
   /** For all routers of a circuit to answer, of each attempt. */

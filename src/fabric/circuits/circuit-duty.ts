@@ -17,6 +17,7 @@ import { routerLimits } from '../limits.ts'
 import { routerMessage } from '../messages.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { admitDial, CircuitRefused, type DialJudges, NO_SESSION } from './admit-dial.ts'
+import { CircuitAllowance } from './circuit-allowance.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
 import {
@@ -42,7 +43,7 @@ import { cheapestPaths } from './path.ts'
 import { dialerData, hostData, STICKY } from './peer-data.ts'
 import { type CircuitEnds, REROUTE_ATTEMPT, routesOf, unrouteMessage } from './route.ts'
 
-const { circuitsWaitingMax, routeAttemptsMax, routeTimeoutMs } = routerLimits
+const { routeAttemptsMax, routeTimeoutMs } = routerLimits
 
 /** Headers of what a router answers to a route. */
 const result = { attempt: 1101, isSuccess: 1102, error: 1103, errorCode: 1104 } as const
@@ -117,12 +118,12 @@ export class CircuitDuty implements RouterDuty {
   readonly #attempts = new Map<string, Attempt>()
   /** Being laid: the session of the client, and whether it has ended meanwhile. */
   readonly #lays = new Set<{ readonly sessionId: string; isOver: boolean }>()
-  /** Being made, by the router of the client. */
-  readonly #waiting = new Map<string, number>()
+  readonly #allowance: CircuitAllowance
 
   constructor(parts: CircuitDutyParts) {
     this.#parts = parts
     this.#circuits = parts.table
+    this.#allowance = new CircuitAllowance(parts)
     this.#costs = new DialCosts(parts.clock, (id) => parts.table.openAt(id))
     this.upkeep = new CircuitUpkeep({
       ...parts,
@@ -159,12 +160,12 @@ export class CircuitDuty implements RouterDuty {
 
   async #onRequest(connection: RouterConnection, message: ChannelMessage): Promise<void> {
     const { router, channel } = connection
-    const waiting = this.#waiting.get(router.id) ?? 0
-    if (waiting >= circuitsWaitingMax || this.#circuits.isFull) {
-      this.#refuse(connection, message, new CircuitRefused(INTERNAL, 'too many circuits'))
+    try {
+      this.#allowance.begin(router.id)
+    } catch (error) {
+      this.#refuse(connection, message, error)
       return
     }
-    this.#waiting.set(router.id, waiting + 1)
     try {
       const { circuit, peerData } = await this.#make(connection, message)
       const { live, ends } = circuit
@@ -182,9 +183,7 @@ export class CircuitDuty implements RouterDuty {
     } catch (error) {
       this.#refuse(connection, message, error)
     } finally {
-      const left = (this.#waiting.get(router.id) ?? 1) - 1
-      if (left > 0) this.#waiting.set(router.id, left)
-      else this.#waiting.delete(router.id)
+      this.#allowance.end(router.id)
     }
   }
 
@@ -203,6 +202,7 @@ export class CircuitDuty implements RouterDuty {
     const asked = readCircuitRequest(message)
     if (asked === null) throw new CircuitRefused(INTERNAL, 'the request is malformed')
     const { client, isGranted } = await admitDial(this.#parts, router.id, asked)
+    this.#allowance.admit(router.id, client)
     const lay = { sessionId: client.sessionId, isOver: false }
     this.#lays.add(lay)
     try {

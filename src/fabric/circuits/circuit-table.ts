@@ -1,5 +1,6 @@
 import type { LiveFact } from '../../ports/live-facts.ts'
 import type { LiveCircuit } from '../../ports/live-circuits.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { routerLimits } from '../limits.ts'
 import { LiveRows } from '../live-rows.ts'
 import type { CircuitPath } from './path.ts'
@@ -26,9 +27,14 @@ export interface CircuitFollower {
   onDropped(id: string): void
 }
 
-/** The circuits that a controller answers for, and how many of them lead to each terminator. */
+/**
+ * The circuits that a controller answers for, and how many of them lead to each terminator. Routers
+ * that they begin at share the room, and so do clients: none of either can fill it.
+ */
 export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()
+  readonly #ofRouters = new FairShare(this.rowsMax)
+  readonly #ofClients = new FairShare(this.rowsMax)
   #follower: CircuitFollower | null = null
 
   /** Instead of the follower before it. */
@@ -43,6 +49,11 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
 
   openAt(terminatorId: string): number {
     return this.#openAt.get(terminatorId) ?? 0
+  }
+
+  /** Whether there is room for one more circuit of the client that begins at the router. */
+  hasRoomFor(routerId: string, clientId: string): boolean {
+    return this.#ofRouters.hasRoomFor(routerId) && this.#ofClients.hasRoomFor(clientId)
   }
 
   override set(id: string, circuit: Circuit): boolean {
@@ -62,7 +73,10 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     return circuit
   }
 
-  #count({ live: { terminatorId } }: Circuit, by: number): void {
+  #count({ live: { terminatorId, clientId }, path }: Circuit, by: 1 | -1): void {
+    // Whichever way it takes, it begins at the same router.
+    this.#ofRouters.take(path.routerIds[0] ?? '', by)
+    this.#ofClients.take(clientId, by)
     const count = this.openAt(terminatorId) + by
     if (count > 0) this.#openAt.set(terminatorId, count)
     else this.#openAt.delete(terminatorId)

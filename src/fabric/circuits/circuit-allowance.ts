@@ -1,0 +1,65 @@
+import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { AdmittedClient } from '../../ports/router-clients.ts'
+import { INTERNAL } from '../clients/client-errors.ts'
+import { routerLimits } from '../limits.ts'
+import { CircuitRefused } from './admit-dial.ts'
+import type { CircuitTable } from './circuit-table.ts'
+
+const { circuitsWaitingMax, routerRatesMax, circuitClientsMax } = routerLimits
+
+export interface CircuitAllowanceParts {
+  readonly table: Pick<CircuitTable, 'hasRoomFor' | 'isFull'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+}
+
+/**
+ * How many circuits a router may ask for at a time and a second, and how many a client, whichever
+ * routers it asks by. A router is judged by its certificate, so it counts for itself whatever
+ * sessions it shows.
+ */
+export class CircuitAllowance {
+  readonly #table: CircuitAllowanceParts['table']
+  readonly #ofRouters: KeyedRate
+  readonly #ofClients: KeyedRate
+  /** Being made, by the router of the client. */
+  readonly #waiting = new KeyedCounts()
+
+  constructor({ table, clock }: CircuitAllowanceParts) {
+    this.#table = table
+    const { circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
+    const ofRouter = { burst: circuitsOfRouterBurst, perSecond: circuitsOfRouterPerSecond }
+    this.#ofRouters = new KeyedRate({ ...ofRouter, keysMax: routerRatesMax }, clock)
+    const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits
+    const ofClient = { burst: circuitsOfClientBurst, perSecond: circuitsOfClientPerSecond }
+    this.#ofClients = new KeyedRate({ ...ofClient, keysMax: circuitClientsMax }, clock)
+  }
+
+  /** The request counts until `end`. @throws {CircuitRefused} when too many are under way. */
+  begin(routerId: string): void {
+    if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {
+      throw new CircuitRefused(INTERNAL, 'too many circuits')
+    }
+    this.#waiting.add(routerId, 1)
+  }
+
+  end(routerId: string): void {
+    this.#waiting.add(routerId, -1)
+  }
+
+  /** @throws {CircuitRefused} when the judged client, or its router, is over its allowance. */
+  admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
+    if (!this.#table.hasRoomFor(routerId, identityId)) {
+      throw new CircuitRefused(INTERNAL, 'too many circuits')
+    }
+    // A router that dials for itself is bounded as a router; what a client asks for in vain costs
+    // its router nothing.
+    if (identityId !== routerId && !this.#ofClients.take(identityId)) {
+      throw new CircuitRefused(INTERNAL, 'the client asks for circuits too often')
+    }
+    if (!this.#ofRouters.take(routerId)) {
+      throw new CircuitRefused(INTERNAL, 'the router asks for circuits too often')
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import { beforeEach, expect, test } from 'vitest'
+
+import { routerLimits } from '../../src/fabric/limits.ts'
+import { CircuitAllowance } from '../../src/fabric/circuits/circuit-allowance.ts'
+import { type Circuit, CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+
+// The attack: a stolen router asks for circuits to itself as fast as it can, with the sessions of all clients that it knows, until the
+// controllers have no room for those of others and routers no time; or a client does so by many routers.
+
+const { circuitsWaitingMax, circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
+const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits
+
+let nowMs: number
+let table: CircuitTable
+let allowance: CircuitAllowance
+beforeEach(() => {
+  nowMs = 0
+  table = new CircuitTable({
+    owner: 'ctrl1',
+    rowsMax: 100,
+    viewOf: ({ ends, live }) => ({ ...live, id: ends.id, routerIds: [], linkIds: [] }),
+    onRemoved: () => undefined,
+  })
+  allowance = new CircuitAllowance({ table, clock: { monotonicMs: () => nowMs } })
+})
+
+/** Requests of which each is over before the next. @returns how many of them are admitted. */
+function admitted(requests: number, routerId: string, clientOf: (at: number) => string): number {
+  let count = 0
+  for (let at = 0; at < requests; at += 1) {
+    allowance.begin(routerId)
+    try {
+      allowance.admit(routerId, { identityId: clientOf(at) })
+      count += 1
+    } catch {
+      // One too many.
+    }
+    allowance.end(routerId)
+  }
+  return count
+}
+
+/** A circuit from the router, kept. @returns false when there is no room for it. */
+function kept(id: string, routerId: string, clientId: string): boolean {
+  if (!table.hasRoomFor(routerId, clientId)) return false
+  const live = { clientId, serviceId: 's', sessionId: '', terminatorId: 't', createdAt: 0 }
+  const circuit: Circuit = {
+    live,
+    ends: { id, ingress: 'in', egress: 'out' },
+    path: { routerIds: [routerId, 'host'], links: [], cost: 0 },
+    hostId: 'h',
+    instanceId: '',
+    isOfTunnel: false,
+    isHostedByTunnel: false,
+    turn: 0,
+  }
+  return table.set(id, circuit)
+}
+
+test('A router asks for so many circuits at once and a second, whatever sessions it shows', () => {
+  const flood = 2 * circuitsOfRouterBurst
+  expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterBurst)
+  expect(
+    admitted(10, 'r1', () => 'ann'),
+    'another router',
+  ).toBe(10)
+  nowMs += 1000
+  expect(admitted(flood, 'stolen', (at) => `client ${at}`)).toBe(circuitsOfRouterPerSecond)
+})
+
+test('A client asks for so many, whichever routers it asks by', () => {
+  const [half, flood] = [circuitsOfClientBurst / 2, 2 * circuitsOfClientBurst]
+  expect(admitted(half, 'r1', () => 'mallory')).toBe(half)
+  expect(admitted(flood, 'r2', () => 'mallory')).toBe(half)
+  expect(
+    admitted(10, 'r2', () => 'ann'),
+    'another client of the router',
+  ).toBe(10)
+  nowMs += 1000
+  expect(admitted(flood, 'r3', () => 'mallory')).toBe(circuitsOfClientPerSecond)
+})
+
+test('A router that dials for itself has the allowance of a router', () => {
+  expect(admitted(2 * circuitsOfRouterBurst, 'r1', () => 'r1')).toBe(circuitsOfRouterBurst)
+})
+
+test('A router has so many requests under way', () => {
+  for (let at = 0; at < circuitsWaitingMax; at += 1) allowance.begin('stolen')
+  expect(() => allowance.begin('stolen')).toThrow('too many circuits')
+  allowance.begin('r1')
+  allowance.end('stolen')
+  allowance.begin('stolen')
+})
+
+test('Neither a router nor a client fills the room for circuits, and what ends is free again', () => {
+  const ids = Array.from({ length: 100 }, (_, at) => `${at}`)
+  expect(ids.filter((id) => kept(id, 'stolen', `client ${id}`))).toHaveLength(75)
+  expect(kept('of ann', 'r1', 'ann')).toBe(true)
+  for (const id of [...ids, 'of ann']) table.drop(id)
+  expect(ids.filter((id) => kept(id, `router ${id}`, 'mallory'))).toHaveLength(75)
+  expect(kept('of ann', 'r1', 'ann')).toBe(true)
+})
