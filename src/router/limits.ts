@@ -164,6 +164,13 @@ export const routerProgramLimits = {
   terminatorBusyMs: 1000,
   /** Other refusals of one terminator before its host is told. */
   terminatorStrikesMax: 3,
+  /** Changes by its host: of one terminator so often, and of one identity at once and a second. */
+  terminatorChangedEveryMs: 1000,
+  hostChangesBurst: 64,
+  hostChangesPerSecond: 4,
+  /** Terminators that one identity has created, at once and then each second. */
+  hostCreationsBurst: 1024,
+  hostCreationsPerSecond: 10,
   /** After a controller has come back: it asks which terminators there are first. */
   terminatorsToldAgainMs: 10_000,
   terminatorsSweptEveryMs: 1000,

@@ -35,6 +35,8 @@ export interface HostedTerminator {
   /** The controller that was asked last; '' before. */
   controllerId: string
   isAsked: boolean
+  /** When a change by its host may be told next, monotonic ms. */
+  changeDueMs: number
 }
 
 export function terminatorOf(
@@ -66,18 +68,22 @@ export function terminatorOf(
     dueMs,
     controllerId: '',
     isAsked: false,
+    changeDueMs: 0,
   }
+}
+
+/** The claim that a controller judges a change of the terminator by. */
+export function hostClaim({ client, session }: Pick<HostedTerminator, 'client' | 'session'>) {
+  const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
+  return { sessionToken, apiSessionToken, fingerprints: [fingerprint] }
 }
 
 /** The request to a controller: the same one again is done once. */
 export function creationOf(terminator: HostedTerminator) {
-  const { client, session, publicKey } = terminator
-  const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
+  const { publicKey } = terminator
   return createTerminatorMessage({
     address: terminator.id,
-    sessionToken,
-    apiSessionToken,
-    fingerprints: [fingerprint],
+    ...hostClaim(terminator),
     peerData: publicKey === null ? {} : { [edgeHeader.publicKey]: publicKey },
     cost: terminator.cost,
     precedence: precedenceOf(terminator.precedence),

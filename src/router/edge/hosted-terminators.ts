@@ -3,6 +3,7 @@ import { flagValue, readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
@@ -11,13 +12,10 @@ import type { RouterProgramLogger } from '../logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
   edgeControlMessage,
-  healthEventMessage,
-  precedenceOf,
   readTerminatorAnswer,
   readValidation,
   removeTerminatorsMessage,
   terminatorStatesMessage,
-  updateTerminatorMessage,
 } from './control-messages.ts'
 import {
   type ClosedReason,
@@ -26,10 +24,10 @@ import {
   edgeErrorCode,
   edgeHeader,
   edgeMessage,
-  readUint16,
   retryHint,
   stateClosed,
 } from './edge-messages.ts'
+import { HostChanges } from './host-changes.ts'
 import { creationOf, type HostedTerminator, terminatorOf } from './hosted-terminator.ts'
 import { isSessionAmong, shownServiceSession } from './service-session.ts'
 
@@ -61,12 +59,17 @@ export class ClientTerminators {
   readonly #removed = new Set<string>()
   /** Ends the wait for the answer about a terminator, by its id. */
   readonly #waits = new Map<string, () => void>()
+  readonly #changes: HostChanges
+  readonly #creations: KeyedRate
   #isRemoving = false
   #isSweepDue = false
   #timer: NodeJS.Timeout | null = null
 
   constructor(parts: HostedTerminatorsParts) {
     this.#parts = parts
+    this.#changes = new HostChanges(parts)
+    const rate = { burst: limits.hostCreationsBurst, perSecond: limits.hostCreationsPerSecond }
+    this.#creations = new KeyedRate({ ...rate, keysMax: limits.hostedMax }, parts.clock)
   }
 
   get all(): readonly HostedTerminator[] {
@@ -141,36 +144,12 @@ export class ClientTerminators {
 
   updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
     const terminator = this.#of(client, connectionId, message.body)
-    const controller = this.#parts.controllerFor(client)
-    if (terminator === null || controller === null) return
-    const cost = readUint16(message.headers, edgeHeader.cost)
-    const precedence = message.headers.get(edgeHeader.precedence)?.[0] ?? null
-    const request = updateTerminatorMessage({
-      ...this.#claimOf(terminator),
-      terminatorId: terminator.id,
-      updateCost: cost !== null,
-      cost: cost ?? 0,
-      updatePrecedence: precedence !== null,
-      precedence: precedenceOf(precedence ?? 0),
-    })
-    this.#parts.log.info(
-      { terminatorId: terminator.id, cost, precedence },
-      'host changes its terminator',
-    )
-    controller.channel.send(request)
+    if (terminator !== null) this.#changes.update(terminator, message)
   }
 
   onHealth(client: ClientChannel, message: ChannelMessage, connectionId: number): void {
     const terminator = this.#of(client, connectionId, message.body)
-    const controller = this.#parts.controllerFor(client)
-    if (terminator === null || controller === null) return
-    controller.channel.send(
-      healthEventMessage({
-        ...this.#claimOf(terminator),
-        terminatorId: terminator.id,
-        checkPassed: readFlag(message.headers, edgeHeader.isHealthy),
-      }),
-    )
+    if (terminator !== null) this.#changes.onHealth(terminator, message)
   }
 
   /** Service sessions that are over. */
@@ -231,11 +210,6 @@ export class ClientTerminators {
     return found?.session.token === Buffer.from(body).toString('utf8') ? found : null
   }
 
-  #claimOf({ client, session }: HostedTerminator) {
-    const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)
-    return { sessionToken, apiSessionToken, fingerprints: [fingerprint] }
-  }
-
   #keep(terminator: HostedTerminator): void {
     const { id, client, connectionId } = terminator
     this.#byId.set(id, terminator)
@@ -250,6 +224,7 @@ export class ClientTerminators {
   #drop(terminator: HostedTerminator): void {
     const { id, client, connectionId, session } = terminator
     this.#byId.delete(id)
+    this.#changes.drop(terminator)
     this.#waits.get(id)?.()
     const ofSession = this.#bySession.get(session.token)
     ofSession?.delete(terminator)
@@ -325,12 +300,20 @@ export class ClientTerminators {
   /** Asks controllers for what is due. */
   #sweep(): void {
     void this.#tellRemoved()
+    this.#changes.sweep()
     const nowMs = this.#parts.clock.monotonicMs()
     for (const terminator of this.#byId.values()) {
       if (terminator.dueMs > nowMs) continue
       if (terminator.isAsked) this.#waits.get(terminator.id)?.()
-      else if (!terminator.isEstablished) void this.#ask(terminator)
+      else if (!terminator.isEstablished && this.#mayCreate(terminator)) {
+        void this.#ask(terminator)
+      }
     }
+  }
+
+  /** A host that binds and unbinds again and again has the cluster write each time. */
+  #mayCreate({ client }: HostedTerminator): boolean {
+    return this.#creations.take(client.client.session.identityId)
   }
 
   async #ask(terminator: HostedTerminator): Promise<void> {

@@ -148,7 +148,9 @@ describe('A client that hosts a service', () => {
   test('changes its cost and its precedence, and says how it is', async () => {
     const id = await bound()
     host.send(60_794, 3, token, [[1004, Uint8Array.of(5, 0)]])
+    await eventually(() => bench.controller.ofType(20_209)).toHaveLength(1)
     host.send(60_794, 3, token, [[1005, Uint8Array.of(2)]])
+    await eventually(() => bench.controller.ofType(20_209)).toHaveLength(2)
     host.send(60_795, 3, token, [[1013, flagValue(true)]])
     host.send(60_795, 3, serviceToken('other'), [[1013, flagValue(true)]])
     await eventually(() => bench.controller.ofType(20_214)).toHaveLength(1)

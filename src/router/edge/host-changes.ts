@@ -1,0 +1,108 @@
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { readFlag } from '../../channel/headers.ts'
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ControlConnection } from '../controllers/control-connection.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import type { ClientChannel } from './client-channel.ts'
+import { healthEventMessage, precedenceOf, updateTerminatorMessage } from './control-messages.ts'
+import { edgeHeader, readUint16 } from './edge-messages.ts'
+import { hostClaim, type HostedTerminator } from './hosted-terminator.ts'
+
+const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hostedMax } =
+  routerProgramLimits
+
+export interface HostChangesParts {
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly log: Pick<RouterProgramLogger, 'info'>
+  /** Null: no controller is connected. */
+  readonly controllerFor: (client: ClientChannel) => ControlConnection | null
+}
+
+/** The latest values that a host has said and no controller was told; null: it has said none. */
+interface Change {
+  readonly cost: number | null
+  readonly precedence: number | null
+  readonly isHealthy: boolean | null
+}
+
+const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
+
+/**
+ * Changes by hosts of their terminators. Each change that a controller is told is a write of the
+ * cluster, so one terminator has one in a while, and an identity so many a second: of what it says
+ * meanwhile, the latest values count.
+ */
+export class HostChanges {
+  readonly #parts: HostChangesParts
+  readonly #rate: KeyedRate
+  readonly #waiting = new Map<HostedTerminator, Change>()
+
+  constructor(parts: HostChangesParts) {
+    this.#parts = parts
+    const rate = { burst: hostChangesBurst, perSecond: hostChangesPerSecond, keysMax: hostedMax }
+    this.#rate = new KeyedRate(rate, parts.clock)
+  }
+
+  /** The host says another cost, or another precedence. */
+  update(terminator: HostedTerminator, { headers }: ChannelMessage): void {
+    const cost = readUint16(headers, edgeHeader.cost)
+    const precedence = headers.get(edgeHeader.precedence)?.[0] ?? null
+    const before = this.#waiting.get(terminator) ?? UNCHANGED
+    this.#wait(terminator, {
+      cost: cost ?? before.cost,
+      precedence: precedence ?? before.precedence,
+      // Health is told as a precedence as well: the later one of both counts.
+      isHealthy: precedence === null ? before.isHealthy : null,
+    })
+  }
+
+  /** The host says whether it is well. */
+  onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
+    const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
+    const isHealthy = readFlag(headers, edgeHeader.isHealthy)
+    this.#wait(terminator, { cost, precedence: null, isHealthy })
+  }
+
+  /** Tells controllers what may be told now. */
+  sweep(): void {
+    for (const terminator of Array.from(this.#waiting.keys())) this.#tell(terminator)
+  }
+
+  /** The terminator is gone. */
+  drop(terminator: HostedTerminator): void {
+    this.#waiting.delete(terminator)
+  }
+
+  #wait(terminator: HostedTerminator, change: Change): void {
+    this.#waiting.set(terminator, change)
+    this.#tell(terminator)
+  }
+
+  #tell(terminator: HostedTerminator): void {
+    const { clock, log, controllerFor } = this.#parts
+    const { id, client } = terminator
+    const change = this.#waiting.get(terminator)
+    const nowMs = clock.monotonicMs()
+    const controller = controllerFor(client)
+    if (change === undefined || controller === null || nowMs < terminator.changeDueMs) return
+    if (!this.#rate.take(client.client.session.identityId)) return
+    this.#waiting.delete(terminator)
+    terminator.changeDueMs = nowMs + terminatorChangedEveryMs
+    const { cost, precedence, isHealthy } = change
+    const claim = { ...hostClaim(terminator), terminatorId: id }
+    if (cost !== null || precedence !== null) {
+      log.info({ terminatorId: id, cost, precedence }, 'host changes its terminator')
+      const update = {
+        updateCost: cost !== null,
+        cost: cost ?? 0,
+        updatePrecedence: precedence !== null,
+        precedence: precedenceOf(precedence ?? 0),
+      }
+      controller.channel.send(updateTerminatorMessage({ ...claim, ...update }))
+    }
+    if (isHealthy === null) return
+    controller.channel.send(healthEventMessage({ ...claim, checkPassed: isHealthy }))
+  }
+}

@@ -1,0 +1,96 @@
+import { fromBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { CreateTerminatorV2Schema, UpdateEdgeTerminatorSchema } from '../../proto/gen/router_pb.ts'
+import { flagValue } from '../../src/channel/headers.ts'
+import { routerProgramLimits } from '../../src/router/limits.ts'
+import { EdgeBench, serviceToken, type TestClient } from '../router/edge/support.ts'
+import { eventually } from '../router/support.ts'
+
+// The attack: a host says another cost, precedence or health of its terminators, or binds and unbinds, as fast as it can. Each is a
+// write of the cluster, and its router has no more of them than others: those of other hosts there wait, or are refused.
+
+const [bind, unbind, updateBind, healthEvent] = [60_790, 60_791, 60_794, 60_795]
+const [created, updated, health] = [20_216, 20_209, 20_214]
+const limits = routerProgramLimits
+const token = serviceToken('bind1')
+
+let bench: EdgeBench
+let host: TestClient
+beforeEach(async () => {
+  bench = await EdgeBench.open()
+  host = await bench.admitted('mallory')
+})
+afterEach(() => bench.close())
+
+/** Waits until the router has read all that the host has said. */
+async function read(): Promise<void> {
+  await host.channel.request({ contentType: 3 })
+}
+
+const costs = (): number[] =>
+  bench.controller
+    .ofType(updated)
+    .map(({ body }) => fromBinary(UpdateEdgeTerminatorSchema, body ?? new Uint8Array()).cost)
+
+const listener = (name: string) => [[1021, Buffer.from(name)]] as const
+
+test('Of what a host says of a terminator the latest counts, and is told at its pace', async () => {
+  await host.request(bind, 1, token)
+  for (let cost = 1; cost <= 1000; cost += 1) {
+    host.send(updateBind, 1, token, [[1004, Uint8Array.of(cost & 255, cost >> 8)]])
+  }
+  await read()
+  expect(costs()[0]).toBe(1)
+  await eventually(() => costs().at(-1)).toBe(1000)
+  expect(costs().length).toBeLessThan(20)
+  // Each of them is the opposite of the one before.
+  for (let times = 0; times < 1000; times += 1) {
+    host.send(healthEvent, 1, token, times % 2 === 0 ? [] : [[1013, flagValue(true)]])
+  }
+  await read()
+  await eventually(() => bench.controller.ofType(health).length).toBeGreaterThan(0)
+  expect(bench.controller.ofType(health).length).toBeLessThan(20)
+})
+
+test('All terminators of an identity have so many changes together, and each has its own in time', async () => {
+  const count = 2 * limits.hostChangesBurst
+  const ids = Array.from({ length: count }, (_, at) => at + 1)
+  for (const id of ids) await host.request(bind, id, token, listener(`${id}`))
+  for (const id of ids) host.send(updateBind, id, token, [[1004, Uint8Array.of(id, 0)]])
+  await read()
+  expect(costs().length).toBeLessThan(count)
+  expect(costs().length).toBeGreaterThanOrEqual(limits.hostChangesBurst)
+  bench.aheadMs += (1000 * count) / limits.hostChangesPerSecond
+  await eventually(() => costs().toSorted((a, b) => a - b)).toEqual(ids)
+})
+
+test('An identity has so many terminators created, whatever it unbinds meanwhile', async () => {
+  const { hostCreationsBurst, hostedPerChannelMax } = limits
+  expect(hostCreationsBurst, 'a channel may host all at once').toBeGreaterThanOrEqual(
+    hostedPerChannelMax,
+  )
+  const answers = new Set<string>()
+  bench.controller.terminators = ({ address }) => {
+    answers.add(address)
+    return {}
+  }
+  const told = () => bench.controller.ofType(created).length
+  const beganMs = performance.now()
+  for (let id = 1; id <= hostCreationsBurst + 500; id += 1) {
+    await host.request(bind, id, token, listener(`${id}`))
+    host.send(unbind, id, token)
+  }
+  await read()
+  const seconds = (performance.now() - beganMs) / 1000
+  expect(told()).toBeLessThanOrEqual(
+    hostCreationsBurst + limits.hostCreationsPerSecond * seconds + 1,
+  )
+  const ann = await bench.admitted('ann')
+  const before = told()
+  await ann.request(bind, 1, serviceToken('bind2'))
+  await eventually(() => told() > before).toBe(true)
+  const [last] = bench.controller.ofType(created).slice(-1)
+  const { address } = fromBinary(CreateTerminatorV2Schema, last?.body ?? new Uint8Array())
+  await eventually(() => answers.has(address)).toBe(true)
+})
