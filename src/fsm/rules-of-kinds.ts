@@ -1,4 +1,5 @@
 import type { KindRules } from './apply/kind-rules.ts'
+import { apiSessionRules } from './sessions/api-session-rules.ts'
 import { authPolicyRules } from './identities/auth-policy-rules.ts'
 import { authenticatorRules } from './identities/authenticator-rules.ts'
 import { caRules } from './enrollment/ca-rules.ts'
@@ -15,6 +16,7 @@ import { fabricTerminatorRules, terminatorRules } from './services/terminator-ru
 const none: KindRules = {}
 
 const byKind: ReadonlyMap<string, KindRules> = new Map<string, KindRules>([
+  ['apiSession', apiSessionRules],
   ['authPolicy', authPolicyRules],
   ['authenticator', authenticatorRules],
   ['ca', caRules],

@@ -1,6 +1,6 @@
-import { createHash, type KeyObject, sign } from 'node:crypto'
+import { createHash, sign } from 'node:crypto'
 
-import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose'
+import { SignJWT } from 'jose'
 
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -10,9 +10,7 @@ import {
   parseCertificates,
   parsePrivateKey,
 } from './certificate.ts'
-
-/** Longer ones are not looked at. */
-export const JWT_CHARACTERS_MAX = 16 * 1024
+import { jwtAlgorithmOf, type TokenLeaf, tokenLeafOf, verifyJwt } from './jwt-verifier.ts'
 
 /** The certificate of a member and the key that it is known by. */
 export interface MemberLeaf {
@@ -31,12 +29,6 @@ export interface LeafJwtParts {
   readonly clock: Clock
 }
 
-interface Leaf {
-  readonly kid: string
-  readonly key: KeyObject
-  readonly algorithm: string
-}
-
 /**
  * Signs tokens with the key of a controller's leaf, and verifies those of every member. A leaf that
  * is renewed has another `kid` over the same key: the `kid` is where the search begins, the key is
@@ -45,7 +37,7 @@ interface Leaf {
 export class LeafJwtSigner {
   readonly #parts: LeafJwtParts
   /** By PEM: parsing one takes longer than a signature. No more than were asked for last. */
-  #leaves = new Map<string, Leaf | null>()
+  #leaves = new Map<string, TokenLeaf | null>()
 
   constructor(parts: LeafJwtParts) {
     this.#parts = parts
@@ -64,22 +56,7 @@ export class LeafJwtSigner {
     token: string,
     { isExpiredAllowed }: { readonly isExpiredAllowed: boolean } = { isExpiredAllowed: false },
   ): Promise<JsonObject | null> {
-    if (token.length > JWT_CHARACTERS_MAX) return null
-    const kid = kidOf(token)
-    const leaves = this.#known()
-    leaves.sort((a, b) => Number(b.kid === kid) - Number(a.kid === kid))
-    const currentDate = new Date(this.#parts.clock.nowMs())
-    for (const { key, algorithm } of leaves) {
-      try {
-        const { payload } = await jwtVerify(token, key, { algorithms: [algorithm], currentDate })
-        return payload as JsonObject
-      } catch (error) {
-        if (isExpiredAllowed && error instanceof errors.JWTExpired)
-          return error.payload as JsonObject
-        // Not of this key, or not of this time: the next one may be the one.
-      }
-    }
-    return null
+    return await verifyJwt(token, this.#known(), this.#parts.clock.nowMs(), isExpiredAllowed)
   }
 
   publicJwks(): readonly JsonObject[] {
@@ -107,8 +84,8 @@ export class LeafJwtSigner {
     })
   }
 
-  #own(pem: string): Leaf {
-    const leaf = this.#leaves.get(pem) ?? leafOf(pem)
+  #own(pem: string): TokenLeaf {
+    const leaf = this.#leaves.get(pem) ?? tokenLeafOf(pem)
     this.#leaves.set(pem, leaf)
     return leaf
   }
@@ -117,12 +94,12 @@ export class LeafJwtSigner {
    * Of this controller first. A certificate over another key than its member is known by counts for
    * nothing.
    */
-  #known(): Leaf[] {
+  #known(): TokenLeaf[] {
     const before = this.#leaves
     const pem = this.#parts.leafPem()
-    const own = before.get(pem) ?? leafOf(pem)
+    const own = before.get(pem) ?? tokenLeafOf(pem)
     this.#leaves = new Map([[pem, own]])
-    const found: Leaf[] = [own]
+    const found: TokenLeaf[] = [own]
     for (const { certificatePem, publicKeySha256 } of this.#parts.members()) {
       if (certificatePem === '' || certificatePem === pem) continue
       const known = before.get(certificatePem)
@@ -134,7 +111,7 @@ export class LeafJwtSigner {
   }
 }
 
-function jwkOf(pem: string, { kid, key, algorithm }: Leaf): JsonObject {
+function jwkOf(pem: string, { kid, key, algorithm }: TokenLeaf): JsonObject {
   const chain = parseCertificates(pem)
   const [{ der }] = chain
   return {
@@ -148,44 +125,12 @@ function jwkOf(pem: string, { kid, key, algorithm }: Leaf): JsonObject {
   }
 }
 
-/** @throws {CertificateError} */
-function leafOf(pem: string): Leaf {
-  const { sha1, native } = parseCertificate(pem)
-  const key = native.publicKey
-  return { kid: sha1, key, algorithm: jwtAlgorithmOf(key) }
-}
-
-function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): Leaf | null {
+function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenLeaf | null {
   try {
     const pinned = parseCertificate(pem).publicKeySha256
-    return Buffer.compare(pinned, publicKeySha256) === 0 ? leafOf(pem) : null
+    return Buffer.compare(pinned, publicKeySha256) === 0 ? tokenLeafOf(pem) : null
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error
   }
-}
-
-function kidOf(token: string): string | null {
-  try {
-    return decodeProtectedHeader(token).kid ?? null
-  } catch {
-    return null
-  }
-}
-
-const ecAlgorithms: Readonly<Record<string, string>> = {
-  prime256v1: 'ES256',
-  secp384r1: 'ES384',
-  secp521r1: 'ES512',
-}
-
-/**
- * What a key signs JWTs by (RFC 7518, 3.1).
- * @throws {CertificateError} `unreadable` for a kind of key that there is no algorithm for.
- */
-export function jwtAlgorithmOf(key: KeyObject): string {
-  if (key.asymmetricKeyType === 'rsa') return 'RS256'
-  const algorithm = ecAlgorithms[key.asymmetricKeyDetails?.namedCurve ?? '']
-  if (algorithm !== undefined) return algorithm
-  throw new CertificateError('unreadable', 'tokens are signed by EC or RSA keys alone')
 }

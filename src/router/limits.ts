@@ -133,6 +133,11 @@ export const routerProgramLimits = {
   /** API sessions that are kept, and hellos that wait for the word of a controller about theirs. */
   apiSessionsMax: 250_000,
   apiSessionWaitersMax: 1024,
+  /** Verified access tokens that are kept, and for how long where no client is connected by one. */
+  bearerTokensMax: 65_536,
+  bearerUnshownMs: 60_000,
+  /** How often the time of those is looked at. */
+  bearerSweepMs: 5000,
   /** Open connections of one listener for clients, and those of one source. */
   clientConnectionsOpenMax: 16_384,
   clientConnectionsPerSourceMax: 2048,

@@ -115,16 +115,9 @@ export class RouterProgram {
       connections,
       trustDomain,
       circuits: this.#forwarder,
+      model: this.#model,
     })
-    this.#listeners = new ClientListeners({
-      config: config.listeners,
-      handshakeTimeoutMs: config.tls.handshakeTimeout,
-      circuits: this.#forwarder,
-      connections,
-      identity,
-      clock,
-      log,
-    })
+    this.#listeners = this.#newListeners(identity, connections)
     this.#registerDialers(identity)
     this.#links = this.#newLinks(identity, connections)
     const { listeners } = this.#links
@@ -186,6 +179,22 @@ export class RouterProgram {
     this.#checks = routerChecks({ config, clock, connections, links: () => this.#links.links })
     this.#health = new HealthServers({ web: config.web, identity, checks: this.#checks, log })
     this.#extender = this.#newExtender()
+  }
+
+  #newListeners(
+    identity: () => RouterIdentity,
+    connections: () => readonly ControlConnection[],
+  ): ClientListeners {
+    const { config, clock, log } = this.#parts
+    return new ClientListeners({
+      config: config.listeners,
+      handshakeTimeoutMs: config.tls.handshakeTimeout,
+      circuits: this.#forwarder,
+      connections,
+      identity,
+      clock,
+      log,
+    })
   }
 
   #newLinks(

@@ -9,7 +9,7 @@ import {
   validityFrom,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { JWT_CHARACTERS_MAX, jwtAlgorithmOf } from '../../src/pki/jwt-signer.ts'
+import { JWT_CHARACTERS_MAX, jwtAlgorithmOf } from '../../src/pki/jwt-verifier.ts'
 import { memberLeaf, signerOf } from '../support/member-leaf.ts'
 
 const nowSeconds = Math.floor(Date.now() / 1000)

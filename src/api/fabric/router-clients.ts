@@ -24,9 +24,11 @@ import { type Clock, judgedNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
+import { isTokenOf, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
+import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
 
 interface Needs {
   readonly state: StateView
@@ -36,6 +38,7 @@ interface Needs {
   readonly clock: Clock
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
+  readonly oidcTokens: OidcTokens
 }
 
 /** Kinds whose records say which sessions there are and by which certificates. */
@@ -108,16 +111,20 @@ export class ApiRouterClients implements RouterClients {
     return { key, has: ({ identityId }) => identities.has(identityId) }
   }
 
-  /**
-   * null for one that is gone, lacks a factor or may manage the network: routers have no business
-   * with it.
-   */
   session(id: string): ClientSession | null {
+    const session = this.#needs.state.get<ApiSession>('apiSession', id)
+    // A client of OIDC shows routers a token that they verify by themselves.
+    return session === undefined || session.clientId ? null : this.#clientOf(session)
+  }
+
+  /**
+   * null for a session that lacks a factor or may manage the network: routers have no business with
+   * it.
+   */
+  #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#needs
-    const session = state.get<ApiSession>('apiSession', id)
-    const identity = state.get<Identity>('identity', session?.identityId ?? '')
-    if (session === undefined || identity === undefined) return null
-    if (!mayMeetRouters(session, identity)) return null
+    const identity = state.get<Identity>('identity', session.identityId)
+    if (identity === undefined || !mayMeetRouters(session, identity)) return null
     if (isDisabled(identity, judgedNowMs(this.#needs))) return null
     // The token of a signer came with the request for each service session: a router can not ask
     // for it again.
@@ -125,7 +132,7 @@ export class ApiRouterClients implements RouterClients {
     if (lacksOwnFactor(lacks)) return null
     const fingerprints = certificatesOf(state, session)
     if (fingerprints.length === 0) return null
-    return { id, identityId: identity.id, fingerprints }
+    return { id: session.id, identityId: identity.id, fingerprints }
   }
 
   tokensOf(sessionId: string): readonly string[] {
@@ -156,10 +163,15 @@ export class ApiRouterClients implements RouterClients {
   }
 
   used(routerId: string, token: string): void {
-    const { tokens, sessions } = this.#needs
-    const found = tokens.judge(token, this.#needs.clock.nowMs())
-    const session = typeof found === 'string' ? null : this.session(found.sessionId)
-    if (session !== null && this.routersOf(session).has(routerId)) sessions.use(session.id)
+    const session = this.session(this.#sessionIdOf(token) ?? '')
+    if (session === null || !this.routersOf(session).has(routerId)) return
+    this.#needs.sessions.use(session.id)
+  }
+
+  /** The session of a token that is derived from its id. */
+  #sessionIdOf(token: string): string | null {
+    const found = this.#needs.tokens.judge(token, this.#needs.clock.nowMs())
+    return typeof found === 'string' ? null : found.sessionId
   }
 
   goneSession(token: string): GoneSession | null {
@@ -169,7 +181,7 @@ export class ApiRouterClients implements RouterClients {
 
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
     const { state, posture } = this.#needs
-    const apiSession = this.#apiSessionOf(claim)
+    const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
     const claimed = await serviceSessionIn(this.#needs, claim.sessionToken)
     const session = state.get<Session>('session', claimed?.sessionId ?? '')
@@ -197,18 +209,29 @@ export class ApiRouterClients implements RouterClients {
    * The session of a token, as the API would honour it, from a client that showed one of its
    * certificates.
    */
-  #apiSessionOf({ apiSessionToken, fingerprints }: ClientClaim): ApiSession | null {
-    const { tokens, sessions } = this.#needs
-    const found = tokens.judge(apiSessionToken, this.#needs.clock.nowMs())
-    if (typeof found === 'string') return null
-    const caller = sessions.find(found.sessionId)
+  async #apiSessionOf(claim: ClientClaim): Promise<ApiSession | null> {
+    const { sessions } = this.#needs
+    const token = await this.#accessTokenOf(claim)
+    const id = token?.sessionId ?? this.#sessionIdOf(claim.apiSessionToken)
+    const caller = id === null ? 'unknown' : sessions.find(id)
     if (typeof caller === 'string') return null
-    const session = this.session(found.sessionId)
-    if (session === null || !fingerprints.some((print) => session.fingerprints.includes(print))) {
+    const session = caller.session as ApiSession
+    const isOfSession = token === null ? !session.clientId : isTokenOf(token, session)
+    const client = isOfSession ? this.#clientOf(session) : null
+    if (client === null || !claim.fingerprints.some((one) => client.fingerprints.includes(one))) {
       return null
     }
-    sessions.use(found.sessionId)
-    return caller.session as ApiSession
+    sessions.use(session.id)
+    return session
+  }
+
+  async #accessTokenOf({ apiSessionToken, routerId }: ClientClaim): Promise<OidcToken | null> {
+    const { oidcTokens } = this.#needs
+    if (!seemsAccessToken(apiSessionToken)) return null
+    const known = oidcTokens.recall(apiSessionToken)
+    if (known !== null) return known
+    const judged = await oidcTokens.judge(apiSessionToken, ['access'], `router ${routerId}`)
+    return typeof judged === 'string' ? null : judged
   }
 
   /** The edge routers that a policy means, before or after it was written. */

@@ -1,13 +1,8 @@
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
-import {
-  clientIds,
-  type MintedTokens,
-  type OidcTokens,
-  type TokenPurpose,
-} from '../../auth/sessions/oidc-tokens.ts'
-import type { OidcToken } from '../../auth/tokens/oidc-token.ts'
+import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
+import { clientIds, type OidcToken, type TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import { type RequestContext, writeRequestOf } from '../call.ts'

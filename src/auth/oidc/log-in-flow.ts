@@ -32,7 +32,7 @@ import type { SessionPrincipal } from '../principal/principal.ts'
 import { holderIn, type SessionTracker } from '../sessions/session-tracker.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
-import type { OidcToken } from '../tokens/oidc-token.ts'
+import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, isVerifierOf } from './public-clients.ts'
 import type { SealedTexts } from './sealed-texts.ts'
 

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-import { clientIds } from '../sessions/oidc-tokens.ts'
+import { clientIds } from '../../pki/oidc-token.ts'
 import { OAuthError } from './oauth-error.ts'
 
 export const scopesSupported: readonly string[] = ['openid', 'offline_access']

@@ -2,7 +2,7 @@ import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import { type Actor, enrollmentActor, type ShownId } from '../../ports/actor.ts'
-import type { OidcToken } from '../tokens/oidc-token.ts'
+import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-judge.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 

@@ -1,23 +1,20 @@
 import { createHash, hash, randomUUID } from 'node:crypto'
 
-import { decodeJwt } from 'jose'
-
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
-import { tokenLimits } from '../tokens/token-text.ts'
-import type { OidcToken } from '../tokens/oidc-token.ts'
+import {
+  clientIds,
+  type OidcToken,
+  oidcTokenOf,
+  type TokenPurpose,
+  tokenTypes,
+  unverifiedClaims,
+} from '../../pki/oidc-token.ts'
 import type { JwtSigner } from './jwt-signer.ts'
-
-/** Clients of OIDC: SDKs and tools of the API family. None of them has a secret. */
-export const clientIds: readonly string[] = ['native', 'openziti']
-
-/** Purpose of a token of the controllers, as the API family writes it in `z_t`. */
-const TYPES = { access: 'a', refresh: 'r' } as const
-export type TokenPurpose = keyof typeof TYPES
 
 /** Verifiers of the family give no leeway, and clocks differ by more than a second. */
 const EARLIER_SECONDS = 60
@@ -108,7 +105,7 @@ export class OidcTokens {
     const claims = await this.#claimsOf(text, source)
     if (claims === null) return isPast(text, this.#needs.clock.nowMs()) ? 'expired' : 'invalid'
     for (const purpose of purposes) {
-      const token = tokenOf(text, claims, purpose)
+      const token = oidcTokenOf(text, claims, purpose)
       if (token === null) continue
       if (purpose === 'access') this.#remember(token)
       return token
@@ -158,7 +155,7 @@ export class OidcTokens {
       nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
       jti: randomUUID(),
       scopes: [...scopes],
-      z_t: TYPES[purpose],
+      z_t: tokenTypes[purpose],
       z_aid: session.clientId,
       z_cfs: certificates,
       z_ra: session.ipAddress,
@@ -195,6 +192,12 @@ export class OidcTokens {
   }
 }
 
+/** A session has tokens of one kind: derived from its id, or of OIDC once its code is redeemed. */
+export function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSession): boolean {
+  const isOfSession = session.identityId === identityId && session.clientId === clientId
+  return isOfSession && session.clientId !== '' && session.codeHash !== ''
+}
+
 /** How the holder of a session has shown who it is (RFC 8176), from the record alone. */
 export function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
@@ -219,40 +222,7 @@ function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: nu
   }
 }
 
-/** Null: another purpose or audience, or a claim that is missing. */
-function tokenOf(text: string, claims: JsonObject, purpose: TokenPurpose): OidcToken | null {
-  const { iss, sub, aud, exp, scopes, z_t: type, z_asid: sessionId } = claims
-  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
-  const clientId = audiences.find((one) => typeof one === 'string' && clientIds.includes(one))
-  if (type !== TYPES[purpose] || typeof clientId !== 'string' || audiences.length !== 1) return null
-  if (typeof iss !== 'string' || typeof sub !== 'string' || typeof exp !== 'number') return null
-  if (typeof sessionId !== 'string' || !Array.isArray(scopes)) return null
-  return {
-    text,
-    sessionId,
-    identityId: sub,
-    clientId,
-    issuer: iss,
-    scopes: scopes.filter((scope) => typeof scope === 'string'),
-    expiresAtMs: exp * 1000,
-  }
-}
-
-/** Whether a text may be an access token of ours, by what it says; nothing is proven by that. */
-export function seemsAccessToken(text: string): boolean {
-  return unverified(text)?.['z_t'] === TYPES.access
-}
-
 function isPast(text: string, nowMs: number): boolean {
-  const exp = unverified(text)?.['exp']
+  const exp = unverifiedClaims(text)?.['exp']
   return typeof exp === 'number' && exp * 1000 <= nowMs
-}
-
-function unverified(text: string): Readonly<Record<string, unknown>> | null {
-  if (text.length > tokenLimits.charactersMax) return null
-  try {
-    return decodeJwt(text)
-  } catch {
-    return null
-  }
 }

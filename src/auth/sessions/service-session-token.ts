@@ -2,7 +2,7 @@ import { decodeJwt } from 'jose'
 
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 

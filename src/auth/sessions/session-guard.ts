@@ -21,8 +21,8 @@ import type { GoodToken, TokenSigner } from './token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { OidcToken } from '../tokens/oidc-token.ts'
-import { type OidcTokens, seemsAccessToken } from './oidc-tokens.ts'
+import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
+import { isTokenOf, type OidcTokens } from './oidc-tokens.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
@@ -321,12 +321,6 @@ export class SessionGuard {
     if (isShown && chain !== null) this.#proven.set(chain, session.id)
     return isShown
   }
-}
-
-/** A session has tokens of one kind: derived from its id, or of OIDC once its code is redeemed. */
-function isTokenOf({ identityId, clientId }: OidcToken, session: ApiSession): boolean {
-  const isOfSession = session.identityId === identityId && session.clientId === clientId
-  return isOfSession && session.clientId !== '' && session.codeHash !== ''
 }
 
 /** A code may have been given on another controller a moment ago. */

@@ -1,7 +1,7 @@
 import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 
 import { type Certificate, CertificateError, isoTime } from '../../pki/certificate.ts'
-import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import { jwtAlgorithmOf, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { EnrollmentFault, EnrollmentRefused } from './enrollment-fault.ts'
 
 const CLAIM_CHARACTERS_MAX = 256

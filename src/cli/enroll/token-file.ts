@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 
 import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { JWT_CHARACTERS_MAX } from '../../pki/jwt-signer.ts'
+import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 

@@ -15,15 +15,14 @@ type Records = Pick<StateView, 'get' | 'findAll' | 'featureLevel'>
 const SAID_FROM_LEVEL = 2
 
 /**
- * Whether routers may know the session. One of an identity with rights only where it is worth
- * nothing without the key of its certificate.
+ * Whether the client of the session may use routers, which see its token. One of an identity with
+ * rights only where it is worth nothing without the key of its certificate.
  */
 export function mayMeetRouters(
-  { api, certFingerprint, clientId }: ApiSession,
+  { api, certFingerprint }: ApiSession,
   identity: Identity | undefined,
 ): boolean {
-  // A client of OIDC shows routers a token that they verify by themselves.
-  if (identity === undefined || api === 'management' || clientId) return false
+  if (identity === undefined || api === 'management') return false
   return !isPrivileged(identity) || (api === 'client' && certFingerprint !== null)
 }
 

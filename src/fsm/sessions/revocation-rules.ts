@@ -15,6 +15,10 @@ export const revocationLimits = {
    */
   lifetimeMs: 24 * 60 * 60_000,
   revocationsMax: 10_000,
+  /** Longer than any access token lives: for so long routers must know that a session has ended. */
+  sessionRevocationMs: 60 * 60_000,
+  /** Revocations of sessions, counted apart: whoever logs in and out fills this share alone. */
+  sessionRevocationsMax: 100_000,
 } as const
 
 export const revocationRules: KindRules = { judgeWrite: judgeRevocation, afterWrite: settle }
@@ -30,17 +34,27 @@ function judgeRevocation(
   const denial =
     before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
   if (denial !== null) return denial
-  const { revocationsMax } = revocationLimits
-  if (state.table('revocation').rows.size < revocationsMax) return null
-  const inForce = revocations(state).filter((one) => (one.expiresAt ?? 0) > logTimeMs)
-  return inForce.length < revocationsMax ? null : tooMany()
+  const max = maxOf(type)
+  if (state.table('revocation').rows.size < max) return null
+  const inForce = revocations(state).filter(
+    (one) => isInForce(one, logTimeMs) && maxOf(one.type) === max,
+  )
+  return inForce.length < max ? null : tooMany(max)
 }
 
-function tooMany(): Outcome {
-  const { revocationsMax } = revocationLimits
+function maxOf(type: Revocation['type']): number {
+  const { revocationsMax, sessionRevocationsMax } = revocationLimits
+  return type === 'API_SESSION' ? sessionRevocationsMax : revocationsMax
+}
+
+function isInForce({ expiresAt }: Revocation, logTimeMs: number): boolean {
+  return (expiresAt ?? 0) > logTimeMs
+}
+
+function tooMany(max: number): Outcome {
   return refused(
     'SERVER_TOO_MANY_REQUESTS',
-    `${revocationsMax} revocations are in force; wait until some have expired`,
+    `${max} revocations are in force; wait until some have expired`,
   )
 }
 
@@ -55,8 +69,25 @@ function settle({ before, after }: Written, consequences: Consequences): void {
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
   put('revocation', after.id, { ...after, expiresAt })
   for (const one of revocations(state)) {
-    if ((one.expiresAt ?? 0) <= context.logTimeMs) remove('revocation', one.id)
+    if (!isInForce(one, context.logTimeMs)) remove('revocation', one.id)
   }
+}
+
+/** Sessions end one by one, thousands at times: each so many of them looks for what has expired. */
+const PURGE_EVERY = 256
+
+/** Revokes the tokens of a session that has ended, whatever ended it: they may live on. */
+export function revokeSession(id: string, { state, context, put, remove }: Consequences): void {
+  const { size } = state.table('revocation').rows
+  if (size > 0 && size % PURGE_EVERY === 0) {
+    for (const one of revocations(state)) {
+      if (!isInForce(one, context.logTimeMs)) remove('revocation', one.id)
+    }
+  }
+  // Beyond it routers take the end of its tokens for the end of the session.
+  if (size >= revocationLimits.sessionRevocationsMax) return
+  const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
+  put('revocation', id, { type: 'API_SESSION', expiresAt })
 }
 
 function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): void {

@@ -1,3 +1,4 @@
+import { BearerSessions } from './bearer-sessions.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
@@ -16,6 +17,7 @@ export interface EdgeApiSession extends ToldSession {
 
 export interface ApiSessionsParts {
   readonly log: RouterProgramLogger
+  readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
   /** Called with tokens that are gone, or whose sessions have other certificates. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
   /** The controller has told all that there are. */
@@ -55,7 +57,7 @@ export class ApiSessions {
   }
 
   get size(): number {
-    return this.#byToken.size
+    return this.#byToken.size + this.#parts.bearers.size
   }
 
   messages(): ControlMessageTable {
@@ -84,14 +86,16 @@ export class ApiSessions {
   }
 
   find(token: string): EdgeApiSession | null {
+    if (BearerSessions.isMeant(token)) return this.#parts.bearers.find(token)
     return this.#byToken.get(token) ?? null
   }
 
   /**
    * A client may be here before the word of a controller about its session.
-   * @returns null when none came in time, or too many wait.
+   * @returns null when none came in time, or too many wait; the token is of OIDC, and not good.
    */
   async await(token: string, timeoutMs: number): Promise<EdgeApiSession | null> {
+    if (BearerSessions.isMeant(token)) return await this.#parts.bearers.await(token, timeoutMs)
     const known = this.find(token)
     if (known !== null || this.#waiters.size >= apiSessionWaitersMax) return known
     const { promise, resolve } = Promise.withResolvers<EdgeApiSession | null>()
@@ -139,6 +143,8 @@ export class ApiSessions {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
+      // No controller has a say in those that are verified here.
+      if (BearerSessions.isMeant(token)) continue
       for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
       const before = this.#byToken.get(token)
       if (before === undefined && this.#byToken.size >= apiSessionsMax) {

@@ -3,7 +3,8 @@ import type { TLSSocket } from 'node:tls'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import { type Certificate, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
-import { sessionCertificateIds } from '../../pki/spiffe.ts'
+import { identitySpiffeId, sessionCertificateIds, type SpiffeId } from '../../pki/spiffe.ts'
+import { BearerSessions } from './bearer-sessions.ts'
 import { edgeHeader } from './edge-messages.ts'
 import type { EdgeApiSession, ApiSessions } from './api-sessions.ts'
 
@@ -26,8 +27,6 @@ export interface EdgeAdmissionParts {
   readonly trustDomain: () => string | null
 }
 
-/** Text that a token of an identity provider begins with: base64url of `{"`. */
-const BEARER_START = 'ey'
 const TOKEN_CHARACTERS_MAX = 8192
 
 /**
@@ -43,14 +42,17 @@ export async function admitClient(
   if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
     return refused('the hello shows no token of an API session')
   }
-  if (token.startsWith(BEARER_START)) {
-    return refused('API sessions of an OpenID provider are not served by this router')
-  }
   const shown = socket.getPeerX509Certificate()
   if (shown === undefined) return refused('no certificate was presented')
   const leaf = parseCertificate(Uint8Array.from(shown.raw))
   const session = await sessions.await(token, lookupTimeoutMs)
-  if (session === null) return refused('no controller has told of this API session')
+  if (session === null) {
+    return refused(
+      BearerSessions.isMeant(token)
+        ? 'the access token is not good: sign in again'
+        : 'no controller has told of this API session',
+    )
+  }
   const isNamedBySpiffe = socket.authorized && isOfSession(leaf, session, trustDomain())
   const client = { session, fingerprint: leaf.sha1, isNamedBySpiffe }
   return isStillAdmitted(client, session)
@@ -66,7 +68,10 @@ export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | nu
   return client.isNamedBySpiffe || session.fingerprints.has(client.fingerprint)
 }
 
-/** A certificate that was issued for this session alone, by an authority of the network. */
+/**
+ * A certificate that an authority of the network issued for this session alone, or, where the
+ * session is of OIDC, for its identity: no controller tells of the certificates of that.
+ */
 function isOfSession(
   leaf: Certificate,
   session: EdgeApiSession,
@@ -74,7 +79,11 @@ function isOfSession(
 ): boolean {
   if (trustDomain === null) return false
   try {
-    const ids = sessionCertificateIds(leafSpiffeId(leaf), trustDomain)
+    const spiffeId = leafSpiffeId(leaf)
+    if (BearerSessions.isMeant(session.token) && isIdentity(spiffeId, session, trustDomain)) {
+      return true
+    }
+    const ids = sessionCertificateIds(spiffeId, trustDomain)
     return ids?.identityId === session.identityId && ids.apiSessionId === session.id
   } catch {
     return false
@@ -83,4 +92,12 @@ function isOfSession(
 
 function refused(reason: string): EdgeAdmission {
   return { ok: false, reason }
+}
+
+function isIdentity(
+  { trustDomain, path }: SpiffeId,
+  { identityId }: EdgeApiSession,
+  ownDomain: string,
+): boolean {
+  return `spiffe://${trustDomain}${path}` === identitySpiffeId(ownDomain, identityId)
 }

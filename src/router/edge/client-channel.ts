@@ -4,6 +4,7 @@ import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
 import type { XgressOptions } from '../forward/xgress-options.ts'
 import { routerProgramLimits } from '../limits.ts'
+import type { EdgeApiSession } from './api-sessions.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
 import type { ClientFlow } from './client-flow.ts'
@@ -37,6 +38,8 @@ export interface ClientServices {
   unbind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   onHealth(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  /** @returns why the token does not replace the one that the client has shown; null: it does. */
+  renewToken(client: ClientChannel, token: string): Promise<string | null>
   /** @returns whether the client hosts something by this connection. */
   isHosting(client: ClientChannel, connectionId: number): boolean
   /** @returns whether one more connection may be kept, of all clients. */
@@ -62,7 +65,6 @@ export interface ClientChannelParts {
  * means nothing on another channel, so no client reaches what is another's.
  */
 export class ClientChannel {
-  readonly client: EdgeClient
   readonly channel: Channel
   readonly remoteAddress: string
   readonly localAddress: string
@@ -71,14 +73,25 @@ export class ClientChannel {
   readonly #ends = new Map<number, ClientEnd>()
   readonly #xgresses = new Map<string, ClientXgress>()
   #lastRouterId = CONNECTION_ID_MAX
+  #client: EdgeClient
+  #isRenewing = false
 
   constructor(parts: ClientChannelParts) {
     this.#parts = parts
-    this.client = parts.client
+    this.#client = parts.client
     this.channel = parts.channel
     this.remoteAddress = parts.remoteAddress
     this.localAddress = parts.localAddress
     this.connectedAtMs = parts.connectedAtMs
+  }
+
+  get client(): EdgeClient {
+    return this.#client
+  }
+
+  /** @param session the same, with the token that its client has now. */
+  renew(session: EdgeApiSession): void {
+    this.#client = { ...this.#client, session }
   }
 
   get options(): XgressOptions {
@@ -107,7 +120,7 @@ export class ClientChannel {
         this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
         return
       case edgeMessage.updateToken:
-        this.#refuseToken(message)
+        void this.#renewToken(message)
         return
       default:
     }
@@ -240,11 +253,23 @@ export class ClientChannel {
     this.channel.reply(message, traceAnswer(message, id))
   }
 
-  /** Tokens that are renewed on a channel are those of identity providers. */
-  #refuseToken(message: ChannelMessage): void {
-    const text = 'the API session of this connection has no token that can be renewed'
-    const code = edgeErrorCode.invalidApiSessionType
-    const { headers, body } = stateClosed(0, { text, code })
+  /** One at a time, as each is verified. */
+  async #renewToken(message: ChannelMessage): Promise<void> {
+    const token = Buffer.from(message.body).toString('utf8')
+    const isTwice = this.#isRenewing
+    this.#isRenewing = true
+    const fault = isTwice
+      ? 'another token of this connection is judged'
+      : await this.#parts.services.renewToken(this, token)
+    this.#isRenewing = false
+    if (fault === null) {
+      this.channel.reply(message, { contentType: edgeMessage.tokenUpdated })
+      return
+    }
+    const { headers, body } = stateClosed(0, {
+      text: fault,
+      code: edgeErrorCode.invalidApiSessionType,
+    })
     const contentType = edgeMessage.updateTokenFailed
     this.channel.reply(message, {
       contentType,

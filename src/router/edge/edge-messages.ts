@@ -34,6 +34,7 @@ export const edgeMessage = {
   traceRouteAnswer: 60_797,
   inspectConnection: 60_798,
   bindSuccess: 60_800,
+  tokenUpdated: 60_801,
   updateTokenFailed: 60_802,
   updateToken: 60_803,
 } as const

@@ -8,11 +8,13 @@ import type { LocalCircuits, TerminatorDialer } from '../forward/circuit-ends.ts
 import { xgressOptions } from '../forward/xgress-options.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
+import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import { FailureLog } from '../listen/failure-log.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { ApiSessions } from './api-sessions.ts'
+import { BearerSessions } from './bearer-sessions.ts'
 import { isStillAdmitted } from './client-admission.ts'
 import type { ClientChannel, ClientServices } from './client-channel.ts'
 import { ConnectedIdentities } from './connected-identities.ts'
@@ -37,6 +39,7 @@ export interface EdgeParts {
   readonly operations: ControllerOperations
   readonly trustDomain: () => string | null
   readonly circuits: LocalCircuits
+  readonly model: Pick<RouterDataModel, 'contents' | 'onChanged'>
 }
 
 /** An address that clients are told. */
@@ -66,6 +69,7 @@ export class Edge {
   readonly #parts: EdgeParts
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
+  readonly #bearers: BearerSessions
   readonly #terminators: ClientTerminators
   readonly #identities: ConnectedIdentities
   /** Channels by the token of their API session. */
@@ -74,13 +78,20 @@ export class Edge {
   readonly #room = new FairShare(routerProgramLimits.clientConnectionsMax)
   readonly #connects = new KeyedTasks(routerProgramLimits.connectsAtOnceMax)
   readonly #failures: FailureLog
-  #timer: NodeJS.Timeout | null = null
+  #timers: NodeJS.Timeout[] = []
 
   constructor(parts: EdgeParts) {
     this.#parts = parts
     this.#failures = new FailureLog(parts.log, parts.clock)
+    this.#bearers = new BearerSessions({
+      model: parts.model,
+      clock: parts.clock,
+      isShown: (token) => this.#byToken.has(token),
+      onEnded: (tokens) => this.#onSessionsChanged(tokens),
+    })
     this.#sessions = new ApiSessions({
       log: parts.log,
+      bearers: this.#bearers,
       onChanged: (tokens) => this.#onSessionsChanged(tokens),
       onWhole: (connection) => this.#askAboutSessions(connection),
     })
@@ -182,7 +193,10 @@ export class Edge {
     }
     this.#terminators.start()
     const everyMs = config.edge.heartbeatIntervalSeconds * SECOND_MS
-    this.#timer = setInterval(() => this.#tellUsed(), everyMs)
+    this.#timers = [
+      setInterval(() => this.#tellUsed(), everyMs),
+      setInterval(() => this.#bearers.sweep(), routerProgramLimits.bearerSweepMs),
+    ]
   }
 
   renew(): void {
@@ -190,8 +204,9 @@ export class Edge {
   }
 
   async stop(): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer)
+    for (const timer of this.#timers) clearInterval(timer)
     this.#sessions.stop()
+    this.#bearers.stop()
     await Promise.all(this.#listeners.map((listener) => listener.close()))
     this.#terminators.stop()
     this.#identities.stop()
@@ -232,7 +247,7 @@ export class Edge {
       log,
       trustDomain,
       sessions: this.#sessions,
-      services: this.#servicesOf(connects),
+      services: this.#servicesOf(connects, options.lookupApiSessionTimeout),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
       lookupTimeoutMs: options.lookupApiSessionTimeout,
@@ -249,7 +264,7 @@ export class Edge {
     })
   }
 
-  #servicesOf(connects: Connects): ClientServices {
+  #servicesOf(connects: Connects, lookupTimeoutMs: number): ClientServices {
     const terminators = this.#terminators
     const sharer = ({ client }: ClientChannel): string => client.session.identityId
     return {
@@ -259,6 +274,7 @@ export class Edge {
       unbind: (client, message, id) => terminators.unbind(client, message, id),
       updateBind: (client, message, id) => terminators.updateBind(client, message, id),
       onHealth: (client, message, id) => terminators.onHealth(client, message, id),
+      renewToken: (client, token) => this.#renewToken(client, token, lookupTimeoutMs),
       isHosting: (client, id) => terminators.isHosting(client, id),
       takeRoom: (client) => {
         if (!this.#room.hasRoomFor(sharer(client))) return false
@@ -317,9 +333,36 @@ export class Edge {
     this.#terminators.endSessions(tokens, ids)
   }
 
-  /** Controllers end API sessions that nobody uses. */
+  /** All channels of the session take it: a client has one token at a time. */
+  async #renewToken(
+    client: ClientChannel,
+    token: string,
+    timeoutMs: number,
+  ): Promise<string | null> {
+    const { session } = client.client
+    if (!BearerSessions.isMeant(session.token)) {
+      return 'the API session of this connection has no token that can be renewed'
+    }
+    const renewed = await this.#bearers.await(token, timeoutMs)
+    if (renewed === null) return 'the access token is not good'
+    const before = [...(this.#byToken.get(session.token) ?? [])]
+    if (before.length === 0) return 'the connection is closed'
+    if (!before.every((one) => isStillAdmitted(one.client, renewed))) {
+      return 'the access token is of another session, or for another certificate'
+    }
+    const channels = this.#byToken.get(token) ?? new Set()
+    for (const each of before) {
+      each.renew(renewed)
+      channels.add(each)
+    }
+    this.#byToken.delete(session.token)
+    this.#byToken.set(token, channels)
+    return null
+  }
+
+  /** Controllers end API sessions that nobody uses. Clients of OIDC renew theirs there. */
   #tellUsed(): void {
-    const tokens = [...this.#byToken.keys()]
+    const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
     const [controller] = this.#parts.connections()
     for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {
       controller?.channel.send(heartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))

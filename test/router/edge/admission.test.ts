@@ -72,7 +72,7 @@ describe('No channel has a client', () => {
   test.each([
     ['without a token', { token: '' }, 'shows no token'],
     ['with a token that no controller has told of', { token: 'other' }, 'no controller has told'],
-    ['with a token of an identity provider', { token: 'eyJh.e30.c2ln' }, 'OpenID'],
+    ['with a token of an identity provider', { token: 'eyJh.e30.c2ln' }, 'access token'],
     ['without a certificate', { key: null }, 'no certificate'],
   ])('%s', async (_, shown, reason) => {
     const person = await bench.person('ann')

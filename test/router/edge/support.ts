@@ -28,6 +28,8 @@ import { parseCertificate } from '../../../src/pki/certificate.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 import { ControllerOperations } from '../../../src/router/controllers/controller-operations.ts'
 import { Edge } from '../../../src/router/edge/edge.ts'
+import { routerProgramLimits } from '../../../src/router/limits.ts'
+import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { IdentityHolder } from '../../../src/router/identity/identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
 import { TestCircuits } from './circuits.ts'
@@ -319,6 +321,8 @@ export class EdgeBench {
   readonly network: TestNetwork
   readonly edge: Edge
   readonly circuits = new TestCircuits()
+  /** Of the router, as controllers have sent it. */
+  readonly model = new RouterDataModel(routerProgramLimits)
   /** Ms by which the clock of the router is ahead. */
   aheadMs = 0
   readonly lines: LoggedLine[] = []
@@ -363,6 +367,7 @@ ${sections}
       trustDomain: () => trustDomain,
       circuits: this.circuits,
       operations: new ControllerOperations(loaded.config.forwarder),
+      model: this.model,
     })
     for (const controller of this.controllers) controller.attachTo(this.edge)
   }

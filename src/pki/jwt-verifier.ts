@@ -1,0 +1,77 @@
+import type { KeyObject } from 'node:crypto'
+
+import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
+
+import type { JsonObject } from '../lib/text/canonical-json.ts'
+import { CertificateError, parseCertificate } from './certificate.ts'
+
+/** Longer ones are not looked at. */
+export const JWT_CHARACTERS_MAX = 16 * 1024
+
+/** A certificate whose key signs tokens. */
+export interface TokenLeaf {
+  /** Hex SHA-1 of the certificate, as the header of a token names it. */
+  readonly kid: string
+  readonly key: KeyObject
+  readonly algorithm: string
+}
+
+/**
+ * The claims of a token that one of the keys has signed and whose time (`exp`, `nbf`) is now; null
+ * for anything else. The `kid` is where the search begins, the key is what counts. Issuer, audience
+ * and purpose are for the caller to judge.
+ */
+export async function verifyJwt(
+  token: string,
+  leaves: readonly TokenLeaf[],
+  nowMs: number,
+  isExpiredAllowed = false,
+): Promise<JsonObject | null> {
+  if (token.length > JWT_CHARACTERS_MAX) return null
+  const kid = keyIdOf(token)
+  const ordered = leaves.toSorted((a, b) => Number(b.kid === kid) - Number(a.kid === kid))
+  const currentDate = new Date(nowMs)
+  for (const { key, algorithm } of ordered) {
+    try {
+      const { payload } = await jwtVerify(token, key, { algorithms: [algorithm], currentDate })
+      return payload as JsonObject
+    } catch (error) {
+      if (isExpiredAllowed && error instanceof errors.JWTExpired) return error.payload as JsonObject
+      // Not of this key, or not of this time: the next one may be the one.
+    }
+  }
+  return null
+}
+
+/** @throws {CertificateError} */
+export function tokenLeafOf(certificate: Uint8Array | string): TokenLeaf {
+  const { sha1, native } = parseCertificate(certificate)
+  const key = native.publicKey
+  return { kid: sha1, key, algorithm: jwtAlgorithmOf(key) }
+}
+
+/** The `kid` that a token says, unverified; null: none. */
+export function keyIdOf(token: string): string | null {
+  try {
+    return decodeProtectedHeader(token).kid ?? null
+  } catch {
+    return null
+  }
+}
+
+const ecAlgorithms: Readonly<Record<string, string>> = {
+  prime256v1: 'ES256',
+  secp384r1: 'ES384',
+  secp521r1: 'ES512',
+}
+
+/**
+ * What a key signs JWTs by (RFC 7518, 3.1).
+ * @throws {CertificateError} `unreadable` for a kind of key that there is no algorithm for.
+ */
+export function jwtAlgorithmOf(key: KeyObject): string {
+  if (key.asymmetricKeyType === 'rsa') return 'RS256'
+  const algorithm = ecAlgorithms[key.asymmetricKeyDetails?.namedCurve ?? '']
+  if (algorithm !== undefined) return algorithm
+  throw new CertificateError('unreadable', 'tokens are signed by EC or RSA keys alone')
+}

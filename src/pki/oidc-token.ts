@@ -1,0 +1,72 @@
+import { decodeJwt } from 'jose'
+
+import type { JsonObject } from '../lib/text/canonical-json.ts'
+import { JWT_CHARACTERS_MAX } from './jwt-verifier.ts'
+
+/** Clients of OIDC: SDKs and tools of the API family. None of them has a secret. */
+export const clientIds: readonly string[] = ['native', 'openziti']
+
+/** Purpose of a token of the controllers, as the API family writes it in `z_t`. */
+export const tokenTypes = { access: 'a', refresh: 'r' } as const
+export type TokenPurpose = keyof typeof tokenTypes
+
+/** A token of an OIDC session that a member signed and whose time is now. */
+export interface OidcToken {
+  readonly text: string
+  readonly sessionId: string
+  readonly identityId: string
+  readonly clientId: string
+  readonly scopes: readonly string[]
+  readonly issuer: string
+  /** Hex SHA-1 of the certificates by one of which alone it counts. */
+  readonly fingerprints: readonly string[]
+  /** UTC ms. */
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+}
+
+/**
+ * Reads the claims of a token whose signature and time were found good.
+ * @returns null: another purpose or audience, or a claim that is missing.
+ */
+export function oidcTokenOf(
+  text: string,
+  claims: JsonObject,
+  purpose: TokenPurpose,
+): OidcToken | null {
+  const { iss, sub, aud, iat, exp, scopes, z_t: type, z_asid: sessionId, z_cfs: prints } = claims
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
+  const clientId = audiences.find((one) => typeof one === 'string' && clientIds.includes(one))
+  if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
+    return null
+  }
+  if (typeof iss !== 'string' || typeof sub !== 'string' || typeof sessionId !== 'string')
+    return null
+  if (typeof exp !== 'number' || typeof iat !== 'number' || !Array.isArray(scopes)) return null
+  return {
+    text,
+    sessionId,
+    identityId: sub,
+    clientId,
+    issuer: iss,
+    scopes: scopes.filter((scope) => typeof scope === 'string'),
+    fingerprints: Array.isArray(prints) ? prints.filter((one) => typeof one === 'string') : [],
+    issuedAtMs: iat * 1000,
+    expiresAtMs: exp * 1000,
+  }
+}
+
+/** Whether a text may be an access token of ours, by what it says; nothing is proven by that. */
+export function seemsAccessToken(text: string): boolean {
+  return unverifiedClaims(text)?.['z_t'] === tokenTypes.access
+}
+
+/** Null for a text that is no token. */
+export function unverifiedClaims(text: string): Readonly<Record<string, unknown>> | null {
+  if (text.length > JWT_CHARACTERS_MAX) return null
+  try {
+    return decodeJwt(text)
+  } catch {
+    return null
+  }
+}

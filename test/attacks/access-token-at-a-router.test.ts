@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { textValue } from '../../src/channel/headers.ts'
+import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from '../router/edge/bearers.ts'
+import { eventually, type Person } from '../router/edge/support.ts'
+
+// Attack: somebody shows a router an access token of OIDC that is not his, that was made for something else, or that counts no
+// more. The router alone judges it: no controller has told of the session.
+
+let bearers: BearerBench
+let ann: Person
+beforeEach(async () => {
+  bearers = await BearerBench.open()
+  ann = await bearers.person('ann')
+})
+afterEach(() => bearers.bench.close())
+
+const nowSeconds = (): number => Math.floor(Date.now() / SECOND_MS)
+
+async function isAdmitted(token: string, person = ann): Promise<boolean> {
+  return (await bearers.bench.connect(person, { token })).isAdmitted
+}
+
+test('A token opens nothing without the certificate that it names', async () => {
+  const mallory = await bearers.person('mallory')
+  expect(await isAdmitted(ann.token, mallory)).toBe(false)
+  expect(await isAdmitted(ann.token), 'its owner').toBe(true)
+})
+
+test.each([
+  ['refreshes sessions', { z_t: 'r' }],
+  ['names a service session', { z_t: 's' }],
+  ['is of another audience', { aud: ['https://elsewhere.example'] }],
+  ['is of several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
+  ['names no session', { z_asid: null }],
+])('A token that %s opens nothing', async (_what, claims) => {
+  expect(await isAdmitted(await bearers.token(ann, claims))).toBe(false)
+})
+
+test('A token opens nothing before its time and after', async () => {
+  expect(await isAdmitted(await bearers.token(ann, { exp: nowSeconds() - 1 }))).toBe(false)
+  expect(await isAdmitted(await bearers.token(ann, { nbf: nowSeconds() + 600 }))).toBe(false)
+})
+
+test('A token of a key that signs no tokens opens nothing', async () => {
+  const authority = await bearers.bench.network.leaf('authority', [], [])
+  bearers.tellKey(authority.certificatePem, false)
+  expect(await isAdmitted(await bearers.token(ann, {}, authority))).toBe(false)
+})
+
+test('A token whose text was changed opens nothing', async () => {
+  const [head = '', , mac = ''] = ann.token.split('.')
+  const claims = { sub: 'ann', z_t: 'a', aud: ['openziti'], exp: nowSeconds() + 900 }
+  const forged = Buffer.from(JSON.stringify(claims)).toString('base64url')
+  expect(await isAdmitted(`${head}.${forged}.${mac}`)).toBe(false)
+  const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'JWT' })).toString('base64url')
+  expect(await isAdmitted(`${none}.${forged}.`)).toBe(false)
+})
+
+describe('A client that is connected is cut off', () => {
+  test('when its session is revoked', async () => {
+    const client = await bearers.bench.connect(ann)
+    bearers.tell(revocationOf(ann.sessionId, 'API_SESSION', Date.now()))
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(await isAdmitted(ann.token)).toBe(false)
+  })
+
+  test('when what its identity was given before is revoked', async () => {
+    const token = await bearers.token(ann, { iat: nowSeconds() - 100 })
+    const client = await bearers.bench.connect(ann, { token })
+    bearers.tell(revocationOf('ann', 'IDENTITY', Date.now() - 50 * SECOND_MS))
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(await isAdmitted(token)).toBe(false)
+    expect(await isAdmitted(ann.token), 'a later token').toBe(true)
+  })
+
+  test('when its identity is disabled, or is no more', async () => {
+    const client = await bearers.bench.connect(ann)
+    bearers.tell(modelIdentity('ann', { disabledAt: -1 }))
+    await eventually(() => client.closedReason).not.toBe(null)
+    expect(await isAdmitted(ann.token)).toBe(false)
+  })
+
+  test('when the time of its token is over', async () => {
+    const token = await bearers.token(ann, { exp: nowSeconds() + 600 })
+    const client = await bearers.bench.connect(ann, { token })
+    bearers.bench.aheadMs = 601 * SECOND_MS
+    bearers.tell(modelIdentity('other'))
+    await eventually(() => client.closedReason).not.toBe(null)
+  })
+})
+
+test('The token of another session takes the place of none', async () => {
+  const mallory = await bearers.person('mallory')
+  const thief = await bearers.bench.connect(mallory)
+  const request = { contentType: 60_803, body: textValue(ann.token) }
+  expect((await thief.channel.request(request, 20_000)).contentType).toBe(60_802)
+  await eventually(() => thief.closedReason).not.toBe(null)
+})

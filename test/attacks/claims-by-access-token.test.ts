@@ -1,0 +1,126 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+
+import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { createServices } from '../../src/api/services.ts'
+import {
+  createCertificateRequest,
+  generatePrivateKeyPem,
+} from '../../src/pki/authority/certificate-request.ts'
+import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
+import type { ClientClaim } from '../../src/ports/router-clients.ts'
+import type { ModelEvent } from '../../src/ports/router-model.ts'
+import { client, management } from '../api/support/caller.ts'
+import { controllerForFile } from '../api/support/for-file.ts'
+import { claimsOf, made, newService } from '../api/support/network.ts'
+import { OidcClient, type Tokens } from '../api/support/oidc.ts'
+import { raiseLevel } from '../api/support/raise-level.ts'
+
+// The attack: a stolen router has seen the access token of a client of OIDC, and asks controllers by it for what the client may
+// not do there, or manages the network by it.
+
+const { controller, root } = await controllerForFile()
+const { parts, machine } = controller
+const services = createServices(parts)
+const clients = new ApiRouterClients({ ...parts, ...services }, machine)
+const told: ModelEvent[] = []
+let routerId: string
+let serviceId: string
+let serial = 0
+
+beforeAll(async () => {
+  await raiseLevel(controller)
+  serviceId = await newService(root, 'ledger')
+  routerId = await made(root, `${management}/edge-routers`, { name: 'gate' })
+  const every = { semantic: 'AnyOf', serviceRoles: ['#all'] }
+  const dial = { ...every, name: 'dial', type: 'Dial', identityRoles: ['#all'] }
+  await made(root, `${management}/service-policies`, dial)
+  const edgeRouterRoles = ['#all']
+  const routers = { ...every, name: 's', edgeRouterRoles }
+  await made(root, `${management}/service-edge-router-policies`, routers)
+  const own = { name: 'e', semantic: 'AnyOf', identityRoles: ['#all'], edgeRouterRoles }
+  await made(root, `${management}/edge-router-policies`, own)
+  machine.routerModel.follow({
+    onEntry: (_index, events) => told.push(...events),
+    onReplaced: () => undefined,
+  })
+})
+
+async function call(method: 'GET' | 'POST', url: string, token: string, body?: object) {
+  const answer = await controller.app.inject({
+    method,
+    url,
+    headers: { host: 'any', authorization: `Bearer ${token}` },
+    ...(body === undefined ? {} : { payload: body }),
+  })
+  const { data } = answer.json<{ data: Record<string, string> }>()
+  return { status: answer.statusCode, data }
+}
+
+async function newPerson() {
+  serial += 1
+  const username = `person-${serial}`
+  const password = 'a long enough password'
+  const body = { name: username, type: 'User', isAdmin: false }
+  const identityId = await made(root, `${management}/identities`, body)
+  const updb = { method: 'updb', identityId, username, password }
+  await made(root, `${management}/authenticators`, updb)
+  const tokens = await new OidcClient(controller).logIn(username, password)
+  return { identityId, tokens }
+}
+
+/** The words of a router about a client that has a certificate for its session. */
+async function claimOf({ access_token: access }: Tokens): Promise<ClientClaim> {
+  const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
+  const path = `${client}/current-api-session/certificates`
+  const { data: certificate } = await call('POST', path, access, { csr })
+  const shown = await call('GET', `${path}/${certificate['id']}`, access)
+  const session = await call('POST', `${client}/sessions`, access, { serviceId, type: 'Dial' })
+  return {
+    routerId,
+    sessionToken: session.data['token'] ?? '',
+    apiSessionToken: access,
+    fingerprints: [shown.data['fingerprint'] ?? ''],
+    type: 'Dial',
+  }
+}
+
+const noSession = { ok: false, fault: 'apiSession' }
+
+describe('a claim by an access token', () => {
+  test('holds for its own session and certificate', async () => {
+    const { identityId, tokens } = await newPerson()
+    const claim = await claimOf(tokens)
+    expect(await clients.judge(claim)).toMatchObject({ ok: true, client: { identityId } })
+    expect(await clients.judge({ ...claim, fingerprints: [] })).toEqual(noSession)
+  })
+
+  test('holds by no other token of the session', async () => {
+    const { tokens } = await newPerson()
+    const claim = await claimOf(tokens)
+    const id = String(claimsOf(tokens.access_token)['z_asid'])
+    const derived = new TokenSigner(parts.keys).tokenOf(id)
+    for (const apiSessionToken of [tokens.refresh_token, tokens.id_token, derived]) {
+      expect(await clients.judge({ ...claim, apiSessionToken })).toEqual(noSession)
+    }
+  })
+
+  test('does not hold once the client has logged out, and routers hear of that', async () => {
+    const { tokens } = await newPerson()
+    const claim = await claimOf(tokens)
+    await new OidcClient(controller).send('POST', '/oidc/revoke', {
+      token: tokens.refresh_token,
+      client_id: 'native',
+    })
+    expect(await clients.judge(claim)).toEqual(noSession)
+    const id = String(claimsOf(tokens.access_token)['z_asid'])
+    const revoked = told.filter((event) => event.kind === 'revocation' && event.value.id === id)
+    expect(revoked).toMatchObject([{ action: 'create', value: { type: 'API_SESSION' } }])
+  })
+})
+
+test('no router is told of a session of OIDC', async () => {
+  const { identityId, tokens } = await newPerson()
+  await claimOf(tokens)
+  const ids = [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])
+  expect(ids).not.toContain(identityId)
+})

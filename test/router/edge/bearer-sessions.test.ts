@@ -1,0 +1,114 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+import { readText, textValue } from '../../../src/channel/headers.ts'
+import { identitySpiffeId } from '../../../src/pki/spiffe.ts'
+import { trustDomain } from '../support.ts'
+import { BearerBench, modelIdentity, SECOND_MS } from './bearers.ts'
+import { eventually, madeCircuit, serviceToken, type TestClient } from './support.ts'
+
+// Goal: a client of OIDC shows a router its access token, and is served for as long as that counts, whichever controllers are
+// there: the router knows their keys.
+
+let bearers: BearerBench
+beforeEach(async () => {
+  bearers = await BearerBench.open()
+})
+afterEach(() => bearers.bench.close())
+
+function renewal(client: TestClient, token: string) {
+  return client.channel.request({ contentType: 60_803, body: textValue(token) }, 20_000)
+}
+
+describe('A client is admitted', () => {
+  test('by its access token and the certificate that the token names', async () => {
+    const { bench } = bearers
+    const client = await bench.connect(await bearers.person('ann'))
+    expect(client.refusal).toBe('')
+    expect(client.isAdmitted).toBe(true)
+    expect(bench.edge.channels).toBe(1)
+  })
+
+  test('by a certificate of its identity, whatever the token names', async () => {
+    const { bench } = bearers
+    const ann = await bearers.person('ann', [identitySpiffeId(trustDomain, 'ann')])
+    const token = await bearers.token(ann, { z_cfs: null })
+    expect((await bench.connect(ann, { token })).isAdmitted).toBe(true)
+  })
+
+  test('once the router has heard of its identity', async () => {
+    await bearers.bench.close()
+    bearers = await BearerBench.open('60s')
+    const { bench } = bearers
+    const ann = await bench.person('ann')
+    const connecting = bench.connect({ ...ann, token: await bearers.token(ann) })
+    await eventually(() => bench.edge.ports.length).toBe(1)
+    bearers.tell(modelIdentity('other'))
+    bearers.tell(modelIdentity('ann'))
+    expect((await connecting).isAdmitted).toBe(true)
+  })
+
+  test('once the router has heard of the controller that signed its token', async () => {
+    await bearers.bench.close()
+    bearers = await BearerBench.open('60s')
+    const { bench } = bearers
+    const ann = await bearers.person('ann')
+    const newcomer = await bench.network.leaf('ctrl2', [], [])
+    const connecting = bench.connect(ann, { token: await bearers.token(ann, {}, newcomer) })
+    bearers.tellKey(newcomer.certificatePem)
+    expect((await connecting).isAdmitted).toBe(true)
+  })
+})
+
+test('What a client asks for is asked by the token that it shows', async () => {
+  const { bench } = bearers
+  const ann = await bearers.person('ann')
+  const client = await bench.connect(ann)
+  bench.controller.circuits = () => madeCircuit('c1')
+  await client.request(60_783, 1, serviceToken('s1'))
+  const renewed = await bearers.token(ann, { jti: 'renewed' })
+  expect((await renewal(client, renewed)).contentType).toBe(60_801)
+  await client.request(60_783, 2, serviceToken('s1'))
+  const tokens = bench.controller
+    .ofType(20_218)
+    .map(({ headers }) => readText(headers ?? new Map<number, Uint8Array>(), 14))
+  expect(tokens).toEqual([ann.token, renewed])
+})
+
+describe('A token that takes the place of another', () => {
+  test('keeps all channels of its session open after the time of the first', async () => {
+    const { bench } = bearers
+    const ann = await bearers.person('ann')
+    const nowSeconds = Math.floor(Date.now() / SECOND_MS)
+    const short = await bearers.token(ann, { exp: nowSeconds + 600 })
+    const [first, second] = [
+      await bench.connect(ann, { token: short }),
+      await bench.connect(ann, { token: short }),
+    ]
+    expect((await renewal(first, ann.token)).contentType).toBe(60_801)
+    const bob = await bearers.person('bob')
+    const ended = await bench.connect(bob, {
+      token: await bearers.token(bob, { exp: nowSeconds + 600 }),
+    })
+    bench.aheadMs = 601 * SECOND_MS
+    bearers.tell(modelIdentity('other'))
+    await eventually(() => ended.closedReason).not.toBe(null)
+    expect([first.closedReason, second.closedReason]).toEqual([null, null])
+  })
+
+  test('is answered with a failure, and the channel closed, where its session has no such token', async () => {
+    const { bench } = bearers
+    const [ann, legacy] = [await bearers.person('ann'), await bench.person('bob')]
+    bench.controller.tellSessions([legacy])
+    const client = await bench.connect(legacy)
+    expect((await renewal(client, ann.token)).contentType).toBe(60_802)
+    await eventually(() => client.closedReason).not.toBe(null)
+  })
+})
+
+test('Controllers are told of no use of such tokens: they are renewed at their API', async () => {
+  const { bench } = bearers
+  await bench.connect(await bearers.person('ann'))
+  bench.controller.tellSessions([await bench.person('bob')], { isFull: true })
+  expect(bench.edge.channels).toBe(1)
+  expect(bench.controller.ofType(20_203)).toEqual([])
+})
