@@ -13,7 +13,7 @@ ROUTERS ?= 2
 # What tests call that is no package of npm.
 TEST_TOOLS := curl git openssl
 
-.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet soak upgrade release-fixture deploy-check package bench bench-raft clean
+.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet circuits soak upgrade release-fixture deploy-check package bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -109,6 +109,10 @@ soak: $(INSTALLED)
 # 1,000 simulated routers at three controllers: the leader is killed, then a controller is removed.
 router-fleet: $(INSTALLED)
 	node test/chaos/router-fleet.ts --routers $(or $(FLEET),1000)
+
+# 100 circuits that carry numbered words, while controllers die, leave and join, a link is cut and a router is killed; CIRCUITS=n.
+circuits: $(INSTALLED)
+	node test/chaos/circuit-drive.ts --circuits $(or $(CIRCUITS),100)
 
 # docs/upgrading.md typed against three controllers of the release before this one, under load.
 upgrade: $(INSTALLED)

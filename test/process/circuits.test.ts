@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { until } from './support/client.ts'
+import { CircuitNetwork } from './support/circuit-network.ts'
+
+// Goal: circuits survive what befalls controllers, links and routers; those that can not go on end at both sides.
+// Method: three real controllers and four real routers under streams of numbered words; `make circuits` drives more of them.
+
+const FAR = 12
+const NEAR = 8
+let network: CircuitNetwork
+
+beforeAll(async () => {
+  network = await CircuitNetwork.start({ hasCalmElections: false })
+  await network.open(FAR, NEAR)
+})
+afterAll(async () => {
+  await network[Symbol.asyncDispose]()
+})
+
+async function expectWhole(count: number): Promise<void> {
+  const { streams, server } = network
+  await streams.settled()
+  expect([streams.living.length, streams.faults, server.faults]).toEqual([
+    count,
+    { lost: 0, doubled: 0 },
+    0,
+  ])
+  console.log(`longest silence ${streams.silenceMs} ms`)
+  streams.forgetSilence()
+}
+
+test('the leader that answers for circuits is killed: they go on, and another controller answers for them', async () => {
+  const leader = await network.leadByOwner()
+  await network.killController(leader)
+  await network.answeredFor(FAR + NEAR)
+  await expectWhole(FAR + NEAR)
+})
+
+test('the link that carries them is cut: they take another way', async () => {
+  const { cable } = network
+  const moved = await network.moved(() => {
+    cable.isOut = true
+    cable.cutBusiest()
+  })
+  expect(moved).toBeGreaterThanOrEqual(NEAR)
+  await expectWhole(FAR + NEAR)
+})
+
+test('a router is killed: the circuits that end there end at both sides, and the others go on', async () => {
+  const { streams, server } = network
+  await network.killRouter('host')
+  await until('the streams end at both sides', () =>
+    Promise.resolve(streams.living.length === NEAR && server.ends.length === FAR),
+  )
+  expect(streams.all.filter(({ end }) => end?.isReset === true)).toHaveLength(FAR)
+  await network.answeredFor(NEAR)
+  await expectWhole(NEAR)
+})
