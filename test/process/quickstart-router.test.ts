@@ -32,8 +32,21 @@ async function expectOnline(): Promise<void> {
   })
 }
 
+/** Whether the tunnel of router1 is enabled; a value given is set before. */
+async function tunnelOfFirst(value?: boolean): Promise<unknown> {
+  const client = await cluster.loggedIn(1)
+  const { body } = await client.request('GET', '/edge/management/v1/edge-routers')
+  const routers = body.data as { id: string; name: string; isTunnelerEnabled: boolean }[]
+  const router = routers.find(({ name }) => name === 'router1')
+  if (value === undefined) return router?.isTunnelerEnabled
+  const change = { body: { isTunnelerEnabled: value } }
+  await client.request('PATCH', `/edge/management/v1/edge-routers/${router?.id}`, change)
+  return value
+}
+
 test('a page is fetched through both routers, and the demo leaves nothing behind', async () => {
   await expectOnline()
+  const hadTunnel = await tunnelOfFirst(false)
   const { stdout } = await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
   expect(stdout).toContain('came through the overlay')
   expect(stdout).toMatch(/ demo +router1 > router2$/m)
@@ -43,6 +56,13 @@ test('a page is fetched through both routers, and the demo leaves nothing behind
     const names = (body.data as { name?: string }[]).map(({ name }) => name)
     expect(names, kind).not.toContain('demo')
   }
+  expect(await tunnelOfFirst()).toBe(hadTunnel)
+})
+
+test('the demo leaves the tunnel of a router on that a user has enabled', async () => {
+  await tunnelOfFirst(true)
+  await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
+  expect(await tunnelOfFirst()).toBe(true)
 })
 
 test('the demo leaves a service of a user with its name as it is', async () => {

@@ -18,6 +18,8 @@ const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
 /** Tells records of the demo from those of a user with the same name, which stay. */
 const MADE_BY = 'flotilla demo'
+/** Names, at the service of the demo, the router whose `isTunnelerEnabled` it has set. */
+const TUNNEL_TAG = 'enabledTunnelOf'
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -110,17 +112,14 @@ class DemoRecords {
 
   async make(entryId: string, hostId: string, address: string): Promise<void> {
     await this.remove()
-    const service = await this.#create('services', {
-      name: DEMO_SERVICE,
-      encryptionRequired: false,
-    })
+    const hadTunnel = await this.#hasTunnel(entryId)
+    // The service remembers it, so that the next run puts back what one that was killed has set.
+    const tags = hadTunnel ? {} : { [TUNNEL_TAG]: entryId }
+    const named = { name: DEMO_SERVICE, encryptionRequired: false }
+    const service = await this.#create('services', named, tags)
     const only = { semantic: 'AnyOf', serviceRoles: [`@${service}`] }
     // The router that is entered dials as its own identity.
-    await this.#client.ask({
-      method: 'PATCH',
-      path: `/edge-routers/${entryId}`,
-      body: { isTunnelerEnabled: true },
-    })
+    if (!hadTunnel) await this.#setTunnel(entryId, true)
     await this.#create('service-policies', {
       ...only,
       name: DEMO_SERVICE,
@@ -140,12 +139,15 @@ class DemoRecords {
     })
   }
 
-  /** Terminators go with their service. */
+  /** Terminators go with their service, and a router is as it was before. */
   async remove(): Promise<void> {
     const kinds = ['service-policies', 'service-edge-router-policies', 'services']
     for (const kind of kinds) {
       for (const { id, tags } of await this.#list(kind, `name = "${DEMO_SERVICE}"`)) {
-        if ((tags as Row | null)?.['madeBy'] !== MADE_BY) continue
+        const made = (tags ?? {}) as Row
+        if (made['madeBy'] !== MADE_BY) continue
+        const routerId = made[TUNNEL_TAG]
+        if (typeof routerId === 'string') await this.#setTunnel(routerId, false)
         await this.#client.ask({ method: 'DELETE', path: `/${kind}/${String(id)}` })
       }
     }
@@ -166,13 +168,26 @@ class DemoRecords {
     return formatTable(['circuit', 'service', 'path'], rows)
   }
 
+  async #hasTunnel(routerId: string): Promise<boolean> {
+    const { data } = await this.#client.ask({ method: 'GET', path: `/edge-routers/${routerId}` })
+    return (data as Row)['isTunnelerEnabled'] === true
+  }
+
+  /** A router that is gone meanwhile has nothing to be put back. */
+  async #setTunnel(routerId: string, isTunnelerEnabled: boolean): Promise<void> {
+    const rows = await this.#list('edge-routers', `id = "${routerId}"`)
+    if (rows.length === 0) return
+    const path = `/edge-routers/${routerId}`
+    await this.#client.ask({ method: 'PATCH', path, body: { isTunnelerEnabled } })
+  }
+
   async #list(kind: string, filter: string): Promise<readonly Row[]> {
     const path = `/${kind}?filter=${encodeURIComponent(filter)}`
     return (await this.#client.ask({ method: 'GET', path })).data as readonly Row[]
   }
 
-  async #create(kind: string, body: Row): Promise<string> {
-    const tagged = { ...body, tags: { madeBy: MADE_BY } }
+  async #create(kind: string, body: Row, tags: Row = {}): Promise<string> {
+    const tagged = { ...body, tags: { ...tags, madeBy: MADE_BY } }
     const { data } = await this.#client.ask({ method: 'POST', path: `/${kind}`, body: tagged })
     return String((data as Row)['id'])
   }
