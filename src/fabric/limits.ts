@@ -72,6 +72,14 @@ export const routerLimits = {
   routerWritesWaitingMax: 256,
   /** What one write of a router puts into the log; beyond: refused. */
   routerEntryBytesMax: 16 * 1024,
+  /** Claims in a minute that are judged again: of API sessions that are none, by one router. */
+  refusedClaimsOfRouterMax: 600,
+  /** The same of all else, by one API session at one router. */
+  refusedClaimsOfSessionMax: 120,
+  /** Entries of the log in a minute that were refused because of an API session at one router. */
+  refusedEntriesOfSessionMax: 120,
+  /** Each of these three of all. */
+  refusedClaimsMax: 100_000,
   /** Circuits that this controller has made and not ended; routers and clients share the room. */
   circuitsMax: 200_000,
   /** Routers on the way of a circuit that another controller has told. */

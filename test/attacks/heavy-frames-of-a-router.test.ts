@@ -11,12 +11,14 @@ import {
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Pipe } from '../channel/pipe.ts'
 import { admittingClients, dutiesStage } from '../fabric/fuzz.ts'
 import { empties, hostileBodies, wrapped } from '../fabric/heavy-bodies.ts'
-import { RouterStage } from '../fabric/stage.ts'
+import { RouterStage, upToDate } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
 // The attack: an enrolled router stops its controller, or the whole cluster, with few frames that cost a thousand times what
@@ -162,7 +164,8 @@ async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
     },
   }
   const writes = new RouterWrites({ log, proposer })
-  stage.channels.add(new TerminatorDuty({ clients: admittingClients, writes }))
+  const clients = new ShownSessions(admittingClients, upToDate, systemClock)
+  stage.channels.add(new TerminatorDuty({ clients, writes }))
   return { pipe: await stage.dial('er1'), proposed }
 }
 

@@ -27,7 +27,7 @@ function staged(processor?: RouterChannelsParts['processor']): RouterStage {
   stage.channels.add(
     new SessionDuty({
       clients,
-      shown: new ShownSessions(clients, upToDate),
+      shown: new ShownSessions(clients, upToDate, systemClock),
       clock: systemClock,
       isLeader: () => true,
       onEnded: () => undefined,

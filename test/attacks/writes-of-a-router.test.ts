@@ -5,11 +5,13 @@ import { CreateCircuitSchema, RemoveTerminatorsSchema } from '../../proto/gen/ro
 import { messageFault } from '../../src/channel/message-bounds.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { settle } from '../channel/pipe.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
-import { RouterStage } from '../fabric/stage.ts'
+import { RouterStage, upToDate } from '../fabric/stage.ts'
 
 // The attack: one router asks for so many writes that those of others wait behind them, or for a circuit in the older form in
 // which nothing is bounded.
@@ -22,7 +24,7 @@ test('of the writes of one router a few are proposed at once, and all others wai
   const going: (() => void)[] = []
   stage.channels.add(
     new TerminatorDuty({
-      clients: admittingClients,
+      clients: new ShownSessions(admittingClients, upToDate, systemClock),
       writes: new RouterWrites({
         log: { info: () => undefined, warn: () => undefined },
         proposer: {

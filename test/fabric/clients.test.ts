@@ -120,6 +120,7 @@ beforeEach(() => {
   const shown = new ShownSessions(
     clients,
     readsThat(() => onLatest()),
+    systemClock,
   )
   channels.add(
     new SessionDuty({

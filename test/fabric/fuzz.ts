@@ -87,6 +87,7 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
     isEndOnly: () => false,
   }
   const clients = admittingClients
+  const shown = new ShownSessions(clients, upToDate, systemClock)
   const tunnels = new Tunnels()
   const writes = new RouterWrites({ proposer, log })
   const circuits = new CircuitDuty({
@@ -125,10 +126,10 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       connections,
       clock: systemClock,
       isLeader: () => true,
-      shown: new ShownSessions(clients, upToDate),
+      shown,
       onEnded: (ids) => circuits.onSessionsEnded(ids),
     }),
-    new TerminatorDuty({ clients, writes }),
+    new TerminatorDuty({ clients: shown, writes }),
     new TunnelDuty({
       tunnels,
       writes,

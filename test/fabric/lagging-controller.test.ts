@@ -62,7 +62,7 @@ beforeEach(() => {
   channels.add(
     new CircuitDuty({
       table: circuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
-      clients: new ShownSessions(clients, reads),
+      clients: new ShownSessions(clients, reads, systemClock),
       tunnels,
       reads,
       connection,

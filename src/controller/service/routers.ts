@@ -184,7 +184,7 @@ export class RouterService {
     if (config.routers.bind === null) return
     const channels = this.#channels
     const isLeader = (): boolean => clusterNode.leaderId() === clusterNode.selfId
-    const shown = new ShownSessions(clients, reads)
+    const shown = new ShownSessions(clients, reads, systemClock)
     channels.add(
       new SessionDuty({
         clients,

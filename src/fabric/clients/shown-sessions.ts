@@ -1,7 +1,9 @@
+import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { ClientClaim, JudgedClaim, RouterClients } from '../../ports/router-clients.ts'
 import { judgedAtLatest } from '../judged-at-latest.ts'
 import { routerLimits } from '../limits.ts'
+import { RefusedClaims } from './refused-claims.ts'
 
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 
@@ -12,23 +14,37 @@ const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 export class ShownSessions implements Pick<RouterClients, 'judge'> {
   readonly #clients: Pick<RouterClients, 'judge'>
   readonly #reads: Pick<LatestReads, 'reachLatest'>
+  readonly #refused: RefusedClaims
   /** Token by session, by router; the oldest first. */
   readonly #byRouter = new Map<string, Map<string, string>>()
   #count = 0
 
-  constructor(clients: Pick<RouterClients, 'judge'>, reads: Pick<LatestReads, 'reachLatest'>) {
+  constructor(
+    clients: Pick<RouterClients, 'judge'>,
+    reads: Pick<LatestReads, 'reachLatest'>,
+    clock: Pick<Clock, 'monotonicMs'>,
+  ) {
     this.#clients = clients
     this.#reads = reads
+    this.#refused = new RefusedClaims(clock)
   }
 
+  /** @throws {Problem} when too many entries were refused lately because of the same client. */
   async judge(claim: ClientClaim): Promise<JudgedClaim> {
+    if (claim.type === 'Bind') this.#refused.beginEntry(claim)
     const judged = await judgedAtLatest(
       this.#reads,
       () => this.#clients.judge(claim),
-      ({ ok }) => !ok,
+      ({ ok }) => !ok && this.#refused.isWorthAnotherLook(claim),
     )
     if (judged.ok) this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
+    else this.#refused.charge(claim, judged.fault)
     return judged
+  }
+
+  /** A claim that holds has led to an entry of the log that was refused. */
+  onEntryRefused(claim: Pick<ClientClaim, 'routerId' | 'apiSessionToken'>): void {
+    this.#refused.chargeEntry(claim)
   }
 
   /** The token that a router showed of a session, which is forgotten; null: it showed none. */

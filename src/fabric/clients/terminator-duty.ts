@@ -12,7 +12,6 @@ import {
   UpdateTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { RouterClients } from '../../ports/router-clients.ts'
 import type { RouterConnection } from '../connection.ts'
 import type { RouterDuty } from '../duty.ts'
 import { routerMessage } from '../messages.ts'
@@ -23,9 +22,10 @@ import {
   type RouterWrites,
   type TerminatorUpdate,
 } from './router-writes.ts'
+import type { ShownSessions } from './shown-sessions.ts'
 
 export interface TerminatorDutyParts {
-  readonly clients: Pick<RouterClients, 'judge'>
+  readonly clients: Pick<ShownSessions, 'judge' | 'onEntryRefused'>
   readonly writes: RouterWrites
 }
 
@@ -94,7 +94,12 @@ export class TerminatorDuty implements RouterDuty {
         fingerprints: asked.fingerprints,
       })
       if (judged.ok) {
-        return await writes.create(connection, asked, { sessionId: judged.client.sessionId })
+        const { sessionId } = judged.client
+        const answer = await writes.create(connection, asked, { sessionId })
+        if (answer.result === CreateTerminatorResult.FAILED_OTHER) {
+          clients.onEntryRefused({ routerId: router.id, apiSessionToken: asked.apiSessionToken })
+        }
+        return answer
       }
       const errorCode = claimFaultCodes[judged.fault]
       return {

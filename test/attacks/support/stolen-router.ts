@@ -47,7 +47,7 @@ export class StolenRouters {
     this.services = createServices(parts)
     this.clients = new ApiRouterClients({ ...parts, ...this.services }, machine)
     this.tunnels = new ApiRouterTunnels({ ...parts, ...this.services }, machine)
-    this.shown = new ShownSessions(this.clients, parts.reads)
+    this.shown = new ShownSessions(this.clients, parts.reads, clock)
     const { channels } = this.stage
     channels.add(
       new SessionDuty({

@@ -1,0 +1,148 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { beforeEach, afterEach, expect, test } from 'vitest'
+
+import {
+  CreateTerminatorResult,
+  CreateTerminatorV2AnswerSchema,
+  CreateTerminatorV2Schema,
+} from '../../proto/gen/router_pb.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
+import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
+import { routerLimits } from '../../src/fabric/limits.ts'
+import type { Outcome } from '../../src/ports/proposer.ts'
+import type { ClientClaim, JudgedClaim } from '../../src/ports/router-clients.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { RouterStage } from '../fabric/stage.ts'
+
+// The attack: a stolen router, or a client by an honest one, asks for terminators by claims that do not hold, or that hold and lead
+// to entries of the log which are refused, as fast as it can: each costs more than one that is done.
+
+const { refusedClaimsOfRouterMax, refusedClaimsOfSessionMax, refusedEntriesOfSessionMax } =
+  routerLimits
+const [CREATE, ANSWER] = [20_216, 20_217]
+const { SUCCESS, FAILED_BUSY, FAILED_OTHER } = CreateTerminatorResult
+const client = {
+  sessionId: 'bind',
+  apiSessionId: 'session',
+  serviceId: 's1',
+  identityId: 'i1',
+  identityName: 'host',
+}
+
+let stage: RouterStage
+let nowMs: number
+/** At the latest commit. */
+let looks: number
+let proposed: number
+let judge: (claim: ClientClaim) => JudgedClaim
+let outcome: Outcome
+
+beforeEach(() => {
+  stage = new RouterStage()
+  nowMs = 0
+  looks = 0
+  proposed = 0
+  judge = () => ({ ok: true, client })
+  outcome = { ok: true, id: 't1' }
+  const clients = {
+    judge: (claim: ClientClaim) => Promise.resolve(judge(claim)),
+  }
+  const reads = {
+    reachLatest: () => {
+      looks += 1
+      return Promise.resolve()
+    },
+  }
+  const proposer = {
+    propose: () => {
+      proposed += 1
+      return Promise.resolve({ index: 1, outcome })
+    },
+  }
+  const log = { info: () => undefined, warn: () => undefined }
+  stage.channels.add(
+    new TerminatorDuty({
+      clients: new ShownSessions(clients, reads, { monotonicMs: () => nowMs }),
+      writes: new RouterWrites({ proposer, log }),
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+async function ask(
+  pipe: Pipe,
+  apiSessionToken: string,
+  bytes = 0,
+): Promise<CreateTerminatorResult> {
+  const body = toBinary(
+    CreateTerminatorV2Schema,
+    create(CreateTerminatorV2Schema, {
+      address: 't1',
+      sessionToken: 'token',
+      apiSessionToken,
+      peerData: { 1003: new Uint8Array(bytes) },
+    }),
+  )
+  const before = pipe.ofType(ANSWER).length
+  pipe.say({ contentType: CREATE, body })
+  for (let turns = 0; turns < 50 && pipe.ofType(ANSWER).length === before; turns += 1)
+    await settle()
+  const answer = pipe.ofType(ANSWER).at(-1)
+  return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
+}
+
+test('A router has so many forged API sessions judged again at the latest commit', async () => {
+  judge = ({ apiSessionToken }) =>
+    apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
+  const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
+  for (let at = 0; at < refusedClaimsOfRouterMax + 50; at += 1) {
+    expect(await ask(stolen, `forged ${at}`)).toBe(FAILED_OTHER)
+  }
+  expect(looks).toBe(refusedClaimsOfRouterMax)
+  expect(await ask(stolen, 'of ann'), 'what holds, holds').toBe(SUCCESS)
+  expect(await ask(honest, 'unknown')).toBe(FAILED_OTHER)
+  expect(looks, 'of another router').toBe(refusedClaimsOfRouterMax + 1)
+  nowMs += 60_000
+  expect(await ask(stolen, 'in the next minute')).toBe(FAILED_OTHER)
+  expect(looks).toBe(refusedClaimsOfRouterMax + 2)
+})
+
+test('A client has so many claims judged again, and the others of its router have theirs', async () => {
+  judge = () => ({ ok: false, fault: 'session' })
+  const router = await stage.dial('honest')
+  const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1
+  for (let session = 1; session <= sessions; session += 1) {
+    for (let at = 0; at < refusedClaimsOfSessionMax + 10; at += 1) {
+      expect(await ask(router, `of mallory ${session}`)).toBe(FAILED_OTHER)
+    }
+    expect(looks).toBe(session * refusedClaimsOfSessionMax)
+  }
+  await ask(router, 'of ann')
+  expect(looks).toBe(sessions * refusedClaimsOfSessionMax + 1)
+})
+
+test('A client has so many entries that the cluster refuses, and then none is made', async () => {
+  outcome = {
+    ok: false,
+    code: 'COULD_NOT_VALIDATE',
+    fault: { field: 'identity', reason: 'other' },
+    detail: null,
+  }
+  const router = await stage.dial('honest')
+  for (let at = 0; at < refusedEntriesOfSessionMax; at += 1) {
+    expect(await ask(router, 'of mallory')).toBe(FAILED_OTHER)
+  }
+  proposed = 0
+  expect(await ask(router, 'of mallory')).toBe(FAILED_BUSY)
+  expect(proposed).toBe(0)
+  outcome = { ok: true, id: 't1' }
+  expect(await ask(router, 'of ann')).toBe(SUCCESS)
+})
+
+test('A terminator that says too much of itself is no entry of the log', async () => {
+  const router = await stage.dial('stolen')
+  const bytes = routerLimits.routerEntryBytesMax
+  expect(await ask(router, 'of mallory', bytes)).toBe(FAILED_OTHER)
+  expect(proposed).toBe(0)
+})
