@@ -85,7 +85,7 @@ export class Connects {
     const { tasks, failures } = this.#parts
     const { identityId } = client.session
     if (tasks.count(identityId) < connectsWaitingMax) return null
-    failures.warn(`edge for ${identityId}`, 'too many dials of a client wait', { identityId })
+    failures.warnOf(identityId, 'too many dials of a client wait', { identityId })
     return 'too many requests wait'
   }
 

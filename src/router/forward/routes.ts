@@ -227,7 +227,7 @@ export class Routes {
     const { circuitId, clientId } = route
     // Whoever takes all that it may have would fill the log as well.
     if (code === dialError.outOfResources) {
-      this.#failures.warn(`dials of ${clientId}`, reason, { circuitId, clientId })
+      this.#failures.warnOf(clientId, reason, { circuitId, clientId })
     } else this.#parts.log.info({ circuitId, reason }, 'a circuit could not be routed')
     channel.reply(message, routeFailed(route, code, reason))
   }

@@ -5,7 +5,7 @@ import type { RouterProgramLogger } from '../logger.ts'
 
 const { failureLoggedEveryMs, failureKindsMax } = routerProgramLimits
 
-/** Warnings of listeners: each kind comes rarely, as clients can cause it as often as they like. */
+/** Warnings that clients can cause as often as they like: each kind comes rarely. */
 export class FailureLog {
   readonly #log: Pick<RouterProgramLogger, 'warn'>
   readonly #rate: KeyedRate
@@ -17,7 +17,11 @@ export class FailureLog {
   }
 
   warn(place: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
-    if (this.#rate.take(`${place} ${failure}`))
-      this.#log.warn({ listener: place, ...fields }, failure)
+    this.warnOf(place, failure, { listener: place, ...fields })
+  }
+
+  /** @param subject has its failure logged so often; the fields say which one it is. */
+  warnOf(subject: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
+    if (this.#rate.take(`${subject} ${failure}`)) this.#log.warn(fields, failure)
   }
 }
