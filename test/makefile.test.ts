@@ -101,6 +101,16 @@ test('make quickstart and the launcher find Node 24 where npm made no link to it
   }
 })
 
+test('the launcher gives a router room for what it reads, and nothing else more', () => {
+  installAsNpm9()
+  script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
+  mkdirSync(join(project, 'dist'))
+  writeFileSync(join(project, 'dist/main.js'), 'console.log(process.execArgv.join())')
+  const given = (verb: string): string => run(join(project, 'bin/flotilla'), [verb]).output.trim()
+  expect(given('router').split(',')).toContain('--initial-old-space-size=96')
+  expect(given('run')).not.toContain('old-space')
+})
+
 test('make test runs its programs by Node 24 where npm made no link to it', () => {
   installAsNpm9()
   const program = '#!/usr/bin/env node\nconsole.log(process.version, process.argv[3])\n'

@@ -95,7 +95,7 @@ export const routerProgramLimits = {
   /** Application data of a client of a hosted service. */
   appDataBytesMax: 4096,
   /** Largest piece of a stream that is sent at a time, in bytes. */
-  pieceBytesMax: 10 * 1024,
+  pieceBytesMax: 32 * 1024,
   /** A peer that takes nothing for so long loses what is left for it when the circuit has ended. */
   flushMsMax: 30_000,
   /** A peer may still send for so long after the last byte for it, to no effect. */

@@ -113,11 +113,11 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.isFinished).toBe(true)
   })
 
-  test('gives pieces of at most 10 KiB', async () => {
+  test('gives pieces of at most 32 KiB', async () => {
     const { far, socket } = await bridged()
     socket.end(Buffer.alloc(100_000))
     await eventually(() => far.isFinished).toBe(true)
-    expect(Math.max(...far.sizes)).toBe(10 * 1024)
+    expect(Math.max(...far.sizes)).toBe(32 * 1024)
     expect(far.sizes.reduce((sum, size) => sum + size, 0)).toBe(100_000)
   })
 
