@@ -7,6 +7,18 @@ import { PATIENCE_MS } from './test/support/patience.ts'
 // third of its time: two cores are used by three files at once.
 const mocked = 'test/**/*.mocked.test.ts'
 
+// `namespaced` changes routes and ports of its host, and is there only in a network namespace that a
+// test has made for it (test/support/network-namespace.ts).
+const namespaced =
+  process.env['FLOTILLA_TEST_NAMESPACE'] === '1'
+    ? [
+        {
+          extends: true as const,
+          test: { name: 'namespaced', include: ['test/**/*.namespaced.ts'] },
+        },
+      ]
+    : []
+
 export default defineConfig({
   test: {
     sequence: { sequencer: DearestFirst },
@@ -51,6 +63,7 @@ export default defineConfig({
           testTimeout: 6 * PATIENCE_MS,
         },
       },
+      ...namespaced,
     ],
   },
 })

@@ -146,16 +146,7 @@ export class RouterProgram {
       },
     })
     this.#modelSubscription = this.#newModelSubscription(connections)
-    this.#tunnel = tunnelOf(config.listeners, {
-      ...parts,
-      operations,
-      identity,
-      model: this.#model,
-      circuits: this.#forwarder,
-      sockets: this.#targetSockets,
-      connections,
-    })
-    if (this.#tunnel !== null) this.#forwarder.registerDialer(TUNNEL_BINDING, this.#tunnel.dialer)
+    this.#tunnel = this.#newTunnel(operations, identity, connections)
     this.#messages = combinedTables([
       this.#messagesOfTheRouter(),
       this.#links.messages(),
@@ -242,6 +233,25 @@ export class RouterProgram {
     })
   }
 
+  #newTunnel(
+    operations: ControllerOperations,
+    identity: () => RouterIdentity,
+    connections: () => readonly ControlConnection[],
+  ): Tunnel | null {
+    const tunnel = tunnelOf(this.#parts.config.listeners, {
+      ...this.#parts,
+      operations,
+      identity,
+      model: this.#model,
+      circuits: this.#forwarder,
+      sockets: this.#targetSockets,
+      connections,
+      neededAddresses: () => this.#neededAddresses(),
+    })
+    if (tunnel !== null) this.#forwarder.registerDialer(TUNNEL_BINDING, tunnel.dialer)
+    return tunnel
+  }
+
   #newExtender(): CertificateExtender {
     const { config, clock, log, askExtension } = this.#parts
     return new CertificateExtender({
@@ -259,6 +269,17 @@ export class RouterProgram {
         this.#listeners.renew()
       },
     })
+  }
+
+  /** Addresses of controllers and of other routers. */
+  #neededAddresses(): readonly string[] {
+    const { controllers } = this.#controllers.membership
+    return [
+      ...configuredEndpoints(this.#parts.config).map(({ text }) => text),
+      ...controllers.flatMap(({ addresses }) => addresses),
+      ...this.#controllers.apis.map((api) => new URL(api).host),
+      ...this.#links.peerAddresses,
+    ]
   }
 
   get id(): string {
@@ -404,6 +425,7 @@ export class RouterProgram {
         'link.count': this.#links.links.length,
         ...this.#forwarder.figures(),
         ...this.#edge.figures(),
+        ...this.#tunnel?.figures(),
       },
       numbers: { 'process.cpu_seconds': (user + system) / 1_000_000 },
       latenciesNs: Object.fromEntries(

@@ -163,13 +163,18 @@ function checkTunnel(
   reader: RelationReader,
 ): void {
   const mode = String(options['mode'])
-  if (mode.startsWith('tproxy')) {
-    reader.warn(
-      `${key}.options.mode`,
-      'tproxy intercepts nothing and answers no name in this program: services are hosted alone; use mode proxy to reach services at ports of this host',
-    )
+  if (mode.startsWith('tproxy:')) {
+    reader.warn(`${key}.options.mode`, 'the program after tproxy: is not called: routes are enough')
   }
-  const of = { services: 'proxy', resolver: 'tproxy', dnsSvcIpRange: 'tproxy' } as const
+  const of = {
+    services: 'proxy',
+    resolver: 'tproxy',
+    dnsSvcIpRange: 'tproxy',
+    dnsUpstream: 'tproxy',
+    dnsUpstreamMode: 'tproxy',
+    dnsUnanswerable: 'tproxy',
+    lanIf: 'tproxy',
+  } as const
   for (const [name, needed] of Object.entries(of)) {
     const option = `${key}.options.${name}`
     if (reader.isGiven(option) && mode.split(':')[0] !== needed) {

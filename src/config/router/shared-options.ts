@@ -1,3 +1,5 @@
+import { isIP } from 'node:net'
+
 import { type Fields, option } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
@@ -28,6 +30,13 @@ function isPort(text: string): boolean {
   if (!/^.+:[0-9]{1,5}$/.test(text)) return false
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
   return port > 0 && port <= 65_535
+}
+
+/** A name server, whose address needs no other one: its port may be left out. */
+function isServer(text: string): boolean {
+  const place = text.replace(/^udp:\/\//, '')
+  const host = isPort(place) ? place.slice(0, place.lastIndexOf(':')) : place
+  return isIP(host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host) !== 0
 }
 
 /** Options of one channel; `connectTimeoutMs` and `connectTimeout` say the same. */
@@ -263,7 +272,7 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
       ),
       {
         default: 'host',
-        why: 'host: reverse-proxies services by Bind policies. proxy: listeners for `services`, and includes host. tproxy: not carried out by this program, which only hosts then.',
+        why: 'host: reverse-proxies services by Bind policies. proxy: listeners for `services`, and includes host. tproxy: takes over connections of this host to addresses and names of services by Dial policies, and includes host; the program after the colon is not called.',
       },
     ),
     services: option(
@@ -276,34 +285,40 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
         why: 'proxy: a listener for each, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of a service counts before it.',
       },
     ),
-    ...inert({
-      resolver: option(
-        textOrTexts(
-          'udp://<host>:<port>',
-          (url) => /^(?:udp|tcp):\/\/[^/]+:[0-9]{1,5}$/.test(url) && isPort(url),
-        ),
-        { default: ['udp://127.0.0.1:53'], why: 'tproxy: address of the name server.' },
+    resolver: option(
+      textOrTexts(
+        'udp://<IP address>:<port>',
+        (url) => url.startsWith('udp://') && isPort(url) && isServer(url),
       ),
-      dnsSvcIpRange: option(cidr(), {
-        default: '100.64.0.1/10',
-        why: 'tproxy: addresses given to DNS names of services.',
-      }),
-      dnsUpstream: option(optional(textOrTexts()), {
+      {
+        default: ['udp://127.0.0.1:53'],
+        why: 'tproxy: address of the name server; it answers clients of this host, and of `lanIf`.',
+      },
+    ),
+    dnsSvcIpRange: option(cidr(), {
+      default: '100.64.0.1/10',
+      why: 'tproxy: addresses given to DNS names of services; a network of IPv4.',
+    }),
+    dnsUpstream: option(
+      optional(textOrTexts('<IP address> or udp://<IP address>:<port>', isServer)),
+      {
         default: null,
-        why: 'Name servers asked for other names.',
-      }),
-      dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
-        default: 'parallel',
-        why: 'In which order.',
-      }),
-      dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
-        default: 'refused',
-        why: 'Answer to what cannot be answered.',
-      }),
-      lanIf: option(optional(textOrTexts()), {
-        default: null,
-        why: 'Interfaces that the rules for interception are for.',
-      }),
+        why: 'tproxy: name servers asked for other names.',
+      },
+    ),
+    dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
+      default: 'parallel',
+      why: 'tproxy: all at once, one after the other, the last that has answered first, or any first.',
+    }),
+    dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
+      default: 'refused',
+      why: 'tproxy: answer to other names that no `dnsUpstream` answers.',
+    }),
+    lanIf: option(optional(textOrTexts()), {
+      default: null,
+      why: 'tproxy: interfaces whose networks may use services and names, other than this host.',
+    }),
+    ...inert({
       svcPollRate: option(optional(duration(1, DAY_MS)), {
         default: null,
         why: 'How often services were polled.',

@@ -91,6 +91,12 @@ export class Links {
       .map(({ advertise, groups }) => ({ address: `tls:${formatHostPort(advertise)}`, groups }))
   }
 
+  /** Addresses of other routers: those that it dials, and those that links lead to. */
+  get peerAddresses(): readonly string[] {
+    const dialed = [...this.#dialers.values()].flatMap(({ addresses }) => addresses)
+    return [...dialed, ...this.links.map(({ remoteAddress }) => remoteAddress)]
+  }
+
   /** @throws {RouterFailure} when one of its listeners cannot be opened. */
   async start(): Promise<void> {
     const { config, log } = this.#parts

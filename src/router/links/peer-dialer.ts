@@ -53,6 +53,11 @@ export class PeerDialer {
     this.#schedule(0)
   }
 
+  /** Places at which it is dialed. */
+  get addresses(): readonly string[] {
+    return this.#peer.addresses
+  }
+
   /** What is told of it now; one that has just become healthy is dialed at once. */
   update(peer: DialedPeer): void {
     const isBetter = peer.isHealthy && !this.#peer.isHealthy

@@ -40,23 +40,30 @@ export class CircuitRequests {
 
   /**
    * @param service its id or name.
+   * @param exchange of this circuit; absent: the one of all.
    * @throws {CircuitUnavailable}
    */
-  async request(service: string, client: string, timeoutMs: number): Promise<LocalCircuit> {
+  async request(
+    service: string,
+    client: string,
+    timeoutMs: number,
+    exchange?: CircuitExchange,
+  ): Promise<LocalCircuit> {
     if (this.#asked >= routerProgramLimits.circuitsAskedMax) {
       throw new CircuitUnavailable('too many circuits are asked for')
     }
     this.#asked += 1
     try {
-      return await this.#request(service, client, timeoutMs)
+      const { exchange: exchangeFor = fabricExchange } = this.#parts
+      return await this.#request(exchange ?? exchangeFor(service, client), timeoutMs)
     } finally {
       this.#asked -= 1
     }
   }
 
-  async #request(service: string, client: string, timeoutMs: number): Promise<LocalCircuit> {
-    const { connections, clock, exchange = fabricExchange } = this.#parts
-    const { message, read: readAnswer, onCreated } = exchange(service, client)
+  async #request(exchange: CircuitExchange, timeoutMs: number): Promise<LocalCircuit> {
+    const { connections, clock } = this.#parts
+    const { message, read: readAnswer, onCreated } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'
     // Heartbeats come at other times from each, so this spreads the requests.

@@ -8,7 +8,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { DatagramApplication } from '../streams/datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
-import { cannotListen, type ListenerParts } from './stream-listener.ts'
+import { cannotListen, type ChosenService, type ListenerParts } from './stream-listener.ts'
 
 const {
   datagramPeersMax,
@@ -101,7 +101,17 @@ export class DatagramListener {
       this.#warn('too many peers', { address: key })
       return
     }
-    const { service } = this.#parts
+    const { choose, bind } = this.#parts
+    const chosen =
+      choose === undefined
+        ? this.#parts
+        : choose({
+            localAddress: bind.host,
+            localPort: bind.port,
+            remoteAddress: from.address,
+            remotePort: from.port,
+          })
+    if (chosen === null) return
     const peer = {
       key,
       from,
@@ -112,10 +122,11 @@ export class DatagramListener {
     }
     this.#peers.set(key, peer)
     this.#sources.add(source, 1)
-    if (service === null) void this.#serve(peer, readClientRequest(body))
+    const { service } = chosen
+    if (service === null) void this.#serve(peer, readClientRequest(body), chosen)
     else {
       this.#wait(peer, body)
-      void this.#serve(peer, { service, client: '' })
+      void this.#serve(peer, { service, client: '' }, chosen)
     }
   }
 
@@ -136,11 +147,16 @@ export class DatagramListener {
     return peer.waiting.splice(0)
   }
 
-  async #serve(peer: Peer, request: ClientRequest | null): Promise<void> {
-    const { requests, circuits, flow, circuitTimeoutMs, service, idleMs } = this.#parts
+  async #serve(
+    peer: Peer,
+    request: ClientRequest | null,
+    { service, circuits, circuitTimeoutMs, exchange }: ChosenService,
+  ): Promise<void> {
+    const { requests, flow, idleMs } = this.#parts
     try {
       if (request === null) throw new Error('the first datagram is no request')
-      const circuit = await requests.request(request.service, request.client, circuitTimeoutMs)
+      const { service: asked, client } = request
+      const circuit = await requests.request(asked, client, circuitTimeoutMs, exchange)
       if (service === null) this.#send(peer, clientAnswer(circuit.id, ''), () => undefined)
       const application = new DatagramApplication({
         idleMs,

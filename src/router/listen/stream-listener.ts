@@ -11,12 +11,28 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure } from '../logger.ts'
 import { SocketApplication } from '../streams/socket-application.ts'
-import type { CircuitRequests } from './circuit-requests.ts'
+import type { CircuitExchange, CircuitRequests } from './circuit-requests.ts'
 import type { FailureLog } from './failure-log.ts'
 import { clientAnswer, readClientRequest, readRequestLine } from './request-line.ts'
 
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
   routerProgramLimits
+
+/** Both ends of a connection, or of datagrams of one source. */
+export interface ClientEnds {
+  readonly localAddress: string
+  readonly localPort: number
+  readonly remoteAddress: string
+  readonly remotePort: number
+}
+
+/** The service that one client gets. */
+export interface ChosenService extends Pick<
+  ListenerParts,
+  'service' | 'circuits' | 'circuitTimeoutMs'
+> {
+  readonly exchange?: CircuitExchange
+}
 
 export interface ListenerParts {
   /** Name in the configuration. */
@@ -24,6 +40,8 @@ export interface ListenerParts {
   readonly bind: Address
   /** Every connection is for this service; null: each client names its own. */
   readonly service: string | null
+  /** Chooses for each client what `service` is for it; null: it is refused. Absent: the same. */
+  readonly choose?: (ends: ClientEnds) => ChosenService | null
   readonly circuitTimeoutMs: number
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly flow: XgressOptions
@@ -34,6 +52,8 @@ export interface ListenerParts {
 export interface StreamListenerParts extends ListenerParts {
   readonly identity: () => RouterIdentity
   readonly handshakeTimeoutMs: number
+  /** An IPv6 address stands for no address of IPv4. */
+  readonly ipv6Only?: boolean
 }
 
 /** A port where each connection becomes a circuit: the bindings `transport` and `proxy`. */
@@ -70,10 +90,10 @@ export class StreamListener {
 
   /** @throws {RouterFailure} when it cannot listen. */
   async listen(): Promise<void> {
-    const { bind, place } = this.#parts
+    const { bind, place, ipv6Only = false } = this.#parts
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#server.once('error', reject)
-    this.#server.listen(bind.port, bind.host, resolve)
+    this.#server.listen({ port: bind.port, host: bind.host, ipv6Only }, resolve)
     try {
       await promise
     } catch (error) {
@@ -86,6 +106,11 @@ export class StreamListener {
   /** New connections get the certificate in force. */
   renew(): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(this.#credentials())
+  }
+
+  /** Accepts no more; connections go on until their circuits end. */
+  release(): void {
+    this.#server.close()
   }
 
   /** Its connections and their circuits end. */
@@ -112,14 +137,20 @@ export class StreamListener {
   }
 
   async #serve(socket: Socket): Promise<void> {
-    const { service } = this.#parts
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
     // The client may leave before its circuit is there.
     socket.on('error', () => undefined)
+    const { choose } = this.#parts
+    const chosen = choose === undefined ? this.#parts : choose(endsOf(socket))
+    if (chosen === null) {
+      socket.resetAndDestroy()
+      return
+    }
+    const { service } = chosen
     try {
       if (service === null) await this.#serveRequest(socket)
-      else await this.#bridge(socket, { service, client: '' })
+      else await this.#bridge(socket, { service, client: '' }, chosen)
     } catch (error) {
       this.#warn('no circuit for a client', {
         address: placeOf(socket),
@@ -145,12 +176,22 @@ export class StreamListener {
   async #bridge(
     socket: Socket,
     asked: { readonly service: string; readonly client: string; readonly first?: Uint8Array },
+    { service, circuits, circuitTimeoutMs, exchange }: ChosenService = this.#parts,
   ): Promise<void> {
-    const { requests, circuits, flow, circuitTimeoutMs, service } = this.#parts
-    const circuit = await requests.request(asked.service, asked.client, circuitTimeoutMs)
+    const { requests, flow } = this.#parts
+    const circuit = await requests.request(asked.service, asked.client, circuitTimeoutMs, exchange)
     if (service === null) socket.write(clientAnswer(circuit.id, ''))
     const application = new SocketApplication(socket, asked.first)
     application.start(circuits.open({ ...circuit, options: flow }, application))
+  }
+}
+
+function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ClientEnds {
+  return {
+    localAddress: localAddress ?? '',
+    localPort: localPort ?? 0,
+    remoteAddress: remoteAddress ?? '',
+    remotePort: remotePort ?? 0,
   }
 }
 

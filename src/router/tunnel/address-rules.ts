@@ -118,8 +118,7 @@ export class AddressRules {
       this.#addresses.addAddress(address.text, address.family)
       return
     }
-    const [, base = '', length = ''] = CIDR.exec(text) ?? []
-    const network = isIP(base) === 0 ? null : networkOf(base, Number(length))
+    const network = parseCidr(text)
     if (network !== null) {
       this.#addresses.addSubnet(network.address.text, network.prefix, network.address.family)
       return
@@ -132,6 +131,12 @@ export class AddressRules {
 export interface Network {
   readonly address: IpAddress
   readonly prefix: number
+}
+
+/** @param text `address/prefix`. Null: it is no network. */
+export function parseCidr(text: string): Network | null {
+  const [, base = '', length = ''] = CIDR.exec(text) ?? []
+  return isIP(base) === 0 ? null : networkOf(base, Number(length))
 }
 
 /** Null: there is no such network. */
@@ -158,19 +163,23 @@ export function translatedAddress(
   if (from.prefix !== to.prefix) return null
   const width = family === 'ipv4' ? 32n : 128n
   const rest = (1n << (width - BigInt(from.prefix))) - 1n
-  const [own, source, target] = [valueOf(address), valueOf(from.address), valueOf(to.address)]
+  const [own, source, target] = [
+    addressValue(address),
+    addressValue(from.address),
+    addressValue(to.address),
+  ]
   if ((own & ~rest) !== (source & ~rest)) return null
-  return fromValue((target & ~rest) | (own & rest), family)
+  return addressOfValue((target & ~rest) | (own & rest), family)
 }
 
-function valueOf({ text, family }: IpAddress): bigint {
+export function addressValue({ text, family }: IpAddress): bigint {
   if (family === 'ipv4') {
     return text.split('.').reduce((value, byte) => (value << 8n) | BigInt(byte), 0n)
   }
   return groupsOf(text).reduce((value, group) => (value << 16n) | BigInt(group), 0n)
 }
 
-function fromValue(value: bigint, family: IpAddress['family']): IpAddress | null {
+export function addressOfValue(value: bigint, family: IpAddress['family']): IpAddress | null {
   if (family === 'ipv4') {
     return parseIp([24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 0xffn)).join('.'))
   }

@@ -53,8 +53,19 @@ function refused(reason: string): DialFailure {
   return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
 }
 
-/** The same for a host, by a client that has a port of its own for the service. */
-export function proxyAppData(protocol: string, address: string, port: number): Uint8Array {
-  const value = { dst_protocol: protocol, dst_ip: address, dst_port: String(port) }
+/** The wishes of a client for one connection, as its host reads them; an empty text is left out. */
+export interface ToldAppData {
+  readonly dst_protocol: string
+  readonly dst_ip: string
+  readonly dst_port: string
+  readonly dst_hostname?: string
+  readonly src_protocol?: string
+  readonly src_ip?: string
+  readonly src_port?: string
+  readonly source_addr?: string
+}
+
+export function appDataBytes(told: ToldAppData): Uint8Array {
+  const value = Object.fromEntries(Object.entries(told).filter(([, text]) => text !== ''))
   return new TextEncoder().encode(JSON.stringify(value))
 }

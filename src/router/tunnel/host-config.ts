@@ -1,15 +1,10 @@
-import { parseDuration } from '../../lib/text/duration.ts'
 import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { AddressRules, type Network, networkOf } from './address-rules.ts'
+import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 export type Precedence = 'default' | 'required' | 'failed'
-
-export interface PortRange {
-  readonly low: number
-  readonly high: number
-}
 
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'
@@ -60,19 +55,13 @@ export interface HostTerms {
 export const hostConfigTypes = ['host.v2', 'host.v1', 'ziti-tunneler-server.v1'] as const
 export type HostConfigType = (typeof hostConfigTypes)[number]
 
-/** A config of a service that cannot be followed; the message says why. */
-export class HostConfigFault extends Error {
-  override readonly name = 'HostConfigFault'
-}
-
 const COST_MAX = 65_535
-const PORT_MAX = 65_535
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000
 const HOST_PORT = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]{1,5})$/
 
-/** @throws {HostConfigFault} */
+/** @throws {ServiceConfigFault} */
 export function parseHostConfig(type: HostConfigType, dataJson: string): readonly HostTerms[] {
-  const data = new Reader(type, jsonOrNull(dataJson))
+  const data = new ServiceConfigReader(type, jsonOrNull(dataJson))
   switch (type) {
     case 'host.v1':
       return [termsOf(data)]
@@ -85,7 +74,7 @@ export function parseHostConfig(type: HostConfigType, dataJson: string): readonl
   }
 }
 
-function termsOf(data: Reader, addressName = 'address'): HostTerms {
+function termsOf(data: ServiceConfigReader, addressName = 'address'): HostTerms {
   if (data.texts('allowedSourceAddresses').length > 0) {
     data.fault(
       'allowedSourceAddresses',
@@ -110,7 +99,7 @@ function termsOf(data: Reader, addressName = 'address'): HostTerms {
   }
 }
 
-function protocolOf(data: Reader): HostTerms['protocol'] {
+function protocolOf(data: ServiceConfigReader): HostTerms['protocol'] {
   const known = (text: string): TunnelProtocol => {
     if (text === 'tcp' || text === 'udp') return text
     return data.fault('protocol', `${text} is neither tcp nor udp`)
@@ -119,19 +108,14 @@ function protocolOf(data: Reader): HostTerms['protocol'] {
   return new Set(data.someTexts('allowedProtocols').map(known))
 }
 
-function portOf(data: Reader): HostTerms['port'] {
+function portOf(data: ServiceConfigReader): HostTerms['port'] {
   if (!data.flag('forwardPort')) {
     return data.integer('port', 1, PORT_MAX) ?? data.fault('port', 'is missing')
   }
-  const ranges = data.list('allowedPortRanges', routerProgramLimits.hostRulesMax)
-  if (ranges.length === 0) data.fault('allowedPortRanges', 'is missing or empty')
-  return ranges.map((range) => ({
-    low: range.integer('low', 0, PORT_MAX) ?? range.fault('low', 'is missing'),
-    high: range.integer('high', 0, PORT_MAX) ?? range.fault('high', 'is missing'),
-  }))
+  return data.portRanges('allowedPortRanges')
 }
 
-function translationsOf(data: Reader): HostTerms['translations'] {
+function translationsOf(data: ServiceConfigReader): HostTerms['translations'] {
   const found = data.list('forwardAddressTranslations', routerProgramLimits.hostRulesMax)
   const read = found.map((each) => {
     const prefix = each.integer('prefixLength', 0, 128) ?? 0
@@ -145,14 +129,14 @@ function translationsOf(data: Reader): HostTerms['translations'] {
   return read.sort((one, other) => other.from.prefix - one.from.prefix)
 }
 
-function timeoutOf(options: Reader): number {
+function timeoutOf(options: ServiceConfigReader): number {
   const seconds = options.integer('connectTimeoutSeconds', 0, 2_147_483_647)
   const ms = options.duration('connectTimeout') ?? (seconds === null ? null : seconds * 1000)
   const { hostConnectMsMax } = routerProgramLimits
   return ms === null || ms <= 0 ? DEFAULT_CONNECT_TIMEOUT_MS : Math.min(ms, hostConnectMsMax)
 }
 
-function proxyOf(data: Reader): HostTerms['proxy'] {
+function proxyOf(data: ServiceConfigReader): HostTerms['proxy'] {
   if (!data.has('proxy')) return null
   const proxy = data.within('proxy')
   const type = proxy.text('type') ?? 'none'
@@ -161,7 +145,10 @@ function proxyOf(data: Reader): HostTerms['proxy'] {
   return hostPort(proxy, 'address')
 }
 
-function hostPort(data: Reader, name: string): { readonly host: string; readonly port: number } {
+function hostPort(
+  data: ServiceConfigReader,
+  name: string,
+): { readonly host: string; readonly port: number } {
   const [, within, plain, digits] = HOST_PORT.exec(data.requiredText(name)) ?? []
   const host = within ?? plain
   const port = Number(digits)
@@ -171,7 +158,7 @@ function hostPort(data: Reader, name: string): { readonly host: string; readonly
   return { host, port }
 }
 
-function probesOf(data: Reader): readonly HealthProbe[] {
+function probesOf(data: ServiceConfigReader): readonly HealthProbe[] {
   const { hostProbesMax } = routerProgramLimits
   const ports = data.list('portChecks', hostProbesMax).map((check): HealthProbe => ({
     ...intervalsOf(check),
@@ -195,7 +182,7 @@ function probesOf(data: Reader): readonly HealthProbe[] {
   return [...ports, ...urls]
 }
 
-function intervalsOf(check: Reader): Omit<HealthProbe, 'target'> {
+function intervalsOf(check: ServiceConfigReader): Omit<HealthProbe, 'target'> {
   const { hostProbeMsMin, hostProbeMsMax } = routerProgramLimits
   const bounded = (name: string): number =>
     Math.min(
@@ -209,7 +196,7 @@ function intervalsOf(check: Reader): Omit<HealthProbe, 'target'> {
   }
 }
 
-function actionOf(action: Reader): HealthAction {
+function actionOf(action: ServiceConfigReader): HealthAction {
   return {
     trigger:
       action.choice('trigger', ['pass', 'fail', 'change']) ?? action.fault('trigger', 'is missing'),
@@ -219,7 +206,7 @@ function actionOf(action: Reader): HealthAction {
   }
 }
 
-function effectOf(action: Reader): HealthAction['effect'] {
+function effectOf(action: ServiceConfigReader): HealthAction['effect'] {
   const text = action.requiredText('action')
   if (text === 'mark healthy' || text === 'mark unhealthy' || text === 'send event') {
     return { kind: text }
@@ -230,100 +217,4 @@ function effectOf(action: Reader): HealthAction['effect'] {
     return action.fault('action', `${text} is no action`)
   }
   return { kind: 'change cost', by: direction === 'increase' ? by : -by }
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-/** Reads members of a JSON object. Every method throws a {@link HostConfigFault}. */
-class Reader {
-  readonly #place: string
-  readonly #fields: Fields
-
-  constructor(place: string, value: unknown) {
-    this.#place = place
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw new HostConfigFault(`${place} is no JSON object`)
-    }
-    this.#fields = value as Fields
-  }
-
-  fault(name: string, problem: string): never {
-    throw new HostConfigFault(`${this.#place}.${name} ${problem}`)
-  }
-
-  has(name: string): boolean {
-    return this.#value(name) !== null
-  }
-
-  text(name: string): string | null {
-    const value = this.#value(name)
-    if (value === null || typeof value === 'string') return value
-    return this.fault(name, 'is no text')
-  }
-
-  requiredText(name: string): string {
-    const value = this.text(name)
-    return value === null || value === '' ? this.fault(name, 'is missing') : value
-  }
-
-  flag(name: string): boolean {
-    const value = this.#value(name) ?? false
-    return typeof value === 'boolean' ? value : this.fault(name, 'is neither true nor false')
-  }
-
-  integer(name: string, min: number, max: number): number | null {
-    const value = this.#value(name)
-    if (value === null) return null
-    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) {
-      return value
-    }
-    return this.fault(name, `is no integer of ${min} to ${max}`)
-  }
-
-  choice<T extends string>(name: string, choices: readonly T[]): T | null {
-    const value = this.text(name)
-    const found = choices.find((choice) => choice === value)
-    return value === null || found !== undefined
-      ? (found ?? null)
-      : this.fault(name, `is none of ${choices.join(', ')}`)
-  }
-
-  duration(name: string): number | null {
-    const text = this.text(name)
-    if (text === null) return null
-    const ms = parseDuration(text)
-    return ms === null || ms < 0 ? this.fault(name, 'is no duration, as 5s') : ms
-  }
-
-  texts(name: string): readonly string[] {
-    return this.#list(name, routerProgramLimits.hostRulesMax).map((value) =>
-      typeof value === 'string' ? value : this.fault(name, 'has a member that is no text'),
-    )
-  }
-
-  someTexts(name: string): readonly string[] {
-    const texts = this.texts(name)
-    return texts.length > 0 ? texts : this.fault(name, 'is missing or empty')
-  }
-
-  list(name: string, max: number): readonly Reader[] {
-    return this.#list(name, max).map(
-      (value, at) => new Reader(`${this.#place}.${name}[${at}]`, value),
-    )
-  }
-
-  /** An object that may be missing: it has no members then. */
-  within(name: string): Reader {
-    return new Reader(`${this.#place}.${name}`, this.#value(name) ?? {})
-  }
-
-  #value(name: string): unknown {
-    return Object.hasOwn(this.#fields, name) ? (this.#fields[name] ?? null) : null
-  }
-
-  #list(name: string, max: number): readonly unknown[] {
-    const value = this.#value(name) ?? []
-    if (!Array.isArray(value)) return this.fault(name, 'is no list')
-    return value.length > max ? this.fault(name, `has more than ${max} members`) : value
-  }
 }

@@ -7,7 +7,6 @@ import {
   type ModelService,
 } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-or-null.ts'
 import type { CircuitEnd } from '../forward/circuit-ends.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
@@ -20,6 +19,7 @@ import {
   parseHostConfig,
   type Precedence,
 } from './host-config.ts'
+import { filledTemplate } from './identity-template.ts'
 import type { TerminatorOffers } from './terminator-offers.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
 import type { OfferedTerminator } from './tunnel-messages.ts'
@@ -259,18 +259,5 @@ function offeredFor(
 }
 
 function instanceOf({ usesEdgeIdentity, identity: template }: HostTerms, identity: ModelIdentity) {
-  return usesEdgeIdentity ? identity.name : filled(template, identity)
-}
-
-const PLACEHOLDER = /\$tunneler_id\.(?:name|(?:appData|tag)\[([^\]]*)\])/g
-
-/** A value that the identity does not have is empty. */
-function filled(template: string, identity: ModelIdentity): string {
-  return template.replaceAll(PLACEHOLDER, (_all, key: string | undefined) => {
-    if (key === undefined) return identity.name
-    const data = jsonOrNull(Buffer.from(identity.appDataJson).toString('utf8'))
-    if (typeof data !== 'object' || data === null || !Object.hasOwn(data, key)) return ''
-    const value = (data as Readonly<Record<string, unknown>>)[key]
-    return typeof value === 'object' ? JSON.stringify(value) : String(value)
-  })
+  return usesEdgeIdentity ? identity.name : filledTemplate(template, identity)
 }

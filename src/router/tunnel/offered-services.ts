@@ -201,7 +201,8 @@ export class OfferedServices {
     } = this.#parts
     const secure = new SecureCircuits({
       open: (circuit, application) => circuits.open(circuit, application),
-      place: { protocol, address: ANY_ADDRESS, port },
+      appData: { dst_protocol: protocol, dst_ip: ANY_ADDRESS, dst_port: String(port) },
+      instanceId: '',
       // One that is not known is not dialed without it.
       isEncrypted: () => model.contents.services.get(serviceId)?.encryptionRequired !== false,
     })

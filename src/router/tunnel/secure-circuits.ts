@@ -5,25 +5,20 @@ import type {
   LocalCircuits,
 } from '../forward/circuit-ends.ts'
 import type { CircuitExchange } from '../listen/circuit-requests.ts'
-import { proxyAppData } from './app-data.ts'
-import type { TunnelProtocol } from './host-config.ts'
+import { appDataBytes, type ToldAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, sessionKeys } from './secure-stream.ts'
 import { createTunnelCircuitMessage, peerKey, readCreatedCircuit } from './tunnel-messages.ts'
 
-/** The place where clients of an offered service connect, as its hosts read it. */
-export interface EntryPlace {
-  readonly protocol: TunnelProtocol
-  readonly address: string
-  readonly port: number
-}
-
 export interface SecureCircuitsParts extends Pick<LocalCircuits, 'open'> {
-  readonly place: EntryPlace
+  /** Told to the host of the service. */
+  readonly appData: ToldAppData
+  /** Instance of the service that is dialed; '' for any. */
+  readonly instanceId: string
   /** Whether the service requires encryption, as of now. */
   readonly isEncrypted: () => boolean
 }
 
-/** Circuits of one offered service: encrypted where the service requires it. */
+/** Circuits of one offered or intercepted service: encrypted where the service requires it. */
 export class SecureCircuits {
   readonly #parts: SecureCircuitsParts
   /** Circuits that are created and not opened yet, by id; null: in the clear. */
@@ -34,14 +29,14 @@ export class SecureCircuits {
   }
 
   exchange(service: string): CircuitExchange {
-    const { place, isEncrypted } = this.#parts
+    const { instanceId, isEncrypted } = this.#parts
     const own = isEncrypted() ? newKeyPair() : null
-    const appData = proxyAppData(place.protocol, place.address, place.port)
+    const appData = appDataBytes(this.#parts.appData)
     const peerData = new Map<number, Uint8Array>([[peerKey.appData, appData]])
     if (own !== null) peerData.set(peerKey.publicKey, own.publicKey)
     let keys: SessionKeys | null = null
     return {
-      message: createTunnelCircuitMessage(service, peerData),
+      message: createTunnelCircuitMessage(service, instanceId, peerData),
       read: (answer) => {
         const created = readCreatedCircuit(answer)
         if (typeof created === 'string' || own === null) return created

@@ -129,10 +129,12 @@ export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): O
 
 export function createTunnelCircuitMessage(
   serviceName: string,
+  instanceId: string,
   peerData: ReadonlyMap<number, Uint8Array>,
 ): Outgoing {
   const message = create(CreateTunnelCircuitSchema, {
     serviceName,
+    instanceId,
     peerData: Object.fromEntries(peerData),
   })
   const body = toBinary(CreateTunnelCircuitSchema, message)

@@ -10,6 +10,8 @@ import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
+import { interceptOptions } from '../intercept/intercept-options.ts'
+import { InterceptedServices } from '../intercept/intercepted-services.ts'
 import { HostedServices } from './hosted-services.ts'
 import { configuredService, OfferedServices } from './offered-services.ts'
 import { cryptoReady } from './secure-stream.ts'
@@ -33,6 +35,8 @@ export interface TunnelParts {
   readonly clock: Clock
   readonly random: Random
   readonly log: RouterProgramLogger
+  /** Addresses of controllers and other routers, which no service may take over at this host. */
+  readonly neededAddresses: () => readonly string[]
 }
 
 /** The binding of its terminators. */
@@ -40,19 +44,21 @@ export const TUNNEL_BINDING = 'tunnel'
 
 /**
  * The router as an end of circuits, by the right of its own identity: it hosts services whose
- * targets it connects to, and in mode `proxy` offers others at ports of this host.
+ * targets it connects to. In mode `proxy` it offers others at ports of this host, and in mode
+ * `tproxy` it takes over connections of this host to their addresses and names.
  */
 export class Tunnel {
   readonly #parts: TunnelParts
   readonly #offers: TerminatorOffers
   readonly #hosted: HostedServices
   readonly #offered: OfferedServices | null
+  readonly #intercepted: InterceptedServices | null
   readonly dialer: TerminatorDialer
   #unfollow: (() => void) | null = null
 
   constructor(parts: TunnelParts) {
     this.#parts = parts
-    const { options, model, identity, circuits, sockets } = parts
+    const { options, identity, circuits, sockets } = parts
     const identityId = identity().id
     const idleMs = Number(options['udpIdleTimeout'] ?? 0)
     const datagramsIdleMs = idleMs > 0 ? idleMs : routerProgramLimits.datagramsIdleMs
@@ -67,17 +73,18 @@ export class Tunnel {
       terminator: (id) => this.#hosted.terminator(id),
     })
     const services = options['services'] as readonly string[]
+    const circuitTimeoutMs = Number(options['getCircuitTimeout'])
+    const shared = { ...parts, flow, identityId, circuitTimeoutMs, datagramsIdleMs }
     this.#offered =
       this.#mode === 'proxy'
         ? new OfferedServices({
-            ...parts,
-            model,
-            flow,
-            identityId,
+            ...shared,
             configured: services.flatMap((text) => configuredService(text) ?? []),
-            circuitTimeoutMs: Number(options['getCircuitTimeout']),
-            datagramsIdleMs,
           })
+        : null
+    this.#intercepted =
+      this.#mode === 'tproxy'
+        ? new InterceptedServices({ ...shared, ...interceptOptions(options, parts.random) })
         : null
   }
 
@@ -85,16 +92,11 @@ export class Tunnel {
     return String(this.#parts.options['mode']).split(':')[0] ?? ''
   }
 
+  /** @throws {RouterFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
     await cryptoReady()
-    const { log, model } = this.#parts
-    if (this.#mode === 'tproxy') {
-      log.warn(
-        {},
-        'tunnel: mode tproxy does not intercept in this program, and answers no name; services are hosted. Use mode proxy to reach services at ports of this host',
-      )
-    }
-    this.#unfollow = model.onChanged(() => this.#onModel())
+    await this.#intercepted?.start()
+    this.#unfollow = this.#parts.model.onChanged(() => this.#onModel())
     this.#offered?.start()
     this.#onModel()
   }
@@ -117,9 +119,11 @@ export class Tunnel {
 
   onConnected(): void {
     this.#offers.onConnected()
+    // It may be a controller whose address no service may take.
+    this.#intercepted?.refresh()
   }
 
-  /** Services that it hosts and offers, for inspections. */
+  /** Services that it hosts, offers and intercepts, for inspections. */
   shown(): object {
     const established = new Set(
       this.#offers.offers.filter(({ isEstablished }) => isEstablished).map(({ id }) => id),
@@ -132,7 +136,12 @@ export class Tunnel {
       })),
       hosted: this.#hosted.services,
       offered: this.#offered?.entries ?? [],
+      intercepted: this.#intercepted?.entries ?? [],
     }
+  }
+
+  figures(): Readonly<Record<string, number>> {
+    return this.#intercepted?.figures() ?? {}
   }
 
   async stop(): Promise<void> {
@@ -140,12 +149,14 @@ export class Tunnel {
     this.#offers.stop()
     this.#hosted.stop()
     await this.#offered?.stop()
+    await this.#intercepted?.stop()
   }
 
   /** A model that has not come yet says nothing; one that was lost takes everything. */
   #onModel(): void {
     this.#hosted.refresh()
     this.#offered?.refresh()
+    this.#intercepted?.refresh()
   }
 }
 

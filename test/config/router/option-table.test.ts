@@ -43,6 +43,12 @@ const oneLink = links(
 )
 const circuitStart = end('circuitStartTimeout is how long a terminator waits for the start')
 
+/** What the name server of a tunnel does, and what a service is reached by in mode tproxy. */
+const answers = (title: string): string =>
+  `router/intercept/name-server.test.ts > The name server of a tunnel > ${title}`
+const intercepted = (title: string): string =>
+  `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
+
 /** Keys below a place, by their name. */
 function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
   return Object.entries(proofs).map(([name, proof]) => [`${place}.${name}`, proof])
@@ -436,12 +442,16 @@ const table: readonly (readonly [string, Proof])[] = [
       services: [
         'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > that a tunnel hosts is reached at a port of its clients',
       ],
-      resolver: 'mode tproxy does not intercept in this program',
-      dnsSvcIpRange: 'mode tproxy does not intercept in this program',
-      dnsUpstream: 'mode tproxy does not intercept in this program',
-      dnsUpstreamMode: 'mode tproxy does not intercept in this program',
-      dnsUnanswerable: 'mode tproxy does not intercept in this program',
-      lanIf: 'mode tproxy does not intercept in this program',
+      resolver: [
+        answers('gives a name of a service its address, in whatever letters it is asked for'),
+      ],
+      dnsSvcIpRange: [intercepted('is reached by its name, %s')],
+      dnsUpstream: [answers('asks other name servers for names of no service')],
+      dnsUpstreamMode: [answers('asks several in the mode %s')],
+      dnsUnanswerable: [answers('answers other names as dnsUnanswerable says: %s')],
+      lanIf: [
+        'attacks/addresses-a-service-takes.namespaced.ts > Another host > uses services and names of a network that lanIf names, and nothing else',
+      ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
       udpIdleTimeout: [

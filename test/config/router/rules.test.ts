@@ -528,7 +528,24 @@ describe('listeners', () => {
       resolver: ['udp://127.0.0.1:53'],
       dnsSvcIpRange: '100.64.0.0/10',
     })
-    expectFault(tunnel('mode: tproxy, resolver: here'), 'listeners[0].options.resolver: expected')
+    for (const wrong of ['here', 'tcp://127.0.0.1:53', 'udp://127.0.0.1', 'udp://dns.example:53']) {
+      expectFault(
+        tunnel(`mode: tproxy, resolver: "${wrong}"`),
+        'listeners[0].options.resolver: expected',
+      )
+    }
+    for (const upstream of ['192.0.2.53', 'udp://192.0.2.53:5353', 'udp://[2001:db8::53]:53']) {
+      const { options } =
+        config(tunnel(`mode: tproxy, dnsUpstream: "${upstream}"`)).listeners[0] ?? {}
+      expect(options?.['dnsUpstream']).toEqual([upstream])
+    }
+    expectFault(
+      tunnel('mode: tproxy, dnsUpstream: dns.example'),
+      'listeners[0].options.dnsUpstream: expected',
+    )
+    expect(warnings(tunnel('mode: "tproxy:/bin/diverter"'))).toEqual([
+      '5: listeners[0].options.mode: the program after tproxy: is not called: routes are enough',
+    ])
     expectFault(
       tunnel('mode: tproxy, dnsSvcIpRange: 1.2.3.4'),
       'listeners[0].options.dnsSvcIpRange',

@@ -1,0 +1,25 @@
+import type { ModelIdentity } from '../../../proto/gen/router_pb.ts'
+import { jsonOrNull } from '../../lib/text/json-or-null.ts'
+
+const PLACEHOLDER =
+  /\$(?:tunneler_id\.(?:name|(?:appData|tag)\[([^\]]*)\])|((?:src|dst)_(?:protocol|hostname|ip|port)))/g
+
+/**
+ * Fills a template of a config, as `$tunneler_id.name:$src_port`. A value that is not there is
+ * empty.
+ * @param values of one connection, as `dst_ip`; none where there is no connection.
+ */
+export function filledTemplate(
+  template: string,
+  identity: Pick<ModelIdentity, 'name' | 'appDataJson'>,
+  values: Readonly<Record<string, string>> = {},
+): string {
+  return template.replaceAll(PLACEHOLDER, (_all, key?: string, ofConnection?: string) => {
+    if (ofConnection !== undefined) return values[ofConnection] ?? ''
+    if (key === undefined) return identity.name
+    const data = jsonOrNull(Buffer.from(identity.appDataJson).toString('utf8'))
+    if (typeof data !== 'object' || data === null || !Object.hasOwn(data, key)) return ''
+    const value = (data as Readonly<Record<string, unknown>>)[key]
+    return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  })
+}

@@ -1,0 +1,218 @@
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { Resolver } from 'node:dns/promises'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import { addressesMessage } from '../../src/fabric/messages.ts'
+import { eventually } from '../router/support.ts'
+import { echoServer, member, serviceOf, TunnelStage } from '../router/tunnel/support.ts'
+
+// The attack: who may write a service has it intercept what is not its own at the hosts of those who may dial it: the host itself,
+// its link, its controllers, everything; or another host uses what is open to the programs of this one; or a route outlives its
+// service. A router runs in a network namespace of its own, where the tests of this file are run by its first one.
+
+const execute = promisify(execFile)
+const CONTROLLER_NAME = 'ctrl.corp.example'
+const closing: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const ip = (command: string): string => execFileSync('ip', command.split(' ')).toString()
+const routes = (): readonly string[] =>
+  ['-4', '-6'].flatMap((family) =>
+    ip(`${family} route show table local proto 187`)
+      .split('\n')
+      .flatMap((line) => /local (\S+)/.exec(line)?.[1] ?? []),
+  )
+
+const taking = (addresses: readonly string[], high = 80) =>
+  serviceOf(
+    's1',
+    {
+      'intercept.v1': { protocols: ['tcp'], addresses, portRanges: [{ low: 80, high }] },
+    },
+    ['Dial'],
+  )
+
+async function running(events: Parameters<typeof TunnelStage.create>[0]): Promise<TunnelStage> {
+  const stage = await TunnelStage.create(events, '{mode: tproxy, resolver: "udp://127.0.0.1:5353"}')
+  closing.push(() => stage.close())
+  return stage
+}
+
+async function withAddress(cidr: string): Promise<void> {
+  ip(`address add ${cidr} dev lo`)
+  closing.push(() => void ip(`address del ${cidr} dev lo`))
+}
+
+/** A router that hosts it has the data model, and takes changes of it. */
+const hosted = serviceOf('s0', {
+  'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 9 },
+})
+
+/** The controller of the stage tells of others, elsewhere. */
+async function withMembers(
+  { controller, network }: TunnelStage,
+  named: readonly string[] = [],
+): Promise<void> {
+  await controller.terminator('s0')
+  const members = ['tls:198.51.100.9:6262', ...named.map((name) => `tls:${name}:6262`)]
+  const controllers = [controller.scripted.address, ...members].map((address, at) => ({
+    id: at === 0 ? 'a' : `other${at}`,
+    address,
+  }))
+  controller.scripted.send(
+    addressesMessage({ controllers, index: 2, configurationIndex: 2, isLeader: true }),
+  )
+  await eventually(() => network.logged('cannot reach a controller').length).not.toBe(0)
+}
+
+describe('A service does not take', () => {
+  test.each([
+    ['this host', ['127.0.0.1']],
+    ['all of this host', ['127.0.0.0/8']],
+    ['this host as IPv6', ['::1']],
+    ['this host as IPv4 within IPv6', ['::ffff:127.0.0.1']],
+    ['its link', ['169.254.169.254']],
+    ['its link by IPv6', ['fe80::1']],
+    ['a group of hosts', ['224.0.0.1']],
+    ['an address of this host', ['192.0.2.7']],
+    ['the network of this host', ['192.0.2.0/24']],
+    ['everything', ['0.0.0.0/0']],
+    ['everything of IPv6', ['::/0']],
+    ['half of everything', ['128.0.0.0/1']],
+    ['a large part of everything', ['64.0.0.0/3']],
+    ['addresses of names of services', ['100.64.0.9']],
+    ['a network around them', ['100.0.0.0/8']],
+    ['a controller', ['198.51.100.9']],
+    ['the network of a controller', ['198.51.0.0/16']],
+    ['the name of a controller', [CONTROLLER_NAME]],
+    ['the name of this host', ['localhost']],
+    ['every name', ['*']],
+    ['what is allowed with what is not', ['10.9.9.9', '127.0.0.1']],
+  ])('%s', async (_what, addresses) => {
+    await withAddress('192.0.2.7/24')
+    const stage = await running(hosted)
+    await withMembers(stage, addresses.includes(CONTROLLER_NAME) ? [CONTROLLER_NAME] : [])
+    stage.controller.change(taking(addresses))
+    await eventually(() => stage.network.logged('service not intercepted').length).toBe(1)
+    expect(stage.network.logged('service intercepted')).toEqual([])
+    expect(routes()).toEqual(['100.64.0.0/10'])
+  })
+
+  test('more ports than a service may have', async () => {
+    const stage = await running(taking(['10.9.9.9'], 9000))
+    const refused = () => stage.network.logged('service not intercepted')
+    await eventually(() => refused().length).toBe(1)
+    expect(refused()[0]?.fields['reason']).toContain('more than 1024 ports')
+    expect(routes()).toEqual(['100.64.0.0/10'])
+  })
+
+  test('the name of a controller by a wildcard, nor one that another service has written out', async () => {
+    const stage = await running(hosted)
+    await withMembers(stage, [CONTROLLER_NAME])
+    const other = {
+      protocols: ['tcp'],
+      addresses: ['db.corp.example'],
+      portRanges: [{ low: 80, high: 80 }],
+    }
+    stage.controller.change([
+      ...taking(['*.corp.example']),
+      ...serviceOf('s2', { 'intercept.v1': other }, ['Dial']),
+    ])
+    await eventually(() => stage.network.logged('service intercepted').length).toBe(2)
+    const resolver = new Resolver({ timeout: 5000, tries: 1 })
+    resolver.setServers(['127.0.0.1:5353'])
+    await expect(resolver.resolve4(CONTROLLER_NAME)).rejects.toThrow('EREFUSED')
+    expect(await resolver.resolve4('www.corp.example')).toHaveLength(1)
+    const [address = ''] = await resolver.resolve4('db.corp.example')
+    const socket = connect(80, address)
+    socket.on('error', () => undefined)
+    closing.push(() => void socket.destroy())
+    await eventually(() => stage.controller.asked.length).toBe(1)
+    expect(stage.controller.asked[0]?.serviceName).toBe('name of s2')
+  })
+})
+
+describe('Another host', () => {
+  /** Runs a program at a host beside this one, 192.0.2.1, which sends all to this one, 192.0.2.2. */
+  async function otherHost(): Promise<(code: string) => Promise<string>> {
+    const held = spawn('unshare', ['--net', 'sleep', '1000'], { stdio: 'ignore' })
+    closing.push(() => void held.kill('SIGKILL'))
+    await once(held, 'spawn')
+    const pid = String(held.pid)
+    const own = execFileSync('readlink', ['/proc/self/ns/net']).toString()
+    const theirs = () => execFileSync('readlink', [`/proc/${pid}/ns/net`]).toString()
+    await eventually(theirs).not.toBe(own)
+    ip(`link add here type veth peer name there netns ${pid}`)
+    closing.push(() => void ip('link del here'))
+    ip('address add 192.0.2.2/24 dev here')
+    ip('link set here up')
+    const at = async (...args: readonly string[]): Promise<string> => {
+      const { stdout } = await execute('nsenter', ['--net', '--target', pid, ...args])
+      return stdout.trim()
+    }
+    for (const command of [
+      'address add 192.0.2.1/24 dev there',
+      'link set there up',
+      'route add default via 192.0.2.2',
+    ]) {
+      await at('ip', ...command.split(' '))
+    }
+    return (code) => at(process.execPath, '--eval', code)
+  }
+
+  async function reached(more: string): Promise<{
+    readonly connected: string
+    readonly resolved: string
+    readonly asked: number
+  }> {
+    const target = await echoServer()
+    closing.push(target.close)
+    const host = { protocol: 'tcp', address: '127.0.0.1', port: target.port }
+    const intercept = {
+      protocols: ['tcp'],
+      addresses: ['10.9.0.0/16'],
+      portRanges: [{ low: 80, high: 80 }],
+    }
+    const at = await otherHost()
+    const stage = await TunnelStage.create(
+      serviceOf('s1', { 'host.v1': host, 'intercept.v1': intercept }, ['Bind', 'Dial']),
+      `{mode: tproxy, resolver: "udp://192.0.2.2:5353"${more}}`,
+    )
+    closing.push(() => stage.close())
+    await stage.controller.terminator('s1')
+    await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
+    const ask = `const socket = net.connect(80, '10.9.1.1', () => socket.write('hello'))
+      socket.setTimeout(3000, () => socket.destroy())
+      socket.on('data', (read) => { console.log('read ' + read); socket.destroy() })
+      socket.on('error', (error) => console.log(error.code))`
+    const connected = await at(`const net = require('net'); ${ask}`)
+    const resolve = `const resolver = new dns.Resolver({ timeout: 500, tries: 1 })
+      resolver.setServers(['192.0.2.2:5353'])
+      resolver.resolve4('a.example', (error, found) => console.log(error?.code ?? found))`
+    const resolved = await at(`const dns = require('dns'); ${resolve}`)
+    return { connected, resolved, asked: stage.controller.asked.length }
+  }
+
+  test('uses no service and asks for no name', async () => {
+    const seen = await reached('')
+    expect(seen).toEqual({ connected: 'ECONNRESET', resolved: 'ETIMEOUT', asked: 0 })
+  })
+
+  test('uses services and names of a network that lanIf names, and nothing else', async () => {
+    const seen = await reached(', lanIf: here')
+    expect(seen).toMatchObject({ connected: 'read hello', resolved: 'EREFUSED' })
+  })
+})
+
+test('a route goes with its service', async () => {
+  const { controller, network } = await running(taking(['10.9.9.9', 'fd77::/64']))
+  await eventually(() => network.logged('service intercepted').length).toBe(1)
+  await eventually(routes).toEqual(['10.9.9.9', '100.64.0.0/10', 'fd77::/64'])
+  controller.change([member('Dial', 's1', false)])
+  await eventually(routes).toEqual(['100.64.0.0/10'])
+})

@@ -1,0 +1,135 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import { seededRandom } from '../../../src/lib/random.ts'
+import { readDnsQuery } from '../../../src/router/intercept/dns-message.ts'
+import { DnsUpstream, type UpstreamMode } from '../../../src/router/intercept/dns-upstream.ts'
+import { NameServer, type ResolvedName } from '../../../src/router/intercept/name-server.ts'
+import { nameServer } from '../../support/name-server.ts'
+import { eventually } from '../support.ts'
+import { dnsQuery } from './support.ts'
+
+// Goal: the names of services have their addresses, and others the answer of another name server or a refusal.
+
+const closing: (() => void | Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function serving(
+  resolve: (name: string) => Promise<ResolvedName>,
+  upstream: DnsUpstream | null = null,
+  unanswerable: 'timeout' | 'servfail' | 'refused' = 'refused',
+): Promise<{ readonly resolver: Resolver; readonly server: NameServer }> {
+  const log = () => undefined
+  const server = new NameServer({
+    bind: { host: '127.0.0.1', port: 0 },
+    isClient: (address) => address === '127.0.0.1',
+    resolve,
+    upstream,
+    unanswerable,
+    log: { info: log, warn: log, error: log },
+  })
+  await server.start()
+  closing.push(() => server.stop())
+  const resolver = new Resolver({ timeout: 3000, tries: 1 })
+  resolver.setServers([`127.0.0.1:${server.port}`])
+  return { resolver, server }
+}
+
+const unclaimed = async (): Promise<ResolvedName> => 'unclaimed'
+
+async function upstreamOf(count: number, mode: UpstreamMode) {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async (_, at) => nameServer([`203.0.113.${at + 1}`])),
+  )
+  closing.push(...servers.map(({ close }) => close))
+  const places = servers.map(({ at }) => ({ host: '127.0.0.1', port: Number(at.split(':')[1]) }))
+  return { upstream: new DnsUpstream(places, mode, seededRandom(1)), servers }
+}
+
+describe('The name server of a tunnel', () => {
+  test('gives a name of a service its address, in whatever letters it is asked for', async () => {
+    const asked: string[] = []
+    const { resolver } = await serving(async (name) => {
+      asked.push(name)
+      return { address: '100.64.0.2' }
+    })
+    expect(await resolver.resolve4('Web.Example', { ttl: true })).toEqual([
+      { address: '100.64.0.2', ttl: 60 },
+    ])
+    await expect(resolver.resolve6('web.example')).rejects.toThrow('ENODATA')
+    await expect(resolver.resolveMx('web.example')).rejects.toThrow('ENODATA')
+    expect(new Set(asked)).toEqual(new Set(['web.example']))
+  })
+
+  test.each([
+    ['refused', 'EREFUSED'],
+    ['servfail', 'ESERVFAIL'],
+    ['timeout', 'ETIMEOUT'],
+  ] as const)('answers other names as dnsUnanswerable says: %s', async (unanswerable, code) => {
+    const { resolver } = await serving(unclaimed, null, unanswerable)
+    await expect(resolver.resolve4('www.example')).rejects.toThrow(code)
+  })
+
+  test('says that a name has no address now', async () => {
+    const { resolver } = await serving(async () => 'unavailable')
+    await expect(resolver.resolve4('web.example')).rejects.toThrow('ESERVFAIL')
+  })
+
+  test('asks other name servers for names of no service', async () => {
+    const { upstream } = await upstreamOf(1, 'serial')
+    const { resolver } = await serving(unclaimed, upstream)
+    expect(await resolver.resolve4('www.example')).toEqual(['203.0.113.1'])
+  })
+
+  test.each<[UpstreamMode, readonly string[]]>([
+    ['serial', ['203.0.113.1', '203.0.113.2', '203.0.113.2']],
+    ['failover', ['203.0.113.1', '203.0.113.2', '203.0.113.2']],
+  ])('asks several in the mode %s', async (mode, expected) => {
+    const { upstream, servers } = await upstreamOf(2, mode)
+    const { resolver } = await serving(unclaimed, upstream)
+    const found = [await resolver.resolve4('www.example')]
+    servers[0]?.close()
+    closing.splice(closing.indexOf(servers[0]?.close ?? (() => undefined)), 1)
+    found.push(await resolver.resolve4('www.example'), await resolver.resolve4('www.example'))
+    expect(found.flat()).toEqual(expected)
+  })
+
+  test('asks all at once in the mode parallel, and one of all in the mode random', async () => {
+    const all = ['203.0.113.1', '203.0.113.2', '203.0.113.3']
+    for (const mode of ['parallel', 'random'] as const) {
+      const { upstream } = await upstreamOf(3, mode)
+      const { resolver } = await serving(unclaimed, upstream)
+      expect(all).toContain((await resolver.resolve4('www.example'))[0])
+    }
+  })
+
+  test.each<[string, (query: Buffer) => Buffer]>([
+    ['short', (query) => query.subarray(0, 11)],
+    ['cut within its name', (query) => query.subarray(0, 16)],
+    ['without its type', (query) => query.subarray(0, query.length - 4)],
+    ['an answer', (query) => Buffer.from(query).fill(0x81, 2, 3)],
+    ['of another kind', (query) => Buffer.from(query).fill(0x29, 2, 3)],
+    ['of two questions', (query) => Buffer.from(query).fill(2, 5, 6)],
+    ['with a pointer in its name', (query) => Buffer.from(query).fill(0xc0, 12, 13)],
+    ['longer than any name', () => dnsQuery(1, Array(60).fill('abcd').join('.'))],
+    ['larger than any query', (query) => Buffer.concat([query, Buffer.alloc(1300)])],
+  ])('drops a message that is %s', async (_what, changed) => {
+    const { server } = await serving(async () => ({ address: '100.64.0.2' }))
+    const client: Socket = createSocket('udp4')
+    closing.push(() => {
+      client.close()
+    })
+    client.send(changed(dnsQuery(1, 'web.example')), server.port, '127.0.0.1')
+    await eventually(() => server.counts).toEqual({ queries: 0, dropped: 1 })
+  })
+
+  test('takes a label with a dot or other characters for no name of a service', () => {
+    const query = dnsQuery(1, 'web-example')
+    query[16] = 0x2e
+    expect(readDnsQuery(query)?.name).toBeNull()
+    expect(readDnsQuery(dnsQuery(1, 'web-example'))?.name).toBe('web-example')
+  })
+})

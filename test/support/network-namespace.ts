@@ -1,0 +1,38 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const execute = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const RUN_MS_MAX = 180_000
+const TEST_MS_MAX = 30_000
+
+/**
+ * Whether this machine lets a program make a network namespace, and has `ip` to change its routes.
+ * It has its own interfaces, routes and ports, so that tests change those of no machine.
+ */
+export function allowsNamespaces(): boolean {
+  try {
+    const options = { stdio: 'ignore' } as const
+    execFileSync('unshare', ['--map-root-user', '--net', 'ip', 'link', 'set', 'lo', 'up'], options)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Runs a file of tests, `*.namespaced.ts`, in a network namespace of its own. @returns what vitest has printed. */
+export async function runInNamespace(file: string): Promise<string> {
+  const vitest = join(root, 'node_modules/.bin/vitest')
+  const command = `ip link set lo up && exec ${vitest} run --project namespaced --testTimeout ${TEST_MS_MAX} ${file}`
+  const args = ['--map-root-user', '--net', '--fork', '--kill-child', 'sh', '-c', command]
+  const env = { ...process.env, FLOTILLA_TEST_NAMESPACE: '1', NO_COLOR: '1' }
+  const options = { cwd: root, env, timeout: RUN_MS_MAX }
+  try {
+    const { stdout } = await execute('unshare', args, options)
+    return stdout
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+    throw new Error(`tests in the namespace failed:\n${stdout}\n${stderr}`, { cause: error })
+  }
+}
