@@ -108,6 +108,10 @@ export const routerLimits = {
   routeAttemptsMax: 2,
   /** Terminators at which dials failed, that this controller remembers; the oldest goes. */
   failingHostsMax: 65_536,
+  /** A router is asked for its terminators so long after it connects: it may make them anew. */
+  terminatorsAskedAfterMs: 5000,
+  /** Terminators that one message asks for. */
+  terminatorsAskedAtOnceMax: 500,
   /** Identities with a connection to one router that are shown as connected. */
   routerClientsMax: 100_000,
   /** Figures of one report of a router that events tell of. */

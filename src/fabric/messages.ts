@@ -37,6 +37,7 @@ export const routerMessage = {
   removeTerminators: 1038,
   quiesce: 1039,
   dequiesce: 1040,
+  validateTerminators: 1041,
   terminatorStates: 1042,
   decommission: 1043,
   peerStateChanges: 1050,

@@ -12,6 +12,7 @@ import { ConnectionDuty } from '../../src/fabric/clients/connection-duty.ts'
 import { SessionDuty } from '../../src/fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../src/fabric/clients/shown-sessions.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
 import { TerminatorDuty } from '../../src/fabric/clients/terminator-duty.ts'
 import { linkDuty } from '../../src/fabric/links/link-duty.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -130,6 +131,14 @@ export function dutiesStage(processor?: RouterChannelsParts['processor']): {
       onEnded: (ids) => circuits.onSessionsEnded(ids),
     }),
     new TerminatorDuty({ clients: shown, writes }),
+    new TerminatorValidation({
+      connections,
+      writes,
+      log,
+      clock: systemClock,
+      isLeader: () => true,
+      terminators: { ofRouter: () => [] },
+    }),
     new TunnelDuty({
       tunnels,
       writes,

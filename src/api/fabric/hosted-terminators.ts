@@ -2,7 +2,7 @@ import type { Session } from '../../entities/kinds/session.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
+import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClientRecords } from './router-clients.ts'
 
@@ -28,6 +28,13 @@ export class ApiHostedTerminators implements HostedTerminators {
       if (seen.has(terminator.hostId)) continue
       seen.add(terminator.hostId)
       yield terminator.hostId
+    }
+  }
+
+  *ofRouter(routerId: string): Iterable<RouterTerminator> {
+    const all = this.#needs.state.findAll<Terminator>('terminator', 'routerId', routerId)
+    for (const { id, binding, address, isSystem } of all) {
+      if (isSystem) yield { id, binding, address }
     }
   }
 

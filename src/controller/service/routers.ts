@@ -39,6 +39,7 @@ import { EndedHosts } from '../../fabric/clients/ended-hosts.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionDuty } from '../../fabric/clients/session-duty.ts'
 import { ShownSessions } from '../../fabric/clients/shown-sessions.ts'
+import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import { TerminatorDuty } from '../../fabric/clients/terminator-duty.ts'
 import { TunnelDuty } from '../../fabric/clients/tunnel-duty.ts'
 import type { RouterConnection } from '../../fabric/connection.ts'
@@ -197,6 +198,16 @@ export class RouterService {
     )
     const writes = new RouterWrites({ proposer, log })
     channels.add(new TerminatorDuty({ clients: shown, writes }))
+    channels.add(
+      new TerminatorValidation({
+        terminators,
+        writes,
+        isLeader,
+        log,
+        clock: systemClock,
+        connections: () => channels.connections(),
+      }),
+    )
     channels.add(new EndedHosts({ terminators, proposer, isLeader, log }))
     channels.add(
       new TunnelDuty({

@@ -183,10 +183,15 @@ export class CircuitNetwork {
     return [...this.members].filter((k) => this.fleet.isRunning(k))
   }
 
+  /** The controller that answers for most circuits. */
+  async owner(): Promise<number> {
+    const [most] = Array.from(await this.circuits()).sort(([, a], [, b]) => b - a)
+    return most?.[0] ?? 1
+  }
+
   /** Makes the controller that answers for most circuits the leader. @returns which that is. */
   async leadByOwner(): Promise<number> {
-    const [most] = Array.from(await this.circuits()).sort(([, a], [, b]) => b - a)
-    const owner = most?.[0] ?? 1
+    const owner = await this.owner()
     if ((await this.fleet.leader(owner)) !== owner) {
       await this.fleet.change(owner, 'transfer-leadership', `ctrl${owner}`)
     }

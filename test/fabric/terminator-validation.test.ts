@@ -1,0 +1,128 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { TerminatorStatesSchema, ValidateTerminatorsSchema } from '../../proto/gen/router_pb.ts'
+import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
+import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
+import { type Pipe, settle } from '../channel/pipe.ts'
+import { RouterStage } from './stage.ts'
+
+// Goal: terminators that their router does not have do not stay; no router has a say in those of others.
+
+let stage: RouterStage
+let ofRouters: Record<string, RouterTerminator[]>
+/** As `router terminator …` of each removal. */
+let removed: string[]
+let outcome: string
+let isLeader: boolean
+let nowMs: number
+
+beforeEach(() => {
+  stage = new RouterStage()
+  ofRouters = {
+    er1: [terminator('t1', 'edge'), terminator('t2', 'tunnel')],
+    er2: [terminator('t3')],
+  }
+  removed = []
+  outcome = ''
+  isLeader = true
+  nowMs = 1000
+  const { channels } = stage
+  channels.add(
+    new TerminatorValidation({
+      terminators: { ofRouter: (id) => ofRouters[id] ?? [] },
+      writes: {
+        remove: ({ router }, ids) => {
+          removed.push([router.id, ...ids].join(' '))
+          return Promise.resolve(outcome)
+        },
+      },
+      isLeader: () => isLeader,
+      connections: () => channels.connections(),
+      clock: { monotonicMs: () => nowMs },
+      log: { info: () => undefined, warn: () => undefined },
+    }),
+  )
+})
+afterEach(() => stage.channels.stop())
+
+function terminator(id: string, binding = 'edge'): RouterTerminator {
+  return { id, binding, address: `at ${id}` }
+}
+
+async function pass(ms: number): Promise<void> {
+  nowMs += ms
+  stage.channels.sweep()
+  await settle()
+}
+
+const asked = (pipe: Pipe) =>
+  pipe.ofType(1041).map(({ body }) => fromBinary(ValidateTerminatorsSchema, body))
+
+async function answer(pipe: Pipe, states: Readonly<Record<string, boolean>>, marker: bigint) {
+  const message = create(TerminatorStatesSchema, {
+    states: Object.fromEntries(
+      Object.entries(states).map(([id, valid]) => [id, { valid, marker }]),
+    ),
+  })
+  pipe.say({ contentType: 1042, body: toBinary(TerminatorStatesSchema, message) })
+  await settle()
+}
+
+const markerOf = (pipe: Pipe): bigint => asked(pipe).at(-1)?.terminators[0]?.marker ?? 0n
+
+test('a router is asked by the leader once it has connected, and those that it has not are removed', async () => {
+  const er1 = await stage.dial('er1')
+  await pass(4999)
+  expect(asked(er1)).toEqual([])
+  await pass(1)
+  const [question, ...more] = asked(er1)
+  expect(more).toEqual([])
+  expect(question).toMatchObject({
+    fixInvalid: true,
+    postCreate: true,
+    terminators: [
+      { id: 't1', binding: 'edge', address: 'at t1' },
+      { id: 't2', binding: 'tunnel' },
+    ],
+  })
+  expect(markerOf(er1)).not.toBe(0n)
+  await answer(er1, { t1: true }, markerOf(er1))
+  expect(removed).toEqual([])
+  await answer(er1, { t2: false }, markerOf(er1))
+  expect(removed).toEqual(['er1 t2'])
+  await pass(60_000)
+  expect(asked(er1), 'once a connection').toHaveLength(1)
+})
+
+test('no router has a say in terminators of others, and none but by the question that it was asked', async () => {
+  const er1 = await stage.dial('er1')
+  await answer(er1, { t1: false }, 0n)
+  await pass(5000)
+  await answer(er1, { t3: false, t1: false }, markerOf(er1) + 1n)
+  await answer(er1, { t3: false }, markerOf(er1))
+  expect(removed).toEqual([])
+})
+
+test('a follower asks nobody, and everybody when it leads', async () => {
+  isLeader = false
+  const er1 = await stage.dial('er1')
+  await pass(60_000)
+  expect(asked(er1)).toEqual([])
+  isLeader = true
+  await pass(0)
+  isLeader = false
+  await pass(0)
+  isLeader = true
+  await pass(5000)
+  expect(asked(er1)).toHaveLength(2)
+})
+
+test('a router is asked again when what it has not could not be removed', async () => {
+  const er1 = await stage.dial('er1')
+  await pass(5000)
+  outcome = 'nobody leads'
+  await answer(er1, { t1: false }, markerOf(er1))
+  await pass(5000)
+  expect(asked(er1)).toHaveLength(2)
+})
