@@ -67,9 +67,12 @@ proto: $(INSTALLED)
 	npm exec --yes --package=@bufbuild/buf@1.75.0 --package=@bufbuild/protoc-gen-es@2.13.0 -- buf generate proto
 	cd proto && sha256sum *.proto > gen/SOURCES.sha256
 
-# Whole controllers on virtual time. SEEDS=n FIRST=n runs a range on all cores; SEED=n repeats one run exactly.
+# Whole controllers on virtual time, without routers and with them. SEEDS=n FIRST=n runs a range on all cores; SEED=n repeats
+# one run exactly. CIRCUITS=1: only those with routers, and the SEED of one.
+SIM_SEEDS = --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) $(if $(SEED),--seed $(SEED))
 sim: $(INSTALLED)
-	@node test/sim/main.ts --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1) $(if $(SEED),--seed $(SEED))
+	@$(if $(CIRCUITS),,node test/sim/main.ts $(SIM_SEEDS))
+	@$(if $(SEED),$(if $(CIRCUITS),node test/sim/main.ts --circuits $(SIM_SEEDS)),node test/sim/main.ts --circuits $(SIM_SEEDS))
 
 # Deletes one guard after another to see that a test notices; GUARDS="name name" tries only those.
 guards: $(INSTALLED)

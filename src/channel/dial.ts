@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
@@ -43,9 +44,44 @@ export interface Dialed {
  * @throws {Error} one clause.
  */
 export async function dialChannel(options: DialOptions): Promise<Dialed> {
-  const { signal, timeoutMs } = options
-  const { promise, resolve, reject } = Promise.withResolvers<Dialed>()
   const socket = connectTo(options)
+  return await settled(socket, options, (done) => {
+    socket.once('secureConnect', () => {
+      const fault =
+        socket.alpnProtocol === options.protocol
+          ? options.judge(socket)
+          : `it does not speak ${options.protocol}`
+      if (fault === null) startHello(socket, options, done)
+      else done.reject(new Error(fault))
+    })
+  })
+}
+
+export type HelloOptions = Omit<
+  DialOptions,
+  'host' | 'port' | 'tls' | 'localAddress' | 'protocol' | 'judge'
+>
+
+/**
+ * The same over a socket whose other end is known to be the one that was meant.
+ * @throws {Error} one clause.
+ */
+export async function openDialed(socket: Duplex, options: HelloOptions): Promise<Dialed> {
+  return await settled(socket, options, (done) => startHello(socket, options, done))
+}
+
+interface Settle {
+  readonly resolve: (dialed: Dialed) => void
+  readonly reject: (error: Error) => void
+}
+
+/** Fails when it takes too long, is given up, or the socket closes. */
+async function settled(
+  socket: Duplex,
+  { signal, timeoutMs }: Pick<DialOptions, 'signal' | 'timeoutMs'>,
+  begin: (done: Settle) => void,
+): Promise<Dialed> {
+  const { promise, resolve, reject } = Promise.withResolvers<Dialed>()
   const fail = (error: Error): void => {
     socket.destroy()
     reject(error)
@@ -55,14 +91,7 @@ export async function dialChannel(options: DialOptions): Promise<Dialed> {
   signal.addEventListener('abort', onAbort, { once: true })
   socket.on('error', fail)
   socket.once('close', () => fail(new Error('closed by the peer')))
-  socket.once('secureConnect', () => {
-    const fault =
-      socket.alpnProtocol === options.protocol
-        ? options.judge(socket)
-        : `it does not speak ${options.protocol}`
-    if (fault === null) startHello(socket, options, { resolve, reject })
-    else fail(new Error(fault))
-  })
+  begin({ resolve, reject: fail })
   try {
     return await promise
   } finally {
@@ -84,11 +113,7 @@ function connectTo({ host, port, tls, localAddress, protocol }: DialOptions): TL
   })
 }
 
-function startHello(
-  socket: TLSSocket,
-  options: DialOptions,
-  done: { resolve: (dialed: Dialed) => void; reject: (error: Error) => void },
-): void {
+function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
   const { limits, clock, hello, onMessage, onFrame } = options
   let isOpen = false
   const channel: Channel = new Channel({

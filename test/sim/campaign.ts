@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
 import type { Result } from './simulate.ts'
-import { Tally } from './tally.ts'
+import { type Subject, Tally } from './tally.ts'
 import { TraceHash } from './trace-hash.ts'
 
 export interface CampaignOptions {
+  readonly subject: Subject
   readonly first: number
   readonly seeds: number
   readonly workers: number
@@ -45,20 +46,20 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
   }
   const workers = Math.max(1, Math.min(options.workers, options.seeds))
   await Promise.all(
-    Array.from({ length: workers }, async () => await runWorker(take, onResult, options.seedMsMax)),
+    Array.from({ length: workers }, async () => await runWorker(take, onResult, options)),
   )
-  return summarise(results)
+  return summarise(results, options.subject)
 }
 
 async function runWorker(
   take: () => number | null,
   onResult: (result: Result) => void,
-  seedMsMax: number,
+  options: Pick<CampaignOptions, 'subject' | 'seedMsMax'>,
 ): Promise<void> {
   let seed = take()
   while (seed !== null) {
     const first = seed
-    seed = await runUntilGone(first, take, onResult, seedMsMax)
+    seed = await runUntilGone(first, take, onResult, options)
   }
 }
 
@@ -67,7 +68,7 @@ async function runUntilGone(
   first: number,
   take: () => number | null,
   onResult: (result: Result) => void,
-  seedMsMax: number,
+  { subject, seedMsMax }: Pick<CampaignOptions, 'subject' | 'seedMsMax'>,
 ): Promise<number | null> {
   const child: ChildProcess = fork(join(import.meta.dirname, 'worker.ts'), {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -77,7 +78,7 @@ async function runUntilGone(
   let timer: NodeJS.Timeout | undefined
   const order = (): void => {
     clearTimeout(timer)
-    child.send({ seed })
+    child.send({ seed, subject })
     if (seed === null) return
     timer = setTimeout(() => {
       because = `it has not come to an end within ${seedMsMax / 1000} s`
@@ -105,8 +106,8 @@ async function runUntilGone(
   })
 }
 
-function summarise(results: ReadonlyMap<number, Result>): CampaignResult {
-  const tally = new Tally()
+function summarise(results: ReadonlyMap<number, Result>, subject: Subject): CampaignResult {
+  const tally = new Tally(subject)
   const hash = new TraceHash(() => undefined)
   const failures: (Result & { ok: false })[] = []
   const totals = { steps: 0, stepsMin: Infinity, acknowledged: 0, checkMs: 0, checkedMs: 0 }

@@ -11,6 +11,7 @@ import type { State } from '../../src/fsm/records/state.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
+import { ROUTER_ADDRESS_NAME } from '../../src/ports/cluster-view.ts'
 import type { AppliedEntry } from '../../src/ports/machine.ts'
 import type { Core } from '../../src/raft/core.ts'
 import { decodeEntries } from '../../src/raft/entry-codec.ts'
@@ -255,7 +256,7 @@ export class Controller {
       id: this.id,
       version: 'v1',
       startedAtMs: Math.floor(clock.nowMs()),
-      apiAddresses: [],
+      apiAddresses: world.plan.circuits === null ? [] : [routerAddressOf(this.id)],
       certificatePem: '',
     }
     const clusterNode = new ClusterNode(
@@ -303,7 +304,7 @@ export class Controller {
             addressHints: [],
             version: 'v1',
             startedAtMs: self.startedAtMs,
-            apiAddresses: [],
+            apiAddresses: self.apiAddresses,
             applied: mark.position,
             appliedTimeMs: machine.logTimeMs + machine.setbackMs,
             appliedSetbackMs: machine.setbackMs,
@@ -392,6 +393,11 @@ export class Controller {
   get isCut(): boolean {
     return this.files.callsLeft <= 0
   }
+}
+
+/** Where routers are told to connect. */
+function routerAddressOf(id: NodeId): { api: string; url: string; version: string } {
+  return { api: ROUTER_ADDRESS_NAME, url: `tls:${id}:6262`, version: '' }
 }
 
 export const FREE_BYTES_MIN = 256 * 1024

@@ -3,10 +3,11 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type CampaignResult, runCampaign } from './campaign.ts'
-import { describePlan, drawPlan, type Plan } from './plan.ts'
+import { describePlan, type Plan } from './plan.ts'
+import { plansOf } from './plans.ts'
 import { shrink } from './shrink.ts'
 import { type Result, simulate } from './simulate.ts'
-import { EVENT_KINDS, FAULT_KINDS } from './tally.ts'
+import { kindsOf, type Subject } from './tally.ts'
 import { makeKeyring } from './worker.ts'
 
 const USAGE = `Simulates whole clusters of controllers on virtual time, each seed another run of faults.
@@ -17,6 +18,8 @@ const USAGE = `Simulates whole clusters of controllers on virtual time, each see
       repeats one run exactly; --trace prints every step
   node test/sim/main.ts --script FILE [--trace]
       repeats a script that an earlier failure has left behind
+
+With --circuits the clusters have routers, links, and clients whose circuits these carry.
 
 A failing seed prints one line, FAILED seed=N step=N invariant=NAME and why; the first one is made smaller and printed as
 a script. The last lines are the hash over all that happened and how often each kind of fault and event did. Exit status:
@@ -34,6 +37,7 @@ interface Wanted {
   readonly seed: number | null
   readonly script: string | null
   readonly trace: boolean
+  readonly subject: Subject
 }
 
 function usage(because: string): never {
@@ -58,6 +62,7 @@ function readWanted(): Wanted {
         script: { type: 'string' },
         'until-failure': { type: 'boolean' },
         trace: { type: 'boolean' },
+        circuits: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     })
@@ -73,6 +78,7 @@ function readWanted(): Wanted {
       seed: values.seed === undefined || values.seed === '' ? null : number('seed', values.seed, 1),
       script: values.script ?? null,
       trace: values.trace ?? false,
+      subject: values.circuits === true ? 'circuits' : 'cluster',
     }
   } catch (error) {
     usage(error instanceof Error ? error.message : String(error))
@@ -84,11 +90,11 @@ function printFailure(result: Result & { readonly ok: false }): void {
   console.log(`FAILED seed=${result.seed} step=${step} invariant=${invariant} ${message}`)
 }
 
-function printCounts(counts: Readonly<Record<string, number>>): void {
+function printCounts(subject: Subject, counts: Readonly<Record<string, number>>): void {
   const list = (kinds: readonly string[]): string =>
     kinds.map((kind) => `${kind} ${counts[kind] ?? 0}`).join(' · ')
-  console.log(`faults: ${list(FAULT_KINDS)}`)
-  console.log(`events: ${list(EVENT_KINDS)}`)
+  console.log(`faults: ${list(kindsOf[subject].faults)}`)
+  console.log(`events: ${list(kindsOf[subject].events)}`)
 }
 
 async function explain(
@@ -98,7 +104,7 @@ async function explain(
   const shrunk = await shrink(plan, failure, await makeKeyring())
   const folder = join(process.cwd(), '.test', 'sim')
   mkdirSync(folder, { recursive: true })
-  const path = join(folder, `seed-${plan.seed}.json`)
+  const path = join(folder, `${plan.circuits === null ? 'seed' : 'circuits'}-${plan.seed}.json`)
   writeFileSync(path, JSON.stringify(shrunk.plan, null, 2))
   console.log(
     `made smaller in ${shrunk.runs} runs: ${plan.events.length} events → ${shrunk.plan.events.length}`,
@@ -119,7 +125,7 @@ async function replay(plan: Plan, isTraced: boolean): Promise<number> {
     console.log(
       `seed ${plan.seed}: ${result.steps} steps, ${result.acknowledged} writes acknowledged, ${(result.virtualMs / 1000).toFixed(1)} s of virtual time`,
     )
-    printCounts(result.counts)
+    printCounts(plan.circuits === null ? 'cluster' : 'circuits', result.counts)
     console.log(`trace ${result.trace}`)
     return 0
   }
@@ -145,7 +151,7 @@ async function campaign(wanted: Wanted): Promise<number> {
     },
   })
   const [failed] = result.failures
-  if (failed !== undefined) await explain(drawPlan(failed.seed), failed.failure)
+  if (failed !== undefined) await explain(plansOf[wanted.subject](failed.seed), failed.failure)
   return judge(wanted, result, performance.now() - beganMs)
 }
 
@@ -158,7 +164,7 @@ function judge(wanted: Wanted, result: CampaignResult, tookMs: number): number {
   console.log(
     `${steps} steps, ${stepsMin} in the shortest run, ${Math.round(steps / seconds)} a second, ${Math.round((done * 60) / seconds)} seeds a minute, ${((checkMs * 100) / Math.max(1, checkedMs)).toFixed(0)} % of the time in the invariants`,
   )
-  printCounts(tally.counts)
+  printCounts(wanted.subject, tally.counts)
   const missing = wanted.seeds >= SEEDS_FOR_ALL_KINDS && failures.length === 0 ? tally.missing : []
   if (missing.length > 0) console.log(`never happened: ${missing.join(', ')}`)
   console.log(`trace ${result.trace}`)
@@ -169,7 +175,7 @@ const wanted = readWanted()
 if (wanted.script !== null) {
   process.exit(await replay(JSON.parse(readFileSync(wanted.script, 'utf8')) as Plan, wanted.trace))
 } else if (wanted.seed !== null) {
-  process.exit(await replay(drawPlan(wanted.seed), wanted.trace))
+  process.exit(await replay(plansOf[wanted.subject](wanted.seed), wanted.trace))
 } else {
   process.exit(await campaign(wanted))
 }

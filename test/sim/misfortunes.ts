@@ -237,6 +237,9 @@ export class Misfortunes {
         return
       case 'bad input':
         this.#misbehave(what.what, chance)
+        return
+      default:
+        this.#world.circuits?.befall(what, chance)
     }
   }
 

@@ -3,6 +3,7 @@ import type { SnapshotSenderOptions } from '../../src/cluster/state-transfer/sna
 import type { WriteBehindLimits } from '../../src/fsm/records/write-behind.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
+import type { CircuitPlan } from './circuits/circuit-plan.ts'
 
 /** How ill fate is disposed in one run. Chances are per message, frame or sync; times ms. */
 export interface Rates {
@@ -81,6 +82,17 @@ export type Misfortune =
       /** The backup says that it is of another cluster. */
       readonly isOfOther: boolean
     }
+  | RouterMisfortune
+
+/** Of routers, their links, and their channels to controllers; at which of them is drawn when the time has come. */
+export type RouterMisfortune =
+  | { readonly type: 'router crash'; readonly isSilent: boolean; readonly downMs: number }
+  | { readonly type: 'router pause'; readonly forMs: number }
+  | { readonly type: 'link cut'; readonly forMs: number }
+  | { readonly type: 'link reset' }
+  | { readonly type: 'link slow'; readonly extraMs: number; readonly forMs: number }
+  | { readonly type: 'control cut'; readonly forMs: number }
+  | { readonly type: 'control reset' }
 
 export type Damage =
   | 'bit flipped in the log'
@@ -143,6 +155,8 @@ export interface Plan {
   readonly chunkBytes: number
   /** Frames cross as bytes. */
   readonly isWired: boolean
+  /** Null: there are no routers. */
+  readonly circuits: CircuitPlan | null
 }
 
 const KIB = 1024
@@ -201,6 +215,7 @@ export function drawPlan(seed: number): Plan {
     segmentBytes: pick(chance, [8 * KIB, 8 * KIB, 16 * KIB, 64 * KIB]),
     chunkBytes: pick(chance, [256, 1_024, 8 * KIB]),
     isWired: chance.next() < 0.25,
+    circuits: null,
   }
   if (seed % SPECIAL_EVERY === 0) return calm(plan, chance)
   if (seed % SPECIAL_EVERY === SPECIAL_EVERY / 2) return leftBehind(plan, chance)

@@ -1,5 +1,5 @@
 /** What may befall a simulated cluster. Each must happen in every longer campaign, or it proves nothing about it. */
-export const FAULT_KINDS = [
+const FAULT_KINDS = [
   // The network.
   'message lost',
   'message repeated',
@@ -54,7 +54,7 @@ export const FAULT_KINDS = [
 ] as const
 
 /** What shows that the engine was put to work. */
-export const EVENT_KINDS = [
+const EVENT_KINDS = [
   'election won',
   'log truncated',
   'configuration rolled back',
@@ -86,15 +86,67 @@ export const EVENT_KINDS = [
   'log time brought back',
 ] as const
 
-export type FaultKind = (typeof FAULT_KINDS)[number]
-export type EventKind = (typeof EVENT_KINDS)[number]
+/** What may befall routers, beside what befalls their controllers. */
+const ROUTER_FAULT_KINDS = [
+  'frame lost',
+  'frame repeated',
+  'frame late',
+  'link cut',
+  'link reset',
+  'link slow',
+  'control channel cut',
+  'control channel reset',
+  'router crash',
+  'router without power',
+  'router pause',
+] as const
+
+/** What shows that circuits were put to work. */
+const CIRCUIT_EVENT_KINDS = [
+  'circuit dialed',
+  'host dialed',
+  'circuit made',
+  'circuit refused',
+  'circuit without a way',
+  'circuit rerouted',
+  'circuit ended',
+  'circuit survived',
+] as const
+
+/** What befalls the controllers of a run with routers. */
+const SHARED_KINDS = [
+  'crash',
+  'crash of all',
+  'pause',
+  'partition',
+  'bridge partition',
+  'transfer asked for',
+  'election won',
+] as const
+
+export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof ROUTER_FAULT_KINDS)[number]
+export type EventKind = (typeof EVENT_KINDS)[number] | (typeof CIRCUIT_EVENT_KINDS)[number]
+
+/** What each kind of run is to meet, sooner or later. */
+export const kindsOf = {
+  cluster: { faults: FAULT_KINDS, events: EVENT_KINDS },
+  circuits: {
+    faults: [...ROUTER_FAULT_KINDS, ...SHARED_KINDS.slice(0, -1)],
+    events: [...CIRCUIT_EVENT_KINDS, 'election won'],
+  },
+} as const
+export type Subject = keyof typeof kindsOf
 
 /** Counts by kind; kinds that never happened stand there with 0. */
 export class Tally {
   readonly counts: Record<string, number>
 
-  constructor() {
-    this.counts = Object.fromEntries([...FAULT_KINDS, ...EVENT_KINDS].map((kind) => [kind, 0]))
+  readonly #kinds: readonly string[]
+
+  constructor(subject: Subject) {
+    const { faults, events } = kindsOf[subject]
+    this.#kinds = [...faults, ...events]
+    this.counts = Object.fromEntries(this.#kinds.map((kind) => [kind, 0]))
   }
 
   note(kind: FaultKind | EventKind, times = 1): void {
@@ -109,6 +161,6 @@ export class Tally {
 
   /** Kinds that never happened. */
   get missing(): readonly string[] {
-    return Object.keys(this.counts).filter((kind) => this.counts[kind] === 0)
+    return this.#kinds.filter((kind) => this.counts[kind] === 0)
   }
 }

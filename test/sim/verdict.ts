@@ -1,6 +1,6 @@
 /** How a run ended that should not have ended so. */
 export interface Failure {
-  /** I1 to I21, liveness, bad input, assert: one of the program's own, crash: any other error. */
+  /** I1 to I21, C1 to C9 of circuits, liveness, bad input, assert: one of the program's own, crash: any other error. */
   readonly invariant: string
   readonly message: string
   readonly step: number
@@ -9,7 +9,7 @@ export interface Failure {
 
 export function failureOf(error: unknown, step: number): Failure {
   const message = error instanceof Error ? error.message : String(error)
-  const named = /^(I\d+|liveness|bad input)\b/.exec(message)?.[1]
+  const named = /^([IC]\d+|liveness|bad input)\b/.exec(message)?.[1]
   const isAssertion = error instanceof Error && error.name === 'AssertionError'
   return {
     invariant: named ?? (isAssertion ? 'assert' : 'crash'),

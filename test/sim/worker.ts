@@ -1,10 +1,12 @@
 import { TestCertificates } from './test-certificates.ts'
-import { drawPlan } from './plan.ts'
+import { plansOf } from './plans.ts'
 import { type Result, simulate } from './simulate.ts'
+import type { Subject } from './tally.ts'
 
 /** From the one who hands out seeds: null ends it. */
 export interface Order {
   readonly seed: number | null
+  readonly subject: Subject
 }
 
 // Kept from before time becomes virtual: between two seeds the next order must get in.
@@ -32,7 +34,7 @@ async function work(): Promise<void> {
     }
     const order = orders.shift()
     if (order === undefined || order.seed === null) break
-    const result: Result = await simulate(drawPlan(order.seed), keyring)
+    const result: Result = await simulate(plansOf[order.subject](order.seed), keyring)
     process.send?.(result)
     await new Promise((resolve) => realImmediate(resolve))
   }

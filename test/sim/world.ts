@@ -12,6 +12,7 @@ import type { FullStatus } from '../../src/raft/core.ts'
 import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { Announcements } from '../raft/announcements.ts'
 import { Asker } from './asker.ts'
+import { CircuitWorld } from './circuits/circuit-world.ts'
 import { Clients, formingCommands, REGISTERS } from './clients.ts'
 import { Controller, type ControllerWorld, isPowerCut, type Life, storeIdOf } from './controller.ts'
 import { type Held, Invariants } from './invariants.ts'
@@ -59,7 +60,7 @@ export class World implements ControllerWorld {
   readonly keyring: TestCertificates
   readonly loop: VirtualLoop
   readonly chance: Random
-  readonly tally = new Tally()
+  readonly tally: Tally
   readonly records = new RecordsModel()
   readonly asker: Asker
   readonly restorers: Restorers
@@ -68,6 +69,8 @@ export class World implements ControllerWorld {
   readonly controllers = new Map<NodeId, Controller>()
   readonly invariants: Invariants
   readonly isWired: boolean
+  /** Null: there are no routers. */
+  readonly circuits: CircuitWorld | null
   isServing = true
   isHealed = false
   readonly #operator: Operator
@@ -94,6 +97,7 @@ export class World implements ControllerWorld {
     print: (line: string) => void = () => undefined,
   ) {
     this.plan = plan
+    this.tally = new Tally(plan.circuits === null ? 'cluster' : 'circuits')
     this.keyring = keyring
     this.loop = loop
     this.asker = new Asker(loop)
@@ -111,6 +115,7 @@ export class World implements ControllerWorld {
     this.#misfortunes = new Misfortunes(this, this.#operator)
     this.#stability = new Stability(this)
     this.#clients = new Clients(this)
+    this.circuits = plan.circuits === null ? null : new CircuitWorld(this, plan.circuits, plan.seed)
     for (const controller of this.controllers.values()) controller.start()
   }
 
@@ -129,6 +134,7 @@ export class World implements ControllerWorld {
     await this.#serveAgain()
     this.isServing = false
     await this.#comeToRest()
+    await this.circuits?.settle()
     await this.loop.comeRound()
     if (this.#failure !== null) throw this.#failure
     for (const controller of this.running()) {
@@ -160,6 +166,7 @@ export class World implements ControllerWorld {
     this.isHealed = true
     this.network.isHealed = true
     this.network.mend()
+    this.circuits?.heal()
     this.trace.add(this.loop.nowMs, 'heal')
     for (const controller of this.controllers.values()) {
       controller.files.bytesLeft = Number.MAX_SAFE_INTEGER
@@ -204,6 +211,10 @@ export class World implements ControllerWorld {
   get #outrun(): Alarm | null {
     const alarms = this.leader()?.life?.clusterNode.alarms.list() ?? []
     return alarms.find(({ code }) => code === 'SNAPSHOT_LAGGING') ?? null
+  }
+
+  async runUntil(untilMs: number): Promise<void> {
+    await this.#runUntil(untilMs)
   }
 
   random(): number {
@@ -309,6 +320,7 @@ export class World implements ControllerWorld {
   stop(controller: Controller): void {
     const { life } = controller
     controller.crash()
+    this.circuits?.onStopped(controller)
     if (life !== null) {
       for (const context of Object.values(life.threads)) this.#byContext.delete(context)
       this.asker.onOver(life)
@@ -332,6 +344,7 @@ export class World implements ControllerWorld {
     assert(life !== null, 'it has started')
     for (const context of Object.values(life.threads)) this.#byContext.set(context, controller)
     this.invariants.onRestart(this.#watched(controller, life))
+    this.circuits?.onStarted(controller)
     this.trace.add(this.loop.nowMs, controller.id, 'started')
   }
 

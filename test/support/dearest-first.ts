@@ -19,6 +19,7 @@ const DEAREST = [
   'test/process/enrollment-killed.test.ts',
   'test/api/generated/bad-input.test.ts',
   'test/sim/simulation.test.ts',
+  'test/sim/circuits/circuits.test.ts',
   'test/cli/controller-run.test.ts',
   'test/cli/program.test.ts',
   'test/threads/schema-worker.test.ts',

@@ -49,14 +49,11 @@ import { LinkTable } from '../../fabric/links/link-table.ts'
 import { PeerDuty } from '../../fabric/links/peer-duty.ts'
 import { ModelDuty } from '../../fabric/model/model-duty.ts'
 import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts'
-import {
-  RouterChannels,
-  type RouterCluster,
-  type RouterLogger,
-} from '../../fabric/router-channels.ts'
+import { RouterChannels, type RouterLogger } from '../../fabric/router-channels.ts'
 import { boundedByRouter } from '../../fabric/router-log.ts'
 import { RouterStatusTopic } from '../../fabric/status-topic.ts'
 import { hostsOf } from './hosts.ts'
+import { clusterOf, controllersOfRouters } from './router-cluster.ts'
 import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
 
 export interface RouterParts {
@@ -354,41 +351,6 @@ export function gateOf({
       if (record.disabled) return 'the router was disabled'
       if (!record.isVerified) return 'the router must enroll again'
       return record.certPem === certPem ? null : 'the certificate of the router changed'
-    },
-  }
-}
-
-/** Controllers that routers can reach now; this one among them, where it listens for them. */
-function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
-  for (const { id, connected, routerAddress } of clusterNode.members()) {
-    if (connected && routerAddress !== null) yield id
-  }
-}
-
-function clusterOf(clusterNode: ClusterNode): RouterCluster {
-  return {
-    addresses: () => {
-      const members = clusterNode.members()
-      // What was never heard of has no address yet, but it may have one.
-      const isKnown = members.every(
-        ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
-      )
-      if (members.length === 0 || !isKnown) return null
-      const controllers = members.flatMap(({ id, routerAddress }) =>
-        routerAddress === null ? [] : [{ id, address: routerAddress }],
-      )
-      const { index: configurationIndex } = clusterNode.configuration()
-      const isLeader = clusterNode.leaderId() === clusterNode.selfId
-      const index = isLeader
-        ? Math.max(configurationIndex, clusterNode.status().commit)
-        : configurationIndex
-      return { controllers, index, configurationIndex, isLeader }
-    },
-    leaderIndex: () => {
-      if (clusterNode.leaderId() !== clusterNode.selfId) return null
-      return (
-        clusterNode.members().find(({ id }) => id === clusterNode.selfId)?.progress?.term ?? null
-      )
     },
   }
 }

@@ -1,0 +1,127 @@
+import { ConfirmedReads } from '../../../src/api/consistency.ts'
+import { defaultLimits } from '../../../src/api/limits.ts'
+import { clusterOf, controllersOfRouters } from '../../../src/controller/service/router-cluster.ts'
+import { CircuitDuty } from '../../../src/fabric/circuits/circuit-duty.ts'
+import {
+  circuitFact,
+  circuitTable,
+  type CircuitTable,
+} from '../../../src/fabric/circuits/circuit-table.ts'
+import { SharedCircuits } from '../../../src/fabric/circuits/shared-circuits.ts'
+import type { Hosts } from '../../../src/fabric/circuits/hosts.ts'
+import { linkDuty, linkGone } from '../../../src/fabric/links/link-duty.ts'
+import { LinkTable } from '../../../src/fabric/links/link-table.ts'
+import { PeerDuty } from '../../../src/fabric/links/peer-duty.ts'
+import { RouterChannels } from '../../../src/fabric/router-channels.ts'
+import { RouterStatusTopic } from '../../../src/fabric/status-topic.ts'
+import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
+import type { Clock } from '../../../src/lib/clock.ts'
+import type { Random } from '../../../src/lib/random.ts'
+import type { TellFact } from '../../../src/ports/live-facts.ts'
+import type { Life } from '../controller.ts'
+import type { SimulatedSocket } from './simulated-socket.ts'
+
+export interface ControllerFabricParts {
+  readonly id: string
+  readonly life: Life
+  readonly clock: Clock
+  readonly random: Random
+  readonly hosts: Hosts
+  readonly routerIds: readonly string[]
+  readonly tell: TellFact
+}
+
+const nothing = (): void => undefined
+const SILENT = { info: nothing, warn: nothing }
+const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' }
+
+/**
+ * What a simulated controller is to routers, put together of the parts of production as a controller puts them together.
+ * Who may connect and dial, and where services are hosted, is the same for all and for ever here.
+ */
+export class ControllerFabric {
+  readonly channels: RouterChannels
+  readonly links: LinkTable
+  readonly circuits: CircuitTable
+
+  /** In the main thread of the controller, before its cluster node starts. */
+  constructor({ id, life, clock, random, hosts, routerIds, tell }: ControllerFabricParts) {
+    const { clusterNode, machine } = life
+    const channels = new RouterChannels({
+      clock,
+      tell,
+      log: SILENT,
+      feed: machine,
+      identity: { id, clusterId: clusterNode.clusterId, version },
+      gate: {
+        admit: (socket) => {
+          const name = (socket as unknown as SimulatedSocket).peer.name
+          return { ok: true, router: { id: name, name, isEdge: false, certPem: name } }
+        },
+        revoked: () => null,
+      },
+      cluster: clusterOf(clusterNode),
+      statuses: new RouterStatusTopic(id, clusterNode.soft.open('routers')),
+      processor: new ProcessorShare(defaultLimits, clock),
+    })
+    this.channels = channels
+    this.circuits = circuitTable(
+      id,
+      (routerId, message) => channels.connection(routerId)?.channel.send(message),
+      (circuit) => tell(circuitFact(circuit, 'deleted')),
+    )
+    this.links = new LinkTable({
+      owner: id,
+      isConnected: (routerId) => channels.connection(routerId) !== undefined,
+      isBarred: () => false,
+      tellGone: (routerId, link) => channels.connection(routerId)?.channel.send(linkGone(link)),
+      onGone: (link) => duty.upkeep.onLinkGone(link),
+    })
+    const duty = new CircuitDuty({
+      clock,
+      hosts,
+      tell,
+      table: this.circuits,
+      shared: new SharedCircuits({
+        selfId: id,
+        topic: clusterNode.soft.open('circuits'),
+        table: this.circuits,
+        controllers: () => controllersOfRouters(clusterNode),
+        isInQuorum: () => clusterNode.leaderId() !== null,
+        isSessionOver: () => false,
+        clock,
+        log: SILENT,
+      }),
+      log: SILENT,
+      links: this.links,
+      reads: new ConfirmedReads(clusterNode, machine, defaultLimits),
+      clients: { judge: () => Promise.resolve({ ok: false, fault: 'session' }) },
+      tunnels: {
+        judge: ({ service }) => {
+          const serviceId = 'id' in service ? service.id : service.name
+          return { ok: true, serviceId, identityName: 'tunnel' }
+        },
+      },
+      connection: (routerId) => channels.connection(routerId),
+      draw: () => random.next(),
+    })
+    channels.add(
+      new PeerDuty({ routerIds: () => routerIds, connections: () => channels.connections() }),
+    )
+    channels.add(
+      linkDuty({
+        table: this.links,
+        log: SILENT,
+        isCertificateOf: () => true,
+        onOtherFault: (connection, fault) => duty.upkeep.onFault(connection, fault),
+        onLinksTold: (routerId, ids) => duty.upkeep.onLinksTold(routerId, ids),
+      }),
+    )
+    channels.add(duty)
+    channels.start()
+  }
+
+  accept(socket: SimulatedSocket): void {
+    this.channels.accept(socket.asSocket)
+  }
+}

@@ -1,0 +1,195 @@
+import { assert } from '../../../src/lib/assert.ts'
+import { routerProgramLimits } from '../../../src/router/limits.ts'
+import type { CircuitPlan } from './circuit-plan.ts'
+import type { ControllerFabric } from './controller-fabric.ts'
+import type { SimulatedRouter } from './simulated-router.ts'
+import type { Stream } from './streams.ts'
+
+export interface JudgedWorld {
+  readonly plan: CircuitPlan
+  readonly routers: ReadonlyMap<string, SimulatedRouter>
+  readonly fabrics: ReadonlyMap<string, ControllerFabric>
+  readonly streams: ReadonlyMap<string, Stream>
+  readonly controllerLostMs: readonly number[]
+  readonly isTrafficOver: boolean
+  readonly tally: { note(kind: 'circuit survived', times?: number): void }
+}
+
+/** Of the plans of runs with routers. */
+const CONTROLLERS_MAX = 3
+const LOOK_EVERY_MS = 100
+/** Channels that are cut in silence are given up, and dialed again with growing waits. */
+const CONNECTED_MS_MAX = 90_000
+const CARRIED_MS_MAX = 60_000
+const OWNED_MS_MAX = 60_000
+const GONE_MS_MAX = 60_000
+/** Controllers tell each other of a circuit within this time. */
+const TOLD_MS_MAX = 2_000
+/** What an end may hold beside its buffers: a piece that is cut, and the flags of the protocol. */
+const SPARE_BYTES = 64 * 1024
+
+/**
+ * What holds of circuits. While a run goes on: words come in order, each once, and are those of the circuit (C1); a clean
+ * end comes after the last word (C2); tables and buffers keep to their bounds (C3). Once the faults are over: routers and
+ * controllers find each other again (liveness); each end that is open has its other end (C4), and gets all that this has
+ * sent (C5); what a router carries is of a controller that lists it with this router on its way (C6); what a controller
+ * lists is carried by each router on its way (C7); where nothing has befallen routers and links, circuits have outlived the
+ * controllers that made them (C9). Once the users have gone: no router carries anything, and no
+ * controller lists anything (C8).
+ */
+export class CircuitInvariants {
+  readonly #world: JudgedWorld
+  readonly #run: (ms: number) => Promise<void>
+
+  constructor(world: JudgedWorld, run: (ms: number) => Promise<void>) {
+    this.#world = world
+    this.#run = run
+  }
+
+  assertBounds(): void {
+    const { rxBufferSize = 0, txPortalMaxSize = 0, txQueueSize = 0 } = this.#world.plan.xgress
+    const { dials } = this.#world.plan
+    // A router asks the next controller when the first one is gone before it has answered.
+    const circuitsMax = dials.length * CONTROLLERS_MAX
+    const endsMax = circuitsMax * routerProgramLimits.endsPerCircuitMax
+    const pieceBytes = 4 * this.#world.plan.wordsAPieceMax
+    const bytesMax =
+      2 * rxBufferSize + txPortalMaxSize + (txQueueSize + 1) * pieceBytes + SPARE_BYTES
+    for (const { id, life } of this.#world.routers.values()) {
+      if (life === null) continue
+      const figures = life.forwarder.figures()
+      const ends = figures['forwarder.ends'] ?? 0
+      const circuits = figures['forwarder.circuits'] ?? 0
+      const bytes = figures['forwarder.buffered_bytes'] ?? 0
+      assert(circuits <= circuitsMax, `C3: ${id} carries ${circuits} circuits`)
+      assert(ends <= endsMax, `C3: ${id} has ${ends} ends of ${circuits} circuits`)
+      assert(bytes <= ends * bytesMax, `C3: ${id} holds ${bytes} bytes for ${ends} ends`)
+    }
+  }
+
+  async settle(): Promise<void> {
+    await this.#waitFor(CONNECTED_MS_MAX, () => this.#lacksConnection())
+    await this.#waitFor(CARRIED_MS_MAX, () => this.#lacksWords())
+    await this.#waitFor(OWNED_MS_MAX, () => this.#lacksOwner())
+    if (this.#world.plan.isSteady) this.#assertSteady()
+    const open = [...this.#world.streams.values()].filter((stream) => stream.open.length > 0)
+    this.#world.tally.note('circuit survived', open.length)
+    for (const router of this.#world.routers.values()) router.closeAll()
+    await this.#waitFor(GONE_MS_MAX, () => this.#leftBehind())
+  }
+
+  /** An owner that dies has told the others of its circuits by then, but for those it has just made. */
+  #assertSteady(): void {
+    const { streams, controllerLostMs } = this.#world
+    for (const { ends, madeMs } of streams.values()) {
+      const isNew = controllerLostMs.some(
+        (lostMs) => madeMs !== null && lostMs >= madeMs && lostMs - madeMs < TOLD_MS_MAX,
+      )
+      for (const end of ends) {
+        const isKept = end.side !== 'client' || !end.isEndless || isNew || end.isOpen
+        assert(isKept, `C9: ${end.name} was closed: ${end.closed ?? ''}`)
+      }
+    }
+  }
+
+  /** @throws with what is lacking still. */
+  async #waitFor(msMax: number, lack: () => string | null): Promise<void> {
+    for (let ms = 0; ms < msMax; ms += LOOK_EVERY_MS) {
+      if (lack() === null) return
+      await this.#run(LOOK_EVERY_MS)
+    }
+    const missing = lack()
+    if (missing !== null) throw new Error(`${missing}, ${msMax / 1000} s after the faults`)
+  }
+
+  #lacksConnection(): string | null {
+    const { routers, fabrics, plan, isTrafficOver } = this.#world
+    if (!isTrafficOver) return 'liveness: traffic goes on'
+    for (const { id, life, asked } of routers.values()) {
+      if (asked > 0) return `liveness: a client of ${id} waits for a circuit`
+      const connected = life?.controllers.connections ?? []
+      if (connected.length < fabrics.size) {
+        return `liveness: ${id} has ${connected.length} of ${fabrics.size} controllers`
+      }
+    }
+    for (const [a, b] of plan.edges) {
+      const ids = [this.#linkId(a, b), this.#linkId(b, a)]
+      if (ids[0] === undefined || ids[0] !== ids[1]) return `liveness: ${a} has no link to ${b}`
+      for (const [id, { links }] of fabrics) {
+        if (links.get(ids[0])?.state !== 'Connected') {
+          return `liveness: ${id} does not know the link of ${a} and ${b}`
+        }
+      }
+    }
+    return null
+  }
+
+  #linkId(from: string, to: string): string | undefined {
+    const links = this.#world.routers.get(from)?.life?.links.links ?? []
+    return links.find(({ peerId }) => peerId === to)?.id
+  }
+
+  #lacksWords(): string | null {
+    for (const { open, number } of this.#world.streams.values()) {
+      const [one, other] = open
+      if (one === undefined) continue
+      if (other === undefined) return `C4: ${one.name} has no other end`
+      if (open.length > 2 || one.side === other.side) {
+        return `C4: circuit ${number} has ${open.length} ends: ${open.map(({ name }) => name).join()}`
+      }
+      for (const [from, to] of [
+        [one, other],
+        [other, one],
+      ] as const) {
+        if (to.received < from.sent) {
+          return `C5: ${to.name} got ${to.received} of ${from.sent} words`
+        }
+      }
+    }
+    return null
+  }
+
+  #lacksOwner(): string | null {
+    const { routers, fabrics } = this.#world
+    for (const { id, carried } of routers.values()) {
+      for (const circuitId of carried) {
+        const owners = [...fabrics.values()].filter(
+          ({ circuits }) => circuits.kept(circuitId)?.path.routerIds.includes(id) === true,
+        )
+        if (owners.length !== 1) {
+          return `C6: ${id} carries ${this.#shown(circuitId)} of ${owners.length} controllers`
+        }
+      }
+    }
+    for (const [id, { circuits }] of fabrics) {
+      for (const { ends, path } of circuits.allKept()) {
+        const shown = this.#shown(ends.id)
+        for (const routerId of path.routerIds) {
+          const isCarried = routers.get(routerId)?.carried.includes(ends.id) === true
+          if (!isCarried) return `C7: ${id} lists ${shown}, which ${routerId} does not carry`
+        }
+        const open = this.#world.streams.get(ends.id)?.open.length ?? 0
+        if (open !== 2) return `C7: ${id} lists ${shown}, which has ${open} ends`
+      }
+    }
+    return null
+  }
+
+  #leftBehind(): string | null {
+    for (const { id, carried, life } of this.#world.routers.values()) {
+      const [first] = carried
+      if (first !== undefined) return `C8: ${id} carries ${this.#shown(first)} still`
+      const ends = life?.forwarder.figures()['forwarder.ends'] ?? 0
+      if (ends > 0) return `C8: ${id} has ${ends} ends still`
+    }
+    for (const [id, { circuits }] of this.#world.fabrics) {
+      const [first] = circuits.allKept()
+      if (first !== undefined) return `C8: ${id} lists ${this.#shown(first.ends.id)} still`
+    }
+    return null
+  }
+
+  #shown(circuitId: string): string {
+    return `circuit ${this.#world.streams.get(circuitId)?.number ?? circuitId}`
+  }
+}

@@ -1,0 +1,290 @@
+import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { openDialed } from '../../../src/channel/dial.ts'
+import type { ChannelMessage } from '../../../src/channel/frame.ts'
+import { channelLimits, type ChannelLimits } from '../../../src/channel/limits.ts'
+import { parseRouterConfig } from '../../../src/config/router/load.ts'
+import type { RouterConfig } from '../../../src/config/router/table.ts'
+import type { Clock } from '../../../src/lib/clock.ts'
+import { combinedTables } from '../../../src/router/controllers/combined-tables.ts'
+import { Controllers } from '../../../src/router/controllers/controllers.ts'
+import type { DialedController } from '../../../src/router/controllers/dial-controller.ts'
+import { routerHello } from '../../../src/router/controllers/messages.ts'
+import {
+  dialError,
+  DialFailure,
+  type DialRequest,
+} from '../../../src/router/forward/circuit-ends.ts'
+import { Forwarder } from '../../../src/router/forward/forwarder.ts'
+import { xgressOptions } from '../../../src/router/forward/xgress-options.ts'
+import { listenersValue } from '../../../src/router/links/link-messages.ts'
+import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
+import { Context, type VirtualLoop } from '../virtual-loop.ts'
+import type { RouterPlan } from './circuit-plan.ts'
+import type { Frames } from './frames.ts'
+import { SimulatedLinks } from './simulated-links.ts'
+import type { Party, SimulatedSocket } from './simulated-socket.ts'
+import { type Habits, type Stream, StreamEnd, type StreamWorld } from './streams.ts'
+
+/** Binding of the terminators that a simulated router hosts. */
+export const BINDING = 'simulated'
+
+export interface RouterWorld extends StreamWorld {
+  readonly loop: VirtualLoop
+  readonly frames: Frames
+  readonly plan: RouterPlan
+  clockOf(routerId: string): Clock
+  /** An end of the connection from that router. */
+  connectTo(from: Party, name: string): SimulatedSocket
+  controllerIds(): readonly string[]
+  streamOf(circuitId: string): Stream
+  /** A message between a router and a controller. */
+  onFrame(
+    routerId: string,
+    controllerId: string,
+    direction: 'in' | 'out',
+    message: ChannelMessage,
+  ): void
+  onLink(routerId: string, peerId: string, event: 'up' | 'down'): void
+  habitsOf(side: StreamEnd['side']): Habits
+}
+
+interface RouterLife {
+  readonly party: Party
+  readonly forwarder: Forwarder
+  readonly controllers: Controllers
+  readonly links: SimulatedLinks
+  readonly requests: CircuitRequests
+}
+
+const nothing = (): void => undefined
+const SILENT = { info: nothing, warn: nothing, error: nothing }
+const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' }
+const REQUEST_MS_MAX = 8_000
+
+/**
+ * A router that runs: controllers, forwarder, routes, ends of circuits and the registry of links are those of production.
+ * Simulated are the sockets, and the users of its circuits.
+ */
+export class SimulatedRouter {
+  readonly id: string
+  readonly peerIds: ReadonlySet<string>
+  readonly ends = new Set<StreamEnd>()
+  life: RouterLife | null = null
+  /** Circuits that its clients wait for. */
+  asked = 0
+  readonly #world: RouterWorld
+  readonly #config: RouterConfig
+
+  constructor(world: RouterWorld, id: string, peerIds: ReadonlySet<string>) {
+    this.#world = world
+    this.id = id
+    this.peerIds = peerIds
+    this.#config = configOf(world.plan, world.controllerIds())
+  }
+
+  start(): void {
+    const context = new Context(this.id)
+    this.#world.loop.within(context, () => this.#start(context))
+  }
+
+  /** The process ends, and all of its ends with it. */
+  stop(): void {
+    if (this.life === null) return
+    this.life.party.context.isOver = true
+    this.life = null
+    this.asked = 0
+    for (const end of this.ends) end.isLost = true
+    this.ends.clear()
+  }
+
+  pause(untilMs: number): void {
+    if (this.life !== null) this.life.party.context.pausedUntilMs = untilMs
+  }
+
+  acceptLink(socket: SimulatedSocket): void {
+    this.life?.links.accept(socket)
+  }
+
+  /** Circuits that it carries, by id. */
+  get carried(): readonly string[] {
+    return Object.keys(this.life?.forwarder.shown() ?? {})
+  }
+
+  /** A client of it dials. */
+  dial(serviceId: string): void {
+    const { life } = this
+    if (life === null) return
+    this.#world.loop.within(life.party.context, () => {
+      void this.#dial(life, serviceId)
+    })
+  }
+
+  /** The users of its circuits go. */
+  closeAll(): void {
+    const { life } = this
+    if (life === null) return
+    this.#world.loop.within(life.party.context, () => {
+      for (const end of this.ends) end.close()
+    })
+  }
+
+  #start(context: Context): void {
+    const world = this.#world
+    const { id, peerIds } = this
+    const party = { name: id, context }
+    const clock = world.clockOf(id)
+    const config = this.#config
+    const random = world.chance
+    const connections = () => controllers.connections
+    const forwarder = new Forwarder({ config: config.forwarder, clock, log: SILENT, connections })
+    forwarder.registerDialer(BINDING, {
+      dial: (request, signal) => this.#onDialed(forwarder, request, signal),
+    })
+    if (config.link === null) throw new Error('the configuration has links')
+    const links = new SimulatedLinks({
+      routerId: id,
+      peerIds,
+      config: config.link,
+      dialing: config.forwarder,
+      clock,
+      random,
+      log: SILENT,
+      connections,
+      forwarder,
+      frames: world.frames,
+      onLink: (peerId, event) => world.onLink(id, peerId, event),
+      connect: (peerId) => world.connectTo(party, peerId),
+    })
+    const messages = combinedTables([links.messages(), forwarder.messages()])
+    const controllers = new Controllers({
+      // In no folder: a router that starts again knows the controllers of its configuration.
+      endpointsFile: join(tmpdir(), 'flotilla-simulated', 'nowhere', 'endpoints.yml'),
+      configuredEndpoints: world.controllerIds().map(addressOf),
+      dial: (address, handlers) => this.#dialController(party, address, handlers),
+      clock,
+      random,
+      log: SILENT,
+      handlers: {
+        onConnected: (connection) => {
+          links.tellAll(connection)
+          forwarder.onConnected(connection)
+        },
+        onMessage: (connection, message) => {
+          messages.get(message.contentType)?.(connection, message)
+        },
+        onClosed: nothing,
+      },
+    })
+    const requests = new CircuitRequests({ connections, clock })
+    this.life = { party, forwarder, controllers, links, requests }
+    forwarder.start()
+    controllers.start()
+  }
+
+  async #dialController(
+    party: Party,
+    address: string,
+    handlers: Parameters<ConstructorParameters<typeof Controllers>[0]['dial']>[1],
+  ): Promise<DialedController> {
+    const world = this.#world
+    const clock = world.clockOf(this.id)
+    const id = world.controllerIds().find((one) => addressOf(one) === address)
+    if (id === undefined) throw new Error('nobody is there')
+    const listeners = listenersValue([{ address: `tls:${this.id}:6000`, groups: [] }])
+    const { channel } = await openDialed(world.connectTo(party, id).asSocket, {
+      ...handlers,
+      clock,
+      hello: routerHello(this.id, version, listeners),
+      limits: controlLimits(this.#config),
+      timeoutMs: this.#config.ctrl.options.connectTimeoutMs,
+      onFrame: (direction, message) => world.onFrame(this.id, id, direction, message),
+    })
+    const connectedAtMs = clock.nowMs()
+    return { id, address, channel, connectedAtMs, version: 'v2.0.0', trustDomain: 'test.flotilla' }
+  }
+
+  async #dial({ requests, forwarder }: RouterLife, serviceId: string): Promise<void> {
+    const world = this.#world
+    const options = xgressOptions(world.plan.xgress)
+    this.asked += 1
+    try {
+      const circuit = await requests.request(serviceId, 'client', REQUEST_MS_MAX)
+      const end = this.#newEnd(circuit.id, 'client')
+      end.begin(forwarder.open({ ...circuit, options }, end))
+    } catch {
+      world.tally.note('circuit refused')
+    } finally {
+      this.asked -= 1
+    }
+  }
+
+  async #onDialed(
+    forwarder: Forwarder,
+    { circuit }: DialRequest,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Uint8Array>> {
+    const world = this.#world
+    const { hostMsMax, hostRefusesChance } = world.plan
+    await new Promise((resolve) => setTimeout(resolve, world.chance.integer(0, hostMsMax)))
+    signal.throwIfAborted()
+    if (!world.frames.isHealed && world.chance.next() < hostRefusesChance) {
+      throw new DialFailure(dialError.refused, 'the host refuses')
+    }
+    const end = this.#newEnd(circuit.id, 'host')
+    const options = xgressOptions(world.plan.xgress)
+    end.begin(forwarder.open({ ...circuit, options }, end))
+    return new Map()
+  }
+
+  #newEnd(circuitId: string, side: StreamEnd['side']): StreamEnd {
+    const world = this.#world
+    const end = new StreamEnd(world, world.streamOf(circuitId), {
+      side,
+      routerId: this.id,
+      habits: world.habitsOf(side),
+    })
+    this.ends.add(end)
+    return end
+  }
+}
+
+export function addressOf(controllerId: string): string {
+  return `tls:${controllerId}:6262`
+}
+
+function configOf({ forwarder, link }: RouterPlan, controllerIds: readonly string[]): RouterConfig {
+  const text = JSON.stringify({
+    v: 3,
+    identity: { cert: 'c', key: 'k', server_cert: 's' },
+    ctrl: {
+      endpoints: controllerIds.map(addressOf),
+      heartbeats: { sendInterval: '1s', closeUnresponsiveTimeout: '4s' },
+    },
+    forwarder,
+    link: {
+      dialers: [
+        {
+          binding: 'transport',
+          healthyDialBackoff: { minRetryInterval: '200ms', maxRetryInterval: '2s' },
+          unhealthyDialBackoff: { minRetryInterval: '200ms', maxRetryInterval: '2s' },
+        },
+      ],
+      heartbeats: { sendInterval: '1s', closeUnresponsiveTimeout: '3s' },
+      ...link,
+    },
+  })
+  const loaded = parseRouterConfig('/nowhere/router.yml', text, {})
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+  return loaded.config
+}
+
+function controlLimits({ ctrl }: RouterConfig): ChannelLimits {
+  const { sendInterval, closeUnresponsiveTimeout } = ctrl.heartbeats
+  return {
+    ...channelLimits,
+    heartbeatEveryMs: sendInterval,
+    silentMsMax: closeUnresponsiveTimeout,
+    firstSilentMsMax: sendInterval + closeUnresponsiveTimeout,
+  }
+}

@@ -1,0 +1,156 @@
+import type { TLSSocket } from 'node:tls'
+import type { Context } from '../virtual-loop.ts'
+
+/** A process that dials or is dialed: its name, and its life as the loop knows it. */
+export interface Party {
+  readonly name: string
+  readonly context: Context
+}
+
+type Listener = (chunk: Uint8Array) => void
+
+const WAITING_BYTES_MAX = 64 * 1024
+const none = new Uint8Array(0)
+
+/** What a socket asks of the wire that it is an end of. */
+export interface SocketWire {
+  carry(from: SimulatedSocket, bytes: Uint8Array): void
+  end(from: SimulatedSocket): void
+  destroy(from: SimulatedSocket): void
+  /** Calls it in a later event of the process that the socket is of. */
+  soon(socket: SimulatedSocket, task: () => void): void
+}
+
+/**
+ * One end of a connection as the channel uses it: in order and whole until it breaks, with as much room as the other end
+ * leaves by not reading. It stands for TCP with TLS; what it is told of its peer is what a certificate would tell.
+ */
+export class SimulatedSocket {
+  readonly owner: Party
+  readonly peer: Party
+  readonly remotePort = 1
+  readonly localPort = 1
+  writableLength = 0
+  writableNeedDrain = false
+  isDestroyed = false
+  readonly #wire: SocketWire
+  readonly #listeners = new Map<string, Listener[]>()
+  readonly #written: (() => void)[] = []
+  #arrived: { readonly bytes: Uint8Array; readonly onRead: () => void }[] = []
+  #isPaused = false
+  #isReadDue = false
+
+  constructor(wire: SocketWire, owner: Party, peer: Party) {
+    this.#wire = wire
+    this.owner = owner
+    this.peer = peer
+  }
+
+  get remoteAddress(): string {
+    return this.peer.name
+  }
+
+  get localAddress(): string {
+    return this.owner.name
+  }
+
+  /** The type that the channel and the listeners take. */
+  get asSocket(): TLSSocket {
+    return this as unknown as TLSSocket
+  }
+
+  on(event: string, listener: Listener): this {
+    const listeners = this.#listeners.get(event)
+    if (listeners === undefined) this.#listeners.set(event, [listener])
+    else listeners.push(listener)
+    return this
+  }
+
+  once(event: string, listener: Listener): this {
+    // Each of those that are listened for once comes once.
+    return this.on(event, listener)
+  }
+
+  write(bytes: Uint8Array, onWritten?: () => void): boolean {
+    if (this.isDestroyed) return false
+    this.writableLength += bytes.length
+    this.writableNeedDrain ||= this.writableLength > WAITING_BYTES_MAX
+    if (onWritten !== undefined && !this.#written.includes(onWritten)) this.#written.push(onWritten)
+    // The sender may use its buffer again.
+    this.#wire.carry(this, Uint8Array.from(bytes))
+    return !this.writableNeedDrain
+  }
+
+  cork(): void {
+    // Frames cross one by one.
+  }
+
+  uncork(): void {
+    // Frames cross one by one.
+  }
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#readSoon()
+  }
+
+  end(): void {
+    this.#wire.end(this)
+  }
+
+  destroy(): void {
+    if (this.isDestroyed) return
+    this.isDestroyed = true
+    this.#arrived = []
+    this.#wire.destroy(this)
+  }
+
+  /** Bytes of the other end, as an event of this process. @param onRead when they make room. */
+  arrive(bytes: Uint8Array, onRead: () => void): void {
+    if (this.isDestroyed) return
+    this.#arrived.push({ bytes, onRead })
+    this.#read()
+  }
+
+  /** So many bytes have gone. */
+  gone(bytes: number): void {
+    if (this.isDestroyed) return
+    this.writableLength -= bytes
+    if (this.writableLength > 0) return
+    for (const onWritten of this.#written.splice(0)) onWritten()
+    if (!this.writableNeedDrain) return
+    this.writableNeedDrain = false
+    this.#emit('drain', none)
+  }
+
+  /** The other end is gone, or has written its last. */
+  over(event: 'end' | 'close'): void {
+    if (!this.isDestroyed) this.#emit(event, none)
+  }
+
+  #readSoon(): void {
+    if (this.#isReadDue || this.#arrived.length === 0) return
+    this.#isReadDue = true
+    this.#wire.soon(this, () => {
+      this.#isReadDue = false
+      this.#read()
+    })
+  }
+
+  #read(): void {
+    while (!this.#isPaused && !this.isDestroyed) {
+      const next = this.#arrived.shift()
+      if (next === undefined) return
+      next.onRead()
+      this.#emit('data', next.bytes)
+    }
+  }
+
+  #emit(event: string, chunk: Uint8Array): void {
+    for (const listener of this.#listeners.get(event) ?? []) listener(chunk)
+  }
+}

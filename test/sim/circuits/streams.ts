@@ -1,0 +1,186 @@
+import type { Random } from '../../../src/lib/random.ts'
+import type { Application, CircuitEnd, Piece } from '../../../src/router/forward/circuit-ends.ts'
+import type { Tally } from '../tally.ts'
+
+export interface StreamWorld {
+  readonly chance: Random
+  readonly tally: Tally
+  /** Streams without an end send no more, and those with one end. */
+  readonly isTrafficOver: boolean
+  fail(error: Error): void
+  /** A piece has come to that end. */
+  onPiece(end: StreamEnd): void
+}
+
+/** How one end of a circuit behaves. */
+export interface Habits {
+  /** That it sends before it finishes; Infinity: it goes on for as long as there is traffic. */
+  readonly words: number
+  readonly wordsAPieceMax: number
+  /** Between two pieces, ms. */
+  readonly pauseMsMax: number
+  /** Of pieces after which its reader takes a rest. */
+  readonly restChance: number
+}
+
+const WORD_BYTES = 4
+const REST_MS_MAX = 400
+
+/** All that is known of one circuit from outside: its ends, and what each has sent and got. */
+export class Stream {
+  readonly id: string
+  readonly number: number
+  /** Virtual time at which the controller had it laid; null: it was not. */
+  madeMs: number | null = null
+  readonly ends: StreamEnd[] = []
+
+  constructor(id: string, number: number) {
+    this.id = id
+    this.number = number
+  }
+
+  get open(): readonly StreamEnd[] {
+    return this.ends.filter(({ isOpen }) => isOpen)
+  }
+
+  /** Those at the other side: a host may have been dialed twice, and one of these ends is in use. */
+  others(end: StreamEnd): readonly StreamEnd[] {
+    return this.ends.filter(({ side }) => side !== end.side)
+  }
+}
+
+/**
+ * The user of one end of a circuit. It sends words that are numbered from the first on and different in every stream, and
+ * holds each that comes against the one that is due: one that is missing, doubled, out of order or of another circuit shows
+ * at once (C1).
+ */
+export class StreamEnd implements Application {
+  readonly side: 'client' | 'host'
+  readonly routerId: string
+  readonly stream: Stream
+  sent = 0
+  received = 0
+  hasFinished = false
+  isPeerFinished = false
+  /** Why it was closed; null: it was not. */
+  closed: string | null = null
+  /** Its router has ended with it. */
+  isLost = false
+  readonly #world: StreamWorld
+  readonly #habits: Habits
+  #end: CircuitEnd | null = null
+  #isWritable = true
+
+  constructor(
+    world: StreamWorld,
+    stream: Stream,
+    { side, routerId, habits }: { side: StreamEnd['side']; routerId: string; habits: Habits },
+  ) {
+    this.#world = world
+    this.#habits = habits
+    this.stream = stream
+    this.side = side
+    this.routerId = routerId
+    stream.ends.push(this)
+  }
+
+  get isOpen(): boolean {
+    return this.closed === null && !this.isLost
+  }
+
+  /** In an event of its router. */
+  begin(end: CircuitEnd): void {
+    this.#end = end
+    this.#sendLater()
+  }
+
+  close(): void {
+    this.#end?.close('the run is over')
+  }
+
+  deliver({ body }: Piece): boolean {
+    const { number } = this.stream
+    const words = new DataView(body.buffer, body.byteOffset, body.length)
+    for (let at = 0; at + WORD_BYTES <= body.length; at += WORD_BYTES) {
+      const due = wordOf(number, this.side === 'client' ? 'host' : 'client', this.received)
+      if (words.getUint32(at) !== due) {
+        this.#wrong(`C1: ${this.name} got another word than number ${this.received}`)
+        return true
+      }
+      this.received += 1
+    }
+    if (this.isPeerFinished) this.#wrong(`C1: ${this.name} got words after the last one`)
+    this.#world.onPiece(this)
+    if (this.#world.chance.next() >= this.#habits.restChance) return true
+    setTimeout(() => this.#end?.resume(), this.#world.chance.integer(1, REST_MS_MAX))
+    return false
+  }
+
+  /** C2: an end that is told as clean comes after all that was sent. */
+  onFinished(): void {
+    this.isPeerFinished = true
+    const others = this.stream.others(this)
+    if (others.some(({ hasFinished, sent }) => hasFinished && sent === this.received)) return
+    const sent = others.map((one) => `${one.sent}${one.hasFinished ? '' : ' and more to come'}`)
+    this.#wrong(`C2: ${this.name} heard the end after ${this.received} words of ${sent.join(', ')}`)
+  }
+
+  onWritable(): void {
+    this.#isWritable = true
+    this.#sendLater()
+  }
+
+  onClosed(reason: string): void {
+    this.closed = reason
+  }
+
+  /** It sends for as long as there is traffic. */
+  get isEndless(): boolean {
+    return this.#habits.words === Infinity
+  }
+
+  get name(): string {
+    return `the ${this.side} of circuit ${this.stream.number} at ${this.routerId}`
+  }
+
+  #wrong(message: string): void {
+    // Whatever is thrown here would only close the circuit.
+    this.#world.fail(new Error(message))
+  }
+
+  #sendLater(): void {
+    setTimeout(() => this.#send(), this.#world.chance.integer(1, this.#habits.pauseMsMax))
+  }
+
+  #send(): void {
+    const end = this.#end
+    if (end === null || !this.isOpen || this.hasFinished || !this.#isWritable) return
+    const { words, wordsAPieceMax } = this.#habits
+    const { isTrafficOver, chance } = this.#world
+    if (this.sent >= words || (isTrafficOver && words !== Infinity)) {
+      this.hasFinished = true
+      end.finish()
+      return
+    }
+    if (isTrafficOver) return
+    const count = Math.min(chance.integer(1, wordsAPieceMax), words - this.sent)
+    this.#isWritable = end.send({ body: this.#words(count), edgeFlags: 0, traceId: null })
+    if (this.#isWritable) this.#sendLater()
+  }
+
+  #words(count: number): Uint8Array {
+    const body = new Uint8Array(count * WORD_BYTES)
+    const words = new DataView(body.buffer)
+    for (let at = 0; at < count; at += 1) {
+      words.setUint32(at * WORD_BYTES, wordOf(this.stream.number, this.side, this.sent))
+      this.sent += 1
+    }
+    return body
+  }
+}
+
+/** Number `at` of one direction of a stream: no two directions have the same words. */
+function wordOf(stream: number, side: StreamEnd['side'], at: number): number {
+  const of = Math.imul(stream * 2 + (side === 'host' ? 1 : 0) + 1, 0x9e3779b1)
+  return (Math.imul(at + 1, 0x85ebca6b) ^ of) >>> 0
+}
