@@ -14,6 +14,7 @@ import { router } from './subjects/router.ts'
 import { service } from './subjects/service.ts'
 import { session } from './subjects/session.ts'
 import { terminator } from './subjects/terminator.ts'
+import { usage } from './subjects/usage.ts'
 
 export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
   alert,
@@ -31,13 +32,8 @@ export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
   service,
   session,
   terminator,
+  usage,
 }
-
-/**
- * Of the API family, what nothing is emitted for here: a subscription to it is taken, and stays
- * quiet.
- */
-const quietNames: ReadonlySet<string> = new Set(['usage', 'fabric.usage'])
 
 const byName: ReadonlyMap<string, EventNamespace> = new Map(
   EVENT_NAMESPACES.flatMap((namespace) =>
@@ -45,7 +41,7 @@ const byName: ReadonlyMap<string, EventNamespace> = new Map(
   ),
 )
 
-/** @returns undefined for a name that is unknown, null for one of the family that is quiet here. */
-export function namespaceNamed(name: string): EventNamespace | null | undefined {
-  return byName.get(name) ?? (quietNames.has(name) ? null : undefined)
+/** @returns undefined for a name that is unknown. */
+export function namespaceNamed(name: string): EventNamespace | undefined {
+  return byName.get(name)
 }

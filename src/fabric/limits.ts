@@ -116,6 +116,8 @@ export const routerLimits = {
   routerClientsMax: 100_000,
   /** Figures of one report of a router that events tell of. */
   routerFiguresMax: 4096,
+  /** Counts of bytes of circuits in one such report. */
+  routerUsagesMax: 16_384,
   /** Connections of one identity, of one report, that events tell of. */
   identityConnectsMax: 64,
   /**

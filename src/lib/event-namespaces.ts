@@ -15,5 +15,6 @@ export const EVENT_NAMESPACES = [
   'service',
   'session',
   'terminator',
+  'usage',
 ] as const
 export type EventNamespace = (typeof EVENT_NAMESPACES)[number]

@@ -26,6 +26,7 @@ const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> =
   service: 'ops.read',
   session: 'administrators',
   terminator: 'ops.read',
+  usage: 'ops.read',
 }
 
 /** Namespaces for administrators alone. */

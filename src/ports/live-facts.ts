@@ -90,7 +90,31 @@ export interface RouterMetrics {
   readonly atMs: number | null
   readonly tags: Readonly<Record<string, string>>
   readonly figures: readonly MetricFigure[]
+  readonly usages: readonly CircuitUsage[]
 }
+
+/** Bytes of a circuit that a router has counted in one interval. */
+export interface CircuitUsage {
+  readonly kind: UsageKind
+  readonly circuitId: string
+  readonly bytes: number
+  /** Start of the interval, UTC. */
+  readonly startS: number
+  readonly lengthS: number
+  /** Tags of the route of the circuit. */
+  readonly tags: Readonly<Record<string, string>>
+}
+
+/** Kinds of counts: at the end of the client or of the host, or at links; rx: read, tx: written. */
+export const usageKinds = [
+  'ingress.rx',
+  'ingress.tx',
+  'egress.rx',
+  'egress.tx',
+  'fabric.rx',
+  'fabric.tx',
+] as const
+export type UsageKind = (typeof usageKinds)[number]
 
 /** One metric and its values, as the API family names them. */
 export interface MetricFigure {

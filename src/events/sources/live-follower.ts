@@ -15,6 +15,7 @@ import { linkEvent } from '../subjects/link.ts'
 import { metricEvent } from '../subjects/metrics.ts'
 import { routerEvent } from '../subjects/router.ts'
 import { terminatorEvent } from '../subjects/terminator.ts'
+import { usageEvent } from '../subjects/usage.ts'
 
 export interface LiveFollowerParts {
   readonly bus: EventBus
@@ -84,10 +85,13 @@ export class LiveFollower {
       case 'alarm':
         return [alertEvent(fact, this.#parts.bus.selfId, atMs)]
       case 'routerMetrics': {
-        if (!this.#parts.bus.isWanted('metrics')) return []
-        const { figures, routerId: id, ...said } = fact.metrics
+        const { bus } = this.#parts
+        const { figures, usages, routerId: id, ...said } = fact.metrics
         const source = { ...said, id, atMs: said.atMs ?? atMs }
-        return figures.map((figure) => metricEvent(figure, source))
+        return [
+          ...(bus.isWanted('metrics') ? figures : []).map((figure) => metricEvent(figure, source)),
+          ...(bus.isWanted('usage') ? usages : []).map((one) => usageEvent(one, id, atMs)),
+        ]
       }
     }
   }

@@ -34,7 +34,6 @@ export function filterOfSubscriptions(
     if (namespace === undefined) {
       throw new SubscriptionFault(`invalid event type '${String(type).slice(0, 64)}'`)
     }
-    if (namespace === null) continue
     if (!permits(namespace)) {
       throw new SubscriptionFault(`the identity of this session may not see ${namespace} events`)
     }

@@ -1,11 +1,18 @@
 import type { Metrics } from '../../../proto/gen/router_pb.ts'
 import { ownText } from '../../lib/text/own-text.ts'
-import type { MetricFigure, RouterMetrics } from '../../ports/live-facts.ts'
+import {
+  type CircuitUsage,
+  type MetricFigure,
+  type RouterMetrics,
+  type UsageKind,
+  usageKinds,
+} from '../../ports/live-facts.ts'
 import { routerLimits } from '../limits.ts'
 import { toldTime } from '../told-time.ts'
 
-const { routerFiguresMax, routerTextCharactersMax } = routerLimits
+const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLimits
 const TAGS_MAX = 32
+const kinds: ReadonlySet<string> = new Set(usageKinds)
 
 /** What a router tells of itself, bounded: it does not decide how much of it is passed on. */
 export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetrics {
@@ -19,13 +26,13 @@ export function routerMetricsIn(routerId: string, metrics: Metrics): RouterMetri
     max: Number(max),
     mean,
   }))
-  const tags = Object.entries(metrics.tags).slice(0, TAGS_MAX)
   return {
     routerId,
     eventId: bounded(metrics.eventId),
     atMs: toldTime(seconds * 1000n + BigInt(Math.floor(nanos / 1_000_000))),
-    tags: Object.fromEntries(tags.map(([name, text]) => [bounded(name), bounded(text)])),
+    tags: boundedTags(metrics.tags),
     figures,
+    usages: usagesIn(metrics),
   }
 }
 
@@ -40,6 +47,39 @@ function addFigures<T>(
     if (figures.length >= routerFiguresMax) return
     figures.push({ name: bounded(name), type, values: valuesOf(value) })
   }
+}
+
+/** Kinds that the API family does not know are passed over. */
+function usagesIn({ intervalCounters, usageCounters }: Metrics): readonly CircuitUsage[] {
+  const usages: CircuitUsage[] = []
+  const add = (kind: string, usage: Omit<CircuitUsage, 'kind'>): boolean => {
+    if (kinds.has(kind)) usages.push({ ...usage, kind: kind as UsageKind })
+    return usages.length < routerUsagesMax
+  }
+  for (const { intervalStartUtc, intervalLength, buckets } of usageCounters) {
+    const interval = { startS: Number(intervalStartUtc), lengthS: Number(intervalLength) }
+    for (const [id, bucket] of Object.entries(buckets)) {
+      const of = { ...interval, circuitId: bounded(id), tags: boundedTags(bucket.tags) }
+      for (const [kind, bytes] of Object.entries(bucket.values)) {
+        if (!add(kind, { ...of, bytes: Number(bytes) })) return usages
+      }
+    }
+  }
+  for (const [name, { intervalLength, buckets }] of Object.entries(intervalCounters)) {
+    for (const { intervalStartUtc, values } of buckets) {
+      const interval = { startS: Number(intervalStartUtc), lengthS: Number(intervalLength) }
+      for (const [id, bytes] of Object.entries(values)) {
+        const usage = { ...interval, circuitId: bounded(id), bytes: Number(bytes), tags: {} }
+        if (!add(name.replace(/^usage\./, ''), usage)) return usages
+      }
+    }
+  }
+  return usages
+}
+
+function boundedTags(given: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const tags = Object.entries(given).slice(0, TAGS_MAX)
+  return Object.fromEntries(tags.map(([name, text]) => [bounded(name), bounded(text)]))
 }
 
 function bounded(text: string): string {

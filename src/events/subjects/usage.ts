@@ -1,0 +1,70 @@
+import { type CircuitUsage, type UsageKind, usageKinds } from '../../ports/live-facts.ts'
+import type { EventSubject, NewEvent } from '../field.ts'
+
+const VERSION = 2
+
+const counted: Readonly<Record<UsageKind, string>> = {
+  'ingress.rx': 'bytes were read from the client at the first router of a circuit',
+  'ingress.tx': 'bytes were written to the client there',
+  'egress.rx': 'bytes were read from the host at the last router of a circuit',
+  'egress.tx': 'bytes were written to the host there',
+  'fabric.rx': 'bytes of the circuit were read from links',
+  'fabric.tx': 'bytes of the circuit were written to links',
+}
+
+export const usage: EventSubject = {
+  namespace: 'usage',
+  aliases: ['fabric.usage'],
+  about: 'Bytes of a circuit that a router counted in one interval, one event for each direction.',
+  typeField: 'event_type',
+  types: usageKinds.map((kind) => ({
+    name: `usage.${kind}`,
+    emitter: 'seer',
+    when: `${counted[kind]}; told by the one controller that the router tells to pass it on`,
+  })),
+  fields: [
+    { name: 'version', type: 'number', meaning: 'Of the shape: 2.' },
+    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    {
+      name: 'source_id',
+      type: 'string',
+      meaning: 'The router that has counted; all else is as it says.',
+    },
+    { name: 'circuit_id', type: 'string', meaning: 'Of the circuit.' },
+    { name: 'usage', type: 'number', meaning: 'Bytes.' },
+    {
+      name: 'interval_start_utc',
+      type: 'number',
+      meaning: 'Start of the interval, Unix time in s.',
+    },
+    { name: 'interval_length', type: 'number', meaning: 'Of the interval, s.' },
+    {
+      name: 'tags',
+      type: 'object',
+      meaning: '`clientId`, `hostId` and `serviceId`, where the router has them.',
+    },
+  ],
+}
+
+export function usageEvent(
+  { kind, circuitId, bytes, startS, lengthS, tags }: CircuitUsage,
+  routerId: string,
+  atMs: number,
+): NewEvent {
+  const tagged = Object.entries(tags).flat().join('').length
+  return {
+    namespace: 'usage',
+    atMs,
+    weight: 384 + circuitId.length + routerId.length + tagged,
+    fields: () => ({
+      version: VERSION,
+      event_type: `usage.${kind}`,
+      source_id: routerId,
+      circuit_id: circuitId,
+      usage: bytes,
+      interval_start_utc: startS,
+      interval_length: lengthS,
+      tags,
+    }),
+  }
+}
