@@ -13,7 +13,7 @@ ROUTERS ?= 2
 # What tests call that is no package of npm.
 TEST_TOOLS := curl git openssl
 
-.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet circuits soak upgrade release-fixture deploy-check package bench bench-raft clean
+.PHONY: test-tools missing-tools quickstart test build lint lint-code lint-format fmt proto sim zoo walk guards attacks traces chaos enrollment-kills router-fleet tunnel-drive circuits soak upgrade release-fixture deploy-check package bench bench-raft clean
 
 quickstart: $(INSTALLED)
 	@exec bin/flotilla quickstart --dir $(DIR) --nodes $(NODES) --port $(PORT) --routers $(ROUTERS)
@@ -116,6 +116,10 @@ router-fleet: $(INSTALLED)
 # 100 circuits that carry numbered words, while controllers die, leave and join, a link is cut and a router is killed; CIRCUITS=n.
 circuits: $(INSTALLED)
 	node test/chaos/circuit-drive.ts --circuits $(or $(CIRCUITS),100)
+
+# Services hosted and reached by tunnels in every mode, in a network namespace of its own; skipped where there can be none.
+tunnel-drive: $(INSTALLED)
+	node test/chaos/tunnel-drive.ts
 
 # docs/upgrading.md typed against three controllers of the release before this one, under load.
 upgrade: $(INSTALLED)
