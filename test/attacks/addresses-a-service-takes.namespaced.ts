@@ -137,6 +137,24 @@ describe('A service does not take', () => {
   })
 })
 
+test('names below a wildcard take no port from a service', async () => {
+  const both = { protocols: ['tcp'], portRanges: [{ low: 1, high: 1000 }] }
+  const wild = { 'intercept.v1': { ...both, addresses: ['*.example'] } }
+  const stage = await running([...hosted, ...serviceOf('s1', wild, ['Dial'])])
+  await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
+  const resolver = new Resolver({ timeout: 20_000, tries: 1 })
+  resolver.setServers(['127.0.0.1:5353'])
+  for (const at of [1, 2, 3, 4]) {
+    expect(await resolver.resolve4(`n${at}.example`)).toHaveLength(1)
+  }
+  await expect(resolver.resolve4('n5.example')).rejects.toThrow('ESERVFAIL')
+  const other = { ...both, addresses: ['10.9.9.9'] }
+  stage.controller.change(serviceOf('s2', { 'intercept.v1': other }, ['Dial']))
+  await eventually(() => stage.network.logged('service intercepted').length).toBe(2)
+  expect(stage.network.logged('service not intercepted')).toEqual([])
+  expect(stage.network.logged('service intercepted no more')).toEqual([])
+})
+
 describe('Another host', () => {
   /** Runs a program at a host beside this one, 192.0.2.1, which sends all to this one, 192.0.2.2. */
   async function otherHost(): Promise<(code: string) => Promise<string>> {

@@ -99,6 +99,7 @@ export class InterceptedServices {
   #own: ReadonlySet<string> = new Set()
   #open = 0
   #timer: NodeJS.Timeout | null = null
+  #isDue = false
   #isStopped = false
 
   constructor(parts: InterceptedServicesParts) {
@@ -166,9 +167,12 @@ export class InterceptedServices {
   /** Takes up and lets go of services as the model says. */
   refresh(): void {
     // One that waits already will see what has changed by now.
-    if (this.#tasks.count('') < 2 + serviceNamesWaitingMax) {
-      void this.#tasks.run('', () => this.#refresh())
-    }
+    if (this.#isDue) return
+    this.#isDue = true
+    void this.#tasks.run('', async () => {
+      this.#isDue = false
+      await this.#refresh()
+    })
   }
 
   async stop(): Promise<void> {
@@ -230,6 +234,7 @@ export class InterceptedServices {
       for (const id of Array.from(this.#taken.keys())) {
         if (!ids.has(id)) this.#release(id, 'this router may not dial the service any more')
       }
+      this.#planKnownNames(taken)
       for (const id of this.#faults.keys()) {
         if (!wanted.has(id)) this.#faults.delete(id)
       }
@@ -292,7 +297,7 @@ export class InterceptedServices {
     return this.#plan.add(intercept, named)
   }
 
-  /** Addresses of the names of a service, and of known ones below its domains; null: too many. */
+  /** Addresses of the names that a service has written out; null: too many. */
   #namedBy({ terms }: Intercept): readonly IpAddress[] | null {
     const found: IpAddress[] = []
     for (const name of terms.names) {
@@ -300,10 +305,23 @@ export class InterceptedServices {
       if (address === null) return null
       found.push(address)
     }
-    for (const [name, { address }] of this.#names.names) {
-      if (!terms.names.has(name) && isBelow(name, terms.domains)) found.push(address)
-    }
     return found
+  }
+
+  /**
+   * Plans the ports of names below wildcards that clients have asked for. They come after those of
+   * all services, so that a client that asks for very many takes no port from a service.
+   */
+  #planKnownNames(taken: readonly Intercept[]): void {
+    const wild = taken.filter(({ terms }) => terms.domains.size > 0)
+    for (const [name, { address }] of this.#names.names) {
+      for (const intercept of wild) {
+        const { domains } = intercept.terms
+        if (!isBelow(name, domains)) continue
+        const fault = this.#plan.add(intercept, [address])
+        if (fault !== null) this.#failures.warn(PLACE, 'a name has no ports', { name, fault })
+      }
+    }
   }
 
   #take(intercept: Wanted): Intercept {
