@@ -113,6 +113,7 @@ export const messageBounds = {
   createTerminator: bound(20_216, CreateTerminatorV2Schema, 64 * KIB, 1024),
   createTerminatorAnswer: bound(20_217, CreateTerminatorV2AnswerSchema, 16 * KIB, 16),
   createCircuit: bound(20_218, null, 64 * KIB),
+  createCircuitByName: bound(20_222, null, 64 * KIB),
   createTunnelCircuit: bound(20_220, CreateTunnelCircuitSchema, 64 * KIB, 1024),
   extendRouter: bound(20_302, ExtendRouterSchema, 64 * KIB, 16),
   verifyCertificate: bound(20_303, VerifyRouterCertificateSchema, 64 * KIB, 16),

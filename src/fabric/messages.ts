@@ -67,6 +67,7 @@ export const routerMessage = {
   createTunnelCircuit: 20_220,
   createTunnelCircuitAnswer: 20_221,
   createCircuitByName: 20_222,
+  createCircuitByNameAnswer: 20_223,
   certificates: 20_301,
   extendRouter: 20_302,
   verifyCertificate: 20_303,

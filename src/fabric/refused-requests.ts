@@ -2,7 +2,7 @@ import type { ChannelMessage } from '../channel/frame.ts'
 import type { Channel, Outgoing } from '../channel/channel.ts'
 import { headerKey } from '../channel/numbers.ts'
 import { edgeRefusal } from './circuits/circuit-request.ts'
-import { INTERNAL, NO_TUNNELS } from './clients/client-errors.ts'
+import { NO_TUNNELS } from './clients/client-errors.ts'
 import { routerMessage } from './messages.ts'
 
 /** What its sender waits for no answer to, and no duty takes. */
@@ -42,8 +42,5 @@ const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 function refusalOf(message: ChannelMessage): Outgoing | null {
   const { contentType } = message
   if (oldTunnelRequests.has(contentType)) return edgeRefusal(NO_TUNNELS, NO_TUNNEL)
-  if (contentType === routerMessage.createCircuitByName) {
-    return edgeRefusal(INTERNAL, NOT_SUPPORTED)
-  }
   return null
 }

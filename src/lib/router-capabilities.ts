@@ -1,10 +1,13 @@
+/** A router that takes the name of a service in place of a service session. */
+export const CONNECT_BY_SERVICE = 2
+
 /**
  * What routers of the API family can do for clients, by the bits of the mask in their hello; other
  * bits are between them and controllers, or of a version that is not known here.
  */
 const names: ReadonlyMap<number, string> = new Map([
   [1, 'MULTI_CHANNEL'],
-  [2, 'CONNECT_V2'],
+  [CONNECT_BY_SERVICE, 'CONNECT_V2'],
   [4, 'SERVICE_SUBSCRIPTIONS'],
   [5, 'POSTURE_CHECKS'],
   [6, 'BIND_SUCCESS'],

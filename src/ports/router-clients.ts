@@ -9,8 +9,12 @@ export interface ClientSession {
 /** What a router shows of a client that wants to dial or to host. */
 export interface ClientClaim {
   readonly routerId: string
-  /** Of the service session. */
+  /** The token of the service session; '' where the client names the service itself. */
   readonly sessionToken: string
+  /** The service that a client of OIDC names; absent: it shows a session for one. */
+  readonly serviceId?: string
+  /** The identity that the router takes it for; absent: the router does not say. */
+  readonly identityId?: string
   readonly apiSessionToken: string
   /** Hex SHA-1 of what the client showed the router. */
   readonly fingerprints: readonly string[]

@@ -18,7 +18,7 @@ import { raiseLevel } from '../api/support/raise-level.ts'
 // The attack: a stolen router has seen the access token of a client of OIDC, and asks controllers by it for what the client may
 // not do there, or manages the network by it.
 
-const { controller, root } = await controllerForFile()
+const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller
 const services = createServices(parts)
 const clients = new ApiRouterClients({ ...parts, ...services }, machine)
@@ -26,6 +26,7 @@ const told: ModelEvent[] = []
 let routerId: string
 let serviceId: string
 let serial = 0
+let dialId: string
 
 beforeAll(async () => {
   await raiseLevel(controller)
@@ -33,7 +34,7 @@ beforeAll(async () => {
   routerId = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const every = { semantic: 'AnyOf', serviceRoles: ['#all'] }
   const dial = { ...every, name: 'dial', type: 'Dial', identityRoles: ['#all'] }
-  await made(root, `${management}/service-policies`, dial)
+  dialId = await made(root, `${management}/service-policies`, dial)
   const edgeRouterRoles = ['#all']
   const routers = { ...every, name: 's', edgeRouterRoles }
   await made(root, `${management}/service-edge-router-policies`, routers)
@@ -115,6 +116,58 @@ describe('a claim by an access token', () => {
     const id = String(claimsOf(tokens.access_token)['z_asid'])
     const revoked = told.filter((event) => event.kind === 'revocation' && event.value.id === id)
     expect(revoked).toMatchObject([{ action: 'create', value: { type: 'API_SESSION' } }])
+  })
+})
+
+function byServiceOf(claim: ClientClaim, identityId: string): ClientClaim {
+  return { ...claim, sessionToken: '', serviceId, identityId }
+}
+
+describe('a claim that names a service', () => {
+  test('holds for the client of the access token, and opens one service session', async () => {
+    const { identityId, tokens } = await newPerson()
+    const claim = byServiceOf(await claimOf(tokens), identityId)
+    const first = await clients.judge(claim)
+    expect(first).toMatchObject({ ok: true, client: { identityId, serviceId } })
+    expect(await clients.judge(claim)).toEqual(first)
+  })
+
+  test('does not hold for another identity than that of the token', async () => {
+    const [ann, bob] = [await newPerson(), await newPerson()]
+    const claim = await claimOf(ann.tokens)
+    expect(await clients.judge(byServiceOf(claim, bob.identityId))).toEqual(noSession)
+  })
+
+  test('does not hold by a session that is none of OIDC', async () => {
+    const legacy = sessionOf('alice-id')
+    const { fingerprints } = await claimOf((await newPerson()).tokens)
+    const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
+    const path = `${client}/current-api-session/certificates`
+    const shown = await legacy.get(`${path}/${await made(legacy, path, { csr })}`)
+    const { fingerprint } = shown.body.data as { fingerprint: string }
+    const apiSessionToken = legacy.token ?? ''
+    const claim = {
+      routerId,
+      sessionToken: '',
+      serviceId,
+      identityId: 'alice-id',
+      apiSessionToken,
+      fingerprints: [...fingerprints, fingerprint],
+      type: 'Dial',
+    } as const
+    expect(await clients.judge(claim)).toEqual(noSession)
+  })
+
+  test('does not hold for a service that no policy lets its identity dial', async () => {
+    const { identityId, tokens } = await newPerson()
+    const claim = byServiceOf(await claimOf(tokens), identityId)
+    const missing = await clients.judge({ ...claim, serviceId: 'nothing' })
+    expect(missing).toEqual({ ok: false, fault: 'service' })
+    await root.call('PATCH', `${management}/service-policies/${dialId}`, { identityRoles: [] })
+    expect(await clients.judge(claim)).toMatchObject({ ok: false })
+    await root.call('PATCH', `${management}/service-policies/${dialId}`, {
+      identityRoles: ['#all'],
+    })
   })
 })
 

@@ -5,11 +5,12 @@ import type { Router } from '../../entities/kinds/router.ts'
 import type { Session } from '../../entities/kinds/session.ts'
 import { lacksOwnFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { matches } from '../../fsm/records/roles.ts'
-import { certificatesOf, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
+import { certificatesOf, isUnsettled, mayMeetRouters } from '../../fsm/apply/session-reach.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { ChangeFeed, RecordChange } from '../../ports/change-feed.ts'
 import type {
+  ClaimFault,
   ClientClaim,
   ClientFollower,
   ClientSession,
@@ -19,8 +20,13 @@ import type {
   RouterClients,
   SessionAudience,
 } from '../../ports/router-clients.ts'
+import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { namedSessionId, serviceSessionIn } from '../../auth/sessions/service-session-token.ts'
 import { type Clock, judgedNowMs } from '../../lib/clock.ts'
+import { newShortId } from '../../lib/random.ts'
+import { traceOf } from '../../lib/trace-context.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
@@ -39,6 +45,8 @@ interface Needs {
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
   readonly oidcTokens: OidcTokens
+  readonly writer: CommandWriter
+  readonly limits: { readonly judgementsMax: number }
 }
 
 /** Kinds whose records say which sessions there are and by which certificates. */
@@ -183,11 +191,11 @@ export class ApiRouterClients implements RouterClients {
     const { state, posture } = this.#needs
     const apiSession = await this.#apiSessionOf(claim)
     if (apiSession === null) return { ok: false, fault: 'apiSession' }
-    const claimed = await serviceSessionIn(this.#needs, claim.sessionToken)
-    const session = state.get<Session>('session', claimed?.sessionId ?? '')
-    if (session === undefined || claimed === null) return { ok: false, fault: 'session' }
-    const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
-    if (!isOwn || session.serviceId !== claimed.serviceId) return { ok: false, fault: 'session' }
+    const session =
+      claim.serviceId === undefined
+        ? await this.#shownSession(apiSession, claim.sessionToken)
+        : await this.#sessionFor(apiSession, claim.serviceId, claim)
+    if (typeof session === 'string') return { ok: false, fault: session }
     if (session.type !== claim.type) return { ok: false, fault: 'sessionType' }
     const { identityId, serviceId, type } = session
     const identity = state.get<Identity>('identity', identityId)
@@ -203,6 +211,43 @@ export class ApiRouterClients implements RouterClients {
     if (failures.length > 0) return { ok: false, fault: 'posture' }
     const named = { identityId, identityName: identity.name, serviceId }
     return { ok: true, client: { ...named, sessionId: session.id, apiSessionId: apiSession.id } }
+  }
+
+  async #shownSession(apiSession: ApiSession, token: string): Promise<Session | ClaimFault> {
+    const claimed = await serviceSessionIn(this.#needs, token)
+    const session = this.#needs.state.get<Session>('session', claimed?.sessionId ?? '')
+    if (session === undefined || claimed === null) return 'session'
+    const isOwn = session.apiSessionId === apiSession.id && claimed.apiSessionId === apiSession.id
+    return isOwn && session.serviceId === claimed.serviceId ? session : 'session'
+  }
+
+  /**
+   * A client of OIDC names the service alone. Its service session is opened for it, as it is that
+   * which ends what it has dialed when its right to do so ends.
+   */
+  async #sessionFor(
+    apiSession: ApiSession,
+    serviceId: string,
+    { type, identityId }: ClientClaim,
+  ): Promise<Session | ClaimFault> {
+    const { state, sessions } = this.#needs
+    if (!apiSession.clientId || apiSession.identityId !== identityId) return 'apiSession'
+    const known = state
+      .findAll<Session>('session', 'apiSessionId', apiSession.id)
+      .find((one) => one.serviceId === serviceId && one.type === type)
+    if (known !== undefined) return known
+    // A router has seen its token: it manages nothing, whatever its identity may one day.
+    if (isUnsettled(apiSession)) await sessions.settle(apiSession.id, 'client')
+    const wanted = { id: newShortId(), identityId, serviceId, type, tags: {} }
+    try {
+      const id = await openServiceSession(this.#needs, originFor(apiSession), apiSession, wanted)
+      return state.get<Session>('session', id) ?? 'session'
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const fault = openFaults.get(error.code)
+      if (fault === undefined) throw error
+      return fault
+    }
   }
 
   /**
@@ -272,6 +317,29 @@ export class ApiRouterClients implements RouterClients {
       }
     }
     return ids
+  }
+}
+
+/** The fault that a router is told where no service session is opened. */
+const openFaults: ReadonlyMap<string, ClaimFault> = new Map([
+  ['NOT_FOUND', 'service'],
+  ['COULD_NOT_VALIDATE', 'access'],
+  ['INVALID_POSTURE', 'posture'],
+  ['NO_EDGE_ROUTERS_AVAILABLE', 'router'],
+  ['UNAUTHORIZED', 'apiSession'],
+])
+
+/** The client itself wants it, by whichever router. */
+function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
+  const shown = { signerId: '', signerRevision: '0' }
+  const value = { identityId, sessionId: id, address: ipAddress, ...shown }
+  return {
+    actor: { case: 'session', value: { ...value, permission: 'session' } },
+    trace: traceOf(undefined),
+    idempotency: { case: 'none' },
+    isAbandoned: () => false,
+    onProposed: () => undefined,
+    onOutcome: () => undefined,
   }
 }
 

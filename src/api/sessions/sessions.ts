@@ -1,6 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, ServiceSessionCreateSchema } from '../../../proto/gen/command_pb.ts'
-import { canonicalJson, type JsonObject } from '../../lib/text/canonical-json.ts'
+import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
@@ -18,6 +16,7 @@ import {
   sessionManagementDetail,
   sessionRoutePath,
 } from '../schemas/access.ts'
+import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { signSessionToken } from '../../auth/sessions/service-session-token.ts'
 import { callerOf } from './current.ts'
 import type { ConfirmedReads } from '../consistency.ts'
@@ -245,65 +244,16 @@ async function createSession(
   { serviceId, type, tags }: ValueOf<typeof sessionCreate.schema>,
 ): Promise<Reply> {
   const { session, identity } = callerOf(call)
-  const wanted: WantedSession = {
+  const wanted = {
     id: newShortId(),
-    apiSessionId: session.id,
     identityId: identity.id,
     serviceId,
     type: (type || 'Dial') as DialBind,
     tags: tags ?? {},
   }
-  const id = await judgedSession(needs, call, wanted)
+  const id = await openServiceSession(needs, originOf(call), session, wanted)
   const record = needs.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
-  const token = await signSessionToken(needs, record)
+  const token = await signSessionToken(needs, record, !session['clientId'])
   return answer(201, { ...viewOf(needs, call, record), token })
-}
-
-interface WantedSession {
-  readonly id: string
-  readonly apiSessionId: string
-  readonly identityId: string
-  readonly serviceId: string
-  readonly type: DialBind
-  readonly tags: JsonObject
-}
-
-/**
- * Judges the posture of the client and asks for the session; again where a check changed in
- * between, so that it was refused for what would pass now.
- * @returns its id.
- */
-async function judgedSession(
-  needs: Needs,
-  call: RequestContext,
-  wanted: WantedSession,
-): Promise<string> {
-  const { state, limits, posture } = needs
-  const { serviceId, type, tags, identityId: _, ...named } = wanted
-  for (let judgements = 1; ; judgements += 1) {
-    // As it stands now: a code may have been given since the request was admitted.
-    const session = state.get('apiSession', wanted.apiSessionId) ?? callerOf(call).session
-    const shown = posture.ofSession(session)
-    const passingChecks = posture
-      .grantingChecks(wanted, shown)
-      .map(({ id, revision }) => ({ id, revision: BigInt(revision) }))
-    const tagsJson = new TextEncoder().encode(canonicalJson(tags))
-    const fields = { ...named, serviceId, type, tagsJson, passingChecks }
-    const message = create(ServiceSessionCreateSchema, fields)
-    const payload = toBinary(ServiceSessionCreateSchema, message)
-    try {
-      return await needs.writer.write(originOf(call), {
-        kind: CommandKind.SERVICE_SESSION_CREATE,
-        payload,
-      })
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== 'INVALID_POSTURE') throw error
-      const failures = posture.failures(wanted, shown)
-      if (failures.length > 0 || judgements >= limits.judgementsMax) {
-        throw posture.refused(wanted, failures, error)
-      }
-      call.proposed = null
-    }
-  }
 }

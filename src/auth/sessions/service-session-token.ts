@@ -19,10 +19,14 @@ interface TokenNeeds {
   readonly bindings: Readonly<Partial<Record<'edge-client' | 'edge-management', readonly string[]>>>
 }
 
-/** The token that a client shows to edge routers for a service session. */
+/**
+ * The token that a client shows to edge routers for a service session.
+ * @param isLegacy its API session is none of OIDC: routers ask controllers about it.
+ */
 export async function signSessionToken(
   { jwt, clock, bindings }: TokenNeeds,
   session: EntityRecord,
+  isLegacy: boolean,
 ): Promise<string> {
   const nowSeconds = Math.floor(clock.nowMs() / 1000)
   return await jwt.sign({
@@ -36,7 +40,7 @@ export async function signSessionToken(
     z_iid: session['identityId'] ?? '',
     z_st: session['type'] ?? '',
     z_t: SESSION_TOKEN_TYPE,
-    z_leg: true,
+    z_leg: isLegacy,
   })
 }
 

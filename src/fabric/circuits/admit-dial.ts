@@ -57,10 +57,9 @@ export async function admitDial(
 async function admitClient(
   { clients }: DialJudges,
   routerId: string,
-  { sessionToken, apiSessionToken, fingerprints }: ClientCircuit,
+  { of: _of, instanceId: _instanceId, peerData: _peerData, ...shown }: ClientCircuit,
 ): Promise<AdmittedDial> {
-  const claim = { routerId, type: 'Dial', sessionToken, apiSessionToken, fingerprints } as const
-  const judged = await clients.judge(claim)
+  const judged = await clients.judge({ ...shown, routerId, type: 'Dial' })
   if (!judged.ok) {
     throw new CircuitRefused(claimFaultCodes[judged.fault], `dial refused: ${judged.fault}`)
   }

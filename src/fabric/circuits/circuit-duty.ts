@@ -134,6 +134,7 @@ export class CircuitDuty implements RouterDuty {
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
     this.handlers = new Map<number, MessageHandler>([
       [routerMessage.createCircuit, onRequest],
+      [routerMessage.createCircuitByName, onRequest],
       [routerMessage.createCircuitOld, onRequest],
       [routerMessage.createTunnelCircuit, onRequest],
       [routerMessage.fabricCircuit, onRequest],

@@ -30,6 +30,8 @@ const header = {
   instanceId: 13,
   tags: 13,
   apiSessionToken: 14,
+  identityId: 15,
+  serviceId: 16,
   fabricIngressAddress: 1100,
 } as const
 
@@ -43,9 +45,8 @@ interface WantedCircuit {
   readonly peerData: PeerData
 }
 
-/** For a client of the router, by its service session. */
-export interface ClientCircuit
-  extends WantedCircuit, Pick<ClientClaim, 'sessionToken' | 'apiSessionToken' | 'fingerprints'> {
+/** A client of the router asks, by its service session or by its access token alone. */
+export interface ClientCircuit extends WantedCircuit, Omit<ClientClaim, 'routerId' | 'type'> {
   readonly of: 'client'
 }
 
@@ -112,18 +113,30 @@ function requestInBody({ body }: ChannelMessage): ClientCircuit {
   return { of: 'client', ...said, peerData: peerDataOf(peerData) }
 }
 
-function requestInHeaders({ headers }: ChannelMessage): ClientCircuit | null {
+function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircuit | null {
   const fingerprints = readTextList(headers, header.fingerprints)
   const peerData = readBytesMap(headers, header.peerData)
   if (fingerprints === null || peerData === null) return null
   return {
     of: 'client',
-    sessionToken: readText(headers, header.sessionToken) ?? '',
+    ...serviceIn(contentType, headers),
     apiSessionToken: readText(headers, header.apiSessionToken) ?? '',
     instanceId: readText(headers, header.instanceId) ?? '',
     fingerprints,
     peerData,
   }
+}
+
+function serviceIn(
+  contentType: number,
+  headers: ChannelMessage['headers'],
+): Pick<ClientClaim, 'sessionToken' | 'serviceId' | 'identityId'> {
+  if (contentType !== routerMessage.createCircuitByName) {
+    return { sessionToken: readText(headers, header.sessionToken) ?? '' }
+  }
+  const serviceId = readText(headers, header.serviceId) ?? ''
+  const identityId = readText(headers, header.identityId) ?? ''
+  return { sessionToken: '', serviceId, identityId }
 }
 
 /** Answers that are a body, by their request; all have the same form. */
@@ -158,8 +171,9 @@ export function circuitAnswer(
     const body = toBinary(CreateCircuitAnswerSchema, answer)
     return { contentType: inBody, body }
   }
+  const isByName = contentType === routerMessage.createCircuitByName
   return {
-    contentType: routerMessage.createCircuitAnswer,
+    contentType: routerMessage[isByName ? 'createCircuitByNameAnswer' : 'createCircuitAnswer'],
     headers: new Map([
       [header.circuitId, textValue(circuitId)],
       [header.ingressAddress, textValue(ingressAddress)],

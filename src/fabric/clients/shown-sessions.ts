@@ -37,8 +37,10 @@ export class ShownSessions implements Pick<RouterClients, 'judge'> {
       () => this.#clients.judge(claim),
       ({ ok }) => !ok && this.#refused.isWorthAnotherLook(claim),
     )
-    if (judged.ok) this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
-    else this.#refused.charge(claim, judged.fault)
+    if (!judged.ok) this.#refused.charge(claim, judged.fault)
+    else if (claim.sessionToken !== '') {
+      this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
+    }
     return judged
   }
 

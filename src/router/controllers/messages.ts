@@ -9,6 +9,7 @@ import {
   UpdateClusterLeaderSchema,
   UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
+import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import { versionLine, type VersionLine } from '../../channel/hello.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
@@ -59,7 +60,7 @@ export function routerHello(
       [headerKey.type, textValue(CONTROL_TYPE)],
       [headerKey.isGrouped, flagValue(true)],
       [headerKey.isFirstGroupConnection, flagValue(true)],
-      [CAPABILITIES_HEADER, maskValue([CAPABILITY_MULTI_CHANNEL])],
+      [CAPABILITIES_HEADER, maskValue([CAPABILITY_MULTI_CHANNEL, CONNECT_BY_SERVICE])],
       ...(linkListeners === null ? [] : [[LINK_LISTENERS_HEADER, linkListeners] as const]),
     ]),
     body: textValue(routerId),

@@ -34,6 +34,7 @@ export type ClientEnd = ClientConnection | ClientXgress
 export interface ClientServices {
   readonly circuits: LocalCircuits
   connect(client: ClientChannel, message: ChannelMessage, connectionId: number): void
+  connectByService(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   bind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   unbind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
   updateBind(client: ClientChannel, message: ChannelMessage, connectionId: number): void
@@ -142,6 +143,9 @@ export class ClientChannel {
       case edgeMessage.connect:
         services.connect(this, message, id)
         return
+      case edgeMessage.connectByService:
+        services.connectByService(this, message, id)
+        return
       case edgeMessage.bind:
         services.bind(this, message, id)
         return
@@ -230,7 +234,7 @@ export class ClientChannel {
 
   /** Service sessions that its connections are of. */
   *sessionTokens(): Generator<string> {
-    for (const { session } of this.#ends.values()) yield session.token
+    for (const { session } of this.#ends.values()) if (session.token !== '') yield session.token
   }
 
   /** The channel is closed. */

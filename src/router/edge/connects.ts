@@ -7,6 +7,7 @@ import type { Application, LocalCircuit, LocalCircuits } from '../forward/circui
 import { routerProgramLimits } from '../limits.ts'
 import type { FailureLog } from '../listen/failure-log.ts'
 import type { RouterProgramLogger } from '../logger.ts'
+import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import type { ClientConnection } from './client-connection.ts'
 import {
@@ -27,6 +28,7 @@ import {
 import { type ServiceSession, shownServiceSession } from './service-session.ts'
 
 const { connectsWaitingMax } = routerProgramLimits
+const ID_CHARACTERS_MAX = 128
 
 export interface ConnectsParts {
   readonly circuits: LocalCircuits
@@ -36,6 +38,8 @@ export interface ConnectsParts {
   readonly tasks: KeyedTasks
   /** Null: no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
+  /** Null: the identity may dial no service of that name. */
+  readonly serviceIdNamed: (name: string, identityId: string) => string | null
   readonly timeoutMs: number
 }
 
@@ -61,14 +65,35 @@ export class Connects {
   }
 
   connect(client: ClientChannel, message: ChannelMessage, id: number): void {
-    const { tasks } = this.#parts
     const session = shownServiceSession(message.body)
-    const fault =
-      client.faultOfId(id) ??
-      (session === null ? 'the request shows no service session' : null) ??
-      this.#faultOfRoom(client)
-    if (fault !== null || session === null) {
-      client.refuse(message, id, fault ?? '')
+    if (session === null) client.refuse(message, id, 'the request shows no service session')
+    else this.#connect(client, message, id, session)
+  }
+
+  /** A client of OIDC names the service, by its id or its name, and shows no session for it. */
+  connectByService(client: ClientChannel, message: ChannelMessage, id: number): void {
+    const { session } = client.client
+    const shown = readText(message.headers, edgeHeader.service) ?? ''
+    const isName = message.headers.get(edgeHeader.serviceNaming)?.[0] === 1
+    const { serviceIdNamed } = this.#parts
+    const serviceId = isName ? serviceIdNamed(shown, session.identityId) : shown
+    if (!BearerSessions.isMeant(session.token)) {
+      client.refuse(message, id, 'the API session is none of OIDC: show a service session')
+    } else if (serviceId === null || serviceId === '' || serviceId.length > ID_CHARACTERS_MAX) {
+      client.refuse(message, id, 'no such service', edgeErrorCode.invalidService)
+    } else this.#connect(client, message, id, { token: '', id: null, serviceId })
+  }
+
+  #connect(
+    client: ClientChannel,
+    message: ChannelMessage,
+    id: number,
+    session: ServiceSession,
+  ): void {
+    const { tasks } = this.#parts
+    const fault = client.faultOfId(id) ?? this.#faultOfRoom(client)
+    if (fault !== null) {
+      client.refuse(message, id, fault)
       return
     }
     const asked = { client, message, id, session }
@@ -114,6 +139,8 @@ export class Connects {
   ): Promise<CircuitAnswered> {
     const request = createCircuitMessage({
       ...client.claimOf(session),
+      identityId: client.client.session.identityId,
+      serviceId: session.serviceId,
       instanceId: readText(message.headers, edgeHeader.instanceId) ?? '',
       peerData: peerDataOf(message, client.client.session.identityId),
     })

@@ -40,6 +40,8 @@ export const edgeControlMessage = {
   createTerminatorAnswer: 20_217,
   createCircuit: 20_218,
   createCircuitAnswer: 20_219,
+  createCircuitByName: 20_222,
+  createCircuitByNameAnswer: 20_223,
   connectEvents: 20_415,
 } as const
 
@@ -51,6 +53,8 @@ const header = {
   ingressAddress: 12,
   instanceId: 13,
   apiSessionToken: 14,
+  identityId: 15,
+  serviceId: 16,
   /** The place of a message in a whole state of several. */
   syncState: 1014,
   errorCode: 1014,
@@ -139,15 +143,27 @@ export interface Claim {
 }
 
 export interface CircuitAsked extends Claim {
+  readonly identityId: string
+  /** The service that a client names; absent: it shows a session for one. */
+  readonly serviceId?: string | undefined
   readonly instanceId: string
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
 export function createCircuitMessage(asked: CircuitAsked): Outgoing {
+  const { serviceId } = asked
+  const wanted: readonly (readonly [number, Uint8Array])[] =
+    serviceId === undefined
+      ? [[header.sessionToken, textValue(asked.sessionToken)]]
+      : [
+          [header.identityId, textValue(asked.identityId)],
+          [header.serviceId, textValue(serviceId)],
+        ]
   return {
-    contentType: edgeControlMessage.createCircuit,
+    contentType:
+      edgeControlMessage[serviceId === undefined ? 'createCircuit' : 'createCircuitByName'],
     headers: new Map([
-      [header.sessionToken, textValue(asked.sessionToken)],
+      ...wanted,
       [header.fingerprints, textListValue([asked.fingerprint])],
       [header.instanceId, textValue(asked.instanceId)],
       [header.peerData, bytesMapValue(asked.peerData)],
@@ -176,7 +192,9 @@ export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage
   const id = readText(headers, header.circuitId)
   const address = readText(headers, header.ingressAddress)
   const peerData = readBytesMap(headers, header.peerData)
-  const isMade = contentType === edgeControlMessage.createCircuitAnswer
+  const isMade =
+    contentType === edgeControlMessage.createCircuitAnswer ||
+    contentType === edgeControlMessage.createCircuitByNameAnswer
   if (isMade && id !== null && address !== null && peerData !== null) {
     return { kind: 'made', id, address, peerData }
   }

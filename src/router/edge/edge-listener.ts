@@ -2,7 +2,7 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { flagValue, textValue } from '../../channel/headers.ts'
+import { flagValue, maskValue, textValue } from '../../channel/headers.ts'
 import {
   type HelloRejectClass,
   helloAccepted,
@@ -28,7 +28,13 @@ import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientServices } from './client-channel.ts'
 import { ClientFlow } from './client-flow.ts'
-import { EDGE_PROTOCOL, edgeMessage, MULTIPLEX_HEADER } from './edge-messages.ts'
+import {
+  CLIENT_CAPABILITIES_HEADER,
+  clientCapabilities,
+  EDGE_PROTOCOL,
+  edgeMessage,
+  MULTIPLEX_HEADER,
+} from './edge-messages.ts'
 
 export interface EdgeListenerParts {
   readonly identity: () => RouterIdentity
@@ -251,6 +257,7 @@ export class EdgeListener {
       new Map<number, Uint8Array>([
         [headerKey.helloVersion, textValue(versionLine(version))],
         [MULTIPLEX_HEADER, flagValue(true)],
+        [CLIENT_CAPABILITIES_HEADER, maskValue(clientCapabilities)],
       ]),
     )
     this.#parts.onOpen(admitted)

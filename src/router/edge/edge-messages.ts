@@ -1,3 +1,4 @@
+import { CONNECT_BY_SERVICE } from '../../lib/router-capabilities.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import {
@@ -37,6 +38,7 @@ export const edgeMessage = {
   tokenUpdated: 60_801,
   updateTokenFailed: 60_802,
   updateToken: 60_803,
+  connectByService: 60_806,
 } as const
 
 export const edgeHeader = {
@@ -73,10 +75,17 @@ export const edgeHeader = {
   structuredError: 1033,
   dialerId: 1034,
   dialerName: 1035,
+  service: 1036,
+  /** 1: the service is named, and not its id. */
+  serviceNaming: 1037,
 } as const
 
 /** A header of the answer to a hello: several connections may share a channel. */
 export const MULTIPLEX_HEADER = 1024
+
+/** Another one: a mask of what the router can do for clients, and its bits. */
+export const CLIENT_CAPABILITIES_HEADER = 1039
+export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
 
 /** Peer data of a circuit that its ends are told by another number than each other. */
 export const peerData = { stickiness: 1114, dialerId: 1115, dialerName: 1116 } as const
@@ -110,6 +119,7 @@ export const edgeFlag = { fin: 1 } as const
 export const edgeErrorCode = {
   internal: 1,
   invalidSession: 3,
+  invalidService: 6,
   invalidApiSessionType: 12,
 } as const
 

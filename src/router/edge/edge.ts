@@ -39,7 +39,7 @@ export interface EdgeParts {
   readonly operations: ControllerOperations
   readonly trustDomain: () => string | null
   readonly circuits: LocalCircuits
-  readonly model: Pick<RouterDataModel, 'contents' | 'onChanged'>
+  readonly model: Pick<RouterDataModel, 'contents' | 'mayUse' | 'onChanged'>
 }
 
 /** An address that clients are told. */
@@ -238,6 +238,7 @@ export class Edge {
       failures: this.#failures,
       tasks: this.#connects,
       controllerFor: (client) => this.#controllerFor(client),
+      serviceIdNamed: (name, identityId) => this.#serviceIdNamed(name, identityId),
       timeoutMs: options.getCircuitTimeout,
     })
     return new EdgeListener({
@@ -270,6 +271,7 @@ export class Edge {
     return {
       circuits: this.#parts.circuits,
       connect: (client, message, id) => connects.connect(client, message, id),
+      connectByService: (client, message, id) => connects.connectByService(client, message, id),
       bind: (client, message, id) => terminators.bind(client, message, id),
       unbind: (client, message, id) => terminators.unbind(client, message, id),
       updateBind: (client, message, id) => terminators.updateBind(client, message, id),
@@ -283,6 +285,13 @@ export class Edge {
       },
       giveRoomBack: (client) => this.#room.giveBack(sharer(client)),
     }
+  }
+
+  /** An identity learns of no other services by asking. */
+  #serviceIdNamed(name: string, identityId: string): string | null {
+    const { model } = this.#parts
+    const id = model.contents.services.named(name)?.id ?? ''
+    return model.mayUse(identityId, id, 'Dial') ? id : null
   }
 
   #onOpen(client: ClientChannel): void {

@@ -3,6 +3,8 @@ export interface ServiceSession {
   readonly token: string
   /** The id that its token says; a controller judges whether that is true. */
   readonly id: string | null
+  /** The id of a service that its client names in place of a session; absent: it shows one. */
+  readonly serviceId?: string
 }
 
 const TOKEN_CHARACTERS_MAX = 8192

@@ -20,7 +20,8 @@ describe('A client', () => {
     const client = await bench.admitted('ann')
     expect(client.isAdmitted).toBe(true)
     expect(client.answer?.headers.get(1024), 'messages may share it').toEqual(Uint8Array.of(1))
-    expect(client.answer?.headers.has(1039), 'no capabilities are offered').toBe(false)
+    const capabilities = [...(client.answer?.headers.get(1039) ?? [])]
+    expect(capabilities, 'services are named in place of sessions').toEqual([4])
     expect(client.answer?.headers.has(9), 'one socket').toBe(false)
     const latency = await client.channel.request({
       contentType: 3,

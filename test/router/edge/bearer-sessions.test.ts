@@ -105,6 +105,59 @@ describe('A token that takes the place of another', () => {
   })
 })
 
+describe('A client that names a service', () => {
+  const asked = [1036, textValue('ledger')] as const
+  const byName = [1037, Uint8Array.of(1)] as const
+
+  /** A policy lets ann dial the service, as the router knows. */
+  function permit(): void {
+    const service = { id: 'ledger-id', name: 'ledger', encryptionRequired: false, configs: [] }
+    const policy = { id: 'p', name: 'p', type: 'Dial' } as const
+    bearers.tell(
+      { kind: 'service', action: 'create', value: service },
+      { kind: 'servicePolicy', action: 'create', value: policy },
+      { kind: 'members', policyId: 'p', of: 'service', ids: ['ledger-id'], isAdded: true },
+      { kind: 'members', policyId: 'p', of: 'identity', ids: ['ann'], isAdded: true },
+    )
+  }
+
+  test('has its circuit by its access token alone', async () => {
+    const { bench } = bearers
+    const ann = await bearers.person('ann')
+    permit()
+    const client = await bench.connect(ann)
+    bench.controller.circuits = () => ({ ...madeCircuit('c1'), contentType: 20_223 })
+    const answer = await client.request(60_806, 1, '', [asked, byName])
+    expect(answer.contentType).toBe(60_784)
+    const [request] = bench.controller.ofType(20_222)
+    const said = (key: number): string | null =>
+      readText(request?.headers ?? new Map<number, Uint8Array>(), key)
+    expect([said(14), said(15), said(16), said(11)]).toEqual([ann.token, 'ann', 'ledger-id', null])
+    const other = await client.request(60_806, 2, '', [[1036, textValue('ledger-id')]])
+    expect(other.contentType).toBe(60_784)
+  })
+
+  test('learns of none that no policy lets it dial', async () => {
+    const { bench } = bearers
+    permit()
+    const client = await bench.connect(await bearers.person('bob'))
+    for (const name of ['ledger', 'nothing']) {
+      const answer = await client.request(60_806, 1, '', [[1036, textValue(name)], byName])
+      expect(answer.contentType).toBe(60_785)
+      expect(Buffer.from(answer.body).toString()).toBe('no such service')
+    }
+    expect(bench.controller.ofType(20_222)).toEqual([])
+  })
+
+  test('shows a service session where its own is none of OIDC', async () => {
+    const { bench } = bearers
+    const client = await bench.admitted('bob')
+    const answer = await client.request(60_806, 1, '', [asked])
+    expect(answer.contentType).toBe(60_785)
+    expect(bench.controller.ofType(20_222)).toEqual([])
+  })
+})
+
 test('Controllers are told of no use of such tokens: they are renewed at their API', async () => {
   const { bench } = bearers
   await bench.connect(await bearers.person('ann'))

@@ -148,7 +148,7 @@ export class FakeController {
     const waiter = Promise.withResolvers<ChannelMessage>()
     this.#waiters.set(sequence, waiter)
     const answer =
-      outgoing.contentType === 20_218
+      outgoing.contentType === 20_218 || outgoing.contentType === 20_222
         ? (this.circuits?.(outgoing) ?? null)
         : { contentType: 2, headers: new Map([[2, flagValue(true)]]) }
     if (answer !== null) setImmediate(() => this.answer(answer, sequence))
