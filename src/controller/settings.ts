@@ -51,7 +51,9 @@ export function bindingsOf({
 }: ControllerConfig): Partial<Record<BindingName, readonly string[]>> {
   const bindings: Partial<Record<BindingName, string[]>> = {}
   for (const { advertise, apis } of web) {
-    for (const api of apisIn(apis)) (bindings[api] ??= []).push(`https://${advertise}`)
+    const url = `https://${advertise}`
+    for (const api of apisIn(apis)) (bindings[api] ??= []).push(url)
+    if (apis.includes('edge-client')) (bindings['edge-oidc'] ??= []).push(url)
   }
   return bindings
 }
@@ -60,13 +62,11 @@ export function bindingsOf({
 export function apiAddressesOf(config: ControllerConfig): ApiAddress[] {
   const routerAddress = routerAddressOf(config)
   const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
-  const ofApis = config.web.flatMap(({ advertise, apis }) =>
-    apisIn(apis).map((api) => ({
-      api,
-      url: `https://${advertise}${apiPaths[api]}`,
-      version: 'v1',
-    })),
-  )
+  const ofApis = config.web.flatMap(({ advertise, apis }) => {
+    const paths = apisIn(apis).map((api): [string, string] => [api, apiPaths[api]])
+    const all = apis.includes('edge-client') ? [...paths, ['edge-oidc', '/oidc'] as const] : paths
+    return all.map(([api, path]) => ({ api, url: `https://${advertise}${path}`, version: 'v1' }))
+  })
   return routerAddress === null ? ofApis : [...ofApis, ofRouters]
 }
 

@@ -10,6 +10,9 @@ import { CommandKind } from '../../proto/gen/command_pb.ts'
  */
 export const FEATURE_LEVEL = 2
 
+/** The level from which on sessions may be of OIDC: an older member would take them for others. */
+export const OIDC_LEVEL = 2
+
 export type KnownKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createApi } from '../../src/api/server.ts'
 import { operationsOf } from '../../src/entities/operations.ts'
 import { entities } from '../../src/entities/registry.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
@@ -37,7 +38,7 @@ test('the version is told to anybody, at every base and alias, with the addresse
         'health-checks': apiVersion('/health-checks'),
       },
       buildDate: '2026-01-02T03:04:05.000Z',
-      capabilities: [],
+      capabilities: ['OIDC_AUTH', 'HA_CONTROLLER'],
       revision: '0123456789ab',
       runtimeVersion: 'node test',
       version: 'v1.2.3',
@@ -46,6 +47,42 @@ test('the version is told to anybody, at every base and alias, with the addresse
     expect(reply.headers['ziti-instance-id']).toBe('test-instance')
     expect(reply.body.meta).toEqual({ apiEnrollmentVersion: '0.0.1', apiVersion: '0.0.1' })
   }
+})
+
+test('OIDC is announced, and served, once every member knows it', async () => {
+  const bindings = { 'edge-client': ['https://c:1'], 'edge-oidc': ['https://c:1'] }
+  const { state } = controller.parts
+  const levels = { featureLevel: 1 }
+  const atLevel = new Proxy(state, {
+    get: (from, name) => {
+      if (name === 'featureLevel') return levels.featureLevel
+      const value = Reflect.get(from, name, from) as unknown
+      return typeof value === 'function' ? (value.bind(from) as unknown) : value
+    },
+  })
+  const app = createApi({ ...controller.parts, bindings, state: atLevel }).listener({
+    apis: ['client', 'oidc'],
+    https: null,
+  })
+  const version = async () => {
+    const answer = await app.inject({ url: `${client}/version`, headers: { host: 'c:1' } })
+    return answer.json<{ data: Record<string, unknown> }>().data
+  }
+  const authorize = async () => {
+    const answer = await app.inject({ url: '/oidc/authorize', headers: { host: 'c:1' } })
+    return answer.statusCode
+  }
+  const before = await version()
+  expect(before['capabilities']).toEqual([])
+  expect(before['apiVersions']).not.toHaveProperty('edge-oidc')
+  expect(await authorize()).toBe(404)
+  levels.featureLevel = 2
+  const since = await version()
+  expect(since['capabilities']).toEqual(['OIDC_AUTH', 'HA_CONTROLLER'])
+  const oidc = { apiBaseUrls: ['https://c:1/oidc'], path: '/oidc', version: 'v1' }
+  expect(since['apiVersions']).toMatchObject({ 'edge-oidc': { v1: oidc } })
+  expect(await authorize()).toBe(400)
+  await app.close()
 })
 
 test('a public operation looks at no token, not even a bad one', async () => {

@@ -3,18 +3,23 @@ import { detailAnswer, listAnswer, type Reply } from '../answers/envelope.ts'
 import type { Operation } from '../operation.ts'
 import type { BindingName, VersionInfo } from '../parts.ts'
 import { basePaths } from '../paths.ts'
-import { notBuiltYet } from '../../lib/not-built-yet.ts'
+import { OIDC_LEVEL } from '../../ports/feature-level.ts'
+import type { StateView } from '../../ports/state-view.ts'
 import { routerCapabilities } from '../../lib/router-capabilities.ts'
 
 interface Needs {
+  readonly state: Pick<StateView, 'featureLevel'>
   readonly version: VersionInfo
   readonly bindings: Readonly<Partial<Record<BindingName, readonly string[]>>>
 }
 
 /** Every capability of the API family; those in force stand in the version answer. */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
-/** Clients act on what is announced, so a capability is named here once it works. */
-const activeCapabilities: readonly string[] = notBuiltYet([])
+/**
+ * Clients act on what is announced, and keep to it: a capability is named here once it works on
+ * every member.
+ */
+const clusterCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 
 const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-client': basePaths.client,
@@ -24,9 +29,12 @@ const bindingPaths: Readonly<Record<BindingName, string>> = {
   'edge-oidc': basePaths.oidc,
 }
 
-/** What needs no session and never changes while a controller runs: made once. */
+/** What needs no session and hardly changes while a controller runs: made once. */
 export function metaOperations(needs: Needs): Operation[] {
-  const versionAnswer = detailAnswer(versionOf(needs))
+  const [before, since] = [false, true].map((isOffered) =>
+    detailAnswer(versionOf(needs, isOffered)),
+  ) as [Reply, Reply]
+  const versionAnswer = (): Reply => (needs.state.featureLevel >= OIDC_LEVEL ? since : before)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
   const common = {
@@ -44,7 +52,7 @@ export function metaOperations(needs: Needs): Operation[] {
       path: '/',
       response: { kind: 'detail', schema: versionSchema },
       refusals: [],
-      handle: () => versionAnswer,
+      handle: versionAnswer,
     },
     {
       ...common,
@@ -54,7 +62,7 @@ export function metaOperations(needs: Needs): Operation[] {
       path: '/version',
       response: { kind: 'detail', schema: versionSchema },
       refusals: [],
-      handle: () => versionAnswer,
+      handle: versionAnswer,
     },
     {
       ...common,
@@ -106,11 +114,14 @@ function addressOf(url: string): string {
   return `${hostname}:${port === '' ? '443' : port}`
 }
 
-function versionOf({ bindings, version: info }: Needs): Record<string, unknown> {
+function versionOf(
+  { bindings, version: info }: Needs,
+  isOidcOffered: boolean,
+): Record<string, unknown> {
   const apiVersions: Record<string, unknown> = {}
   for (const name of Object.keys(bindingPaths) as BindingName[]) {
     const urls = bindings[name]
-    if (urls === undefined) continue
+    if (urls === undefined || (name === 'edge-oidc' && !isOidcOffered)) continue
     const path = bindingPaths[name]
     const apiBaseUrls = urls.map((url) => url + path)
     apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
@@ -120,7 +131,7 @@ function versionOf({ bindings, version: info }: Needs): Record<string, unknown> 
   return {
     apiVersions,
     buildDate: info.buildDate,
-    capabilities: activeCapabilities,
+    capabilities: isOidcOffered ? clusterCapabilities : [],
     revision: info.revision,
     runtimeVersion: info.runtimeVersion,
     version: info.version,

@@ -1,5 +1,4 @@
-import { levelOf } from '../../entities/levels.ts'
-import { apiSession } from '../../entities/kinds/api-session.ts'
+import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../operation.ts'
 import type { BindingName } from '../parts.ts'
@@ -28,9 +27,8 @@ interface Needs {
 /** The OpenID provider that every controller is. */
 export function oidcOperations(needs: Needs): Operation[] {
   const issuers = new Issuers(needs)
-  const level = levelOf(apiSession, { clientId: '' })
   const isOffered = (): void => {
-    if (needs.state.featureLevel >= level) return
+    if (needs.state.featureLevel >= OIDC_LEVEL) return
     throw new Problem('NOT_FOUND', {
       detail: 'OIDC is served once all controllers know it; upgrade the others',
     })

@@ -6,8 +6,8 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { levelOf } from '../../entities/levels.ts'
-import { apiSession, type ApiSession } from '../../entities/kinds/api-session.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { envInfo, sdkInfo } from '../../entities/shapes.ts'
 import { isShownBy } from '../../fsm/apply/session-reach.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
@@ -181,7 +181,7 @@ export class LogIns {
     const id = await writer.write(originBy(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
-      ...(client.oidc === undefined ? {} : { level: levelOf(apiSession, { clientId: '' }) }),
+      ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
       judgedOn: judgedOnOf(proof),
     })
     const session = state.get('apiSession', id)
