@@ -239,6 +239,8 @@ export const routerProgramLimits = {
   /** Frames between ends in this router that wait for their turn, and their bytes, of all. */
   localDeliveriesMax: 32_768,
   localDeliveryBytesMax: 64 * 1024 * 1024,
+  /** Bytes of all circuits that their ends in this router keep; those who dial share them. */
+  bufferedBytesMax: 512 * 1024 * 1024,
   /** A clean stop takes no longer. */
   stopMsMax: 5000,
   /**

@@ -31,6 +31,8 @@ export class CarriedCircuit {
   readonly id: string
   /** The controller that answers for it: the one whose route came last. */
   ownerId: string
+  /** The identity that dials; '' where no controller says. */
+  clientId = ''
   /** Named by the controller. */
   readonly ends = new Map<string, LocalEnd>()
   /** Dials of its terminator, under way or waiting. */

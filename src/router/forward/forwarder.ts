@@ -1,5 +1,6 @@
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
@@ -21,7 +22,7 @@ import type { TransmitKind } from './outbox.ts'
 import { circuitIdOf, circuitMessage, frameOnward } from './payload.ts'
 import { refusedEnd } from './refused-end.ts'
 import { Routes } from './routes.ts'
-import { Xgress } from './xgress.ts'
+import { type BufferRoom, Xgress } from './xgress.ts'
 import { xgressOptions } from './xgress-options.ts'
 
 /** A link to another router, as frames are sent over it. */
@@ -41,6 +42,8 @@ export interface ForwarderParts {
   readonly clock: Clock
   readonly log: RouterProgramLogger
   readonly connections: () => readonly ControlConnection[]
+  /** Bytes that ends keep; absent: as the limits say. */
+  readonly bufferedBytesMax?: number
 }
 
 /** Place that a frame comes from; who sends has one turn at the ends of this router. */
@@ -64,6 +67,7 @@ export class Forwarder implements LocalCircuits {
   readonly #faults: Faults
   readonly #routes: Routes
   readonly #deliveries = new LocalDeliveries()
+  readonly #buffered: FairShare
   /** Links by id, and how many frames each had no room for. */
   readonly #links = new Map<string, { readonly link: ForwardLink; dropped: number }>()
   /** Streams that are not closed, those of circuits that are over among them. */
@@ -86,6 +90,7 @@ export class Forwarder implements LocalCircuits {
       isPassable: (circuitId, from) => this.#isPassable(circuitId, from),
       onAbandoned: (circuit) => this.#remove(circuit),
     })
+    this.#buffered = new FairShare(parts.bufferedBytesMax ?? routerProgramLimits.bufferedBytesMax)
     this.#routes = new Routes({ ...parts, forwarder: this })
   }
 
@@ -236,6 +241,7 @@ export class Forwarder implements LocalCircuits {
       options: place.options ?? xgressOptions(),
       application,
       clock: this.#parts.clock,
+      room: this.#roomOf(circuit),
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
       onEnded: () => this.#tellEnded(circuit, place.isTerminator),
       onClosed: (_reason, endsCircuit) => {
@@ -257,6 +263,15 @@ export class Forwarder implements LocalCircuits {
     this.#startTicker()
     stream.start()
     return stream
+  }
+
+  /** Ends share the room by the identity that has dialed: a circuit is there because of it. */
+  #roomOf({ id, clientId }: CarriedCircuit): BufferRoom {
+    const sharer = clientId === '' ? id : clientId
+    return {
+      hasRoom: () => this.#buffered.hasRoomFor(sharer),
+      take: (bytes) => this.#buffered.take(sharer, bytes),
+    }
   }
 
   attach(place: LocalCircuit, destination: Destination): void {

@@ -24,6 +24,11 @@ export class ReceiveBuffer {
     return this.#bytes
   }
 
+  /** Whether it would wait for others before it. */
+  isAhead({ sequence }: Pick<Payload, 'sequence'>): boolean {
+    return sequence > this.#next
+  }
+
   /** The payload that `shift` would give. */
   get hasNext(): boolean {
     return this.#head !== null

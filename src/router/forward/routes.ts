@@ -101,6 +101,7 @@ export class Routes {
       fail(new DialFailure(dialError.outOfResources, 'too many circuits'))
       return
     }
+    if (circuit.clientId === '') circuit.clientId = route.clientId
     forwarder.handOver(circuit, connection)
     const { egress } = route
     if (egress === null) {

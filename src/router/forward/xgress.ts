@@ -20,6 +20,14 @@ import {
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
+/** The room that ends share for what they keep until it is acknowledged or delivered. */
+export interface BufferRoom {
+  /** Whether an end that keeps something already may take some more. */
+  readonly hasRoom: () => boolean
+  /** @param bytes fewer than zero: given back. */
+  readonly take: (bytes: number) => void
+}
+
 export interface XgressParts {
   readonly circuitId: string
   readonly isTerminator: boolean
@@ -36,6 +44,8 @@ export interface XgressParts {
   readonly onEnded?: () => void
   /** Name of this end in answers to requests for the route of a circuit. */
   readonly traced?: { readonly type: string; readonly id: string }
+  /** The room for what this end keeps; absent: it is not counted. */
+  readonly room?: BufferRoom
   /** Chooses the payloads that the option randomDrops drops; in [0, 1). */
   readonly random?: () => number
 }
@@ -89,6 +99,8 @@ export class Xgress implements CircuitEnd {
   #finishCalledMs = Infinity
   /** Last sign that the other end takes what is sent, or the application what has come. */
   #progressMs: number
+  /** Bytes that the room was told of. */
+  #countedBytes = 0
   #isRunning = false
   #isDirty = false
 
@@ -193,7 +205,7 @@ export class Xgress implements CircuitEnd {
     // Called by its application as it takes a piece: the answer is to be the true one.
     if (this.#isRunning && this.#isStarted) this.#outbox.transmit()
     this.#run()
-    const { hasRoom } = this.#outbox
+    const hasRoom = this.#hasRoomToSend
     this.#wantsWritable ||= !hasRoom
     return hasRoom && this.#isSending
   }
@@ -273,7 +285,8 @@ export class Xgress implements CircuitEnd {
     // Its own payload, sent around a loop.
     if ((payload.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
     if (this.#isDroppedAtRandom()) return
-    if (!this.#received.take(payload, !this.#isPaused)) {
+    const isAheadDropped = this.#received.isAhead(payload) && !this.#hasRoomAhead
+    if (isAheadDropped || !this.#received.take(payload, !this.#isPaused)) {
       this.#onDropped()
       return
     }
@@ -316,6 +329,24 @@ export class Xgress implements CircuitEnd {
     this.#outbox.acknowledge(acknowledgement)
   }
 
+  /** An end that keeps nothing goes on, however much others keep. */
+  get #hasRoomAhead(): boolean {
+    return this.bufferedBytes === 0 || this.#parts.room?.hasRoom() !== false
+  }
+
+  /** While it is refused, something is on its way: the ticks look again. */
+  get #hasRoomToSend(): boolean {
+    const { hasRoom, bytes } = this.#outbox
+    return hasRoom && (bytes === 0 || this.#parts.room?.hasRoom() !== false)
+  }
+
+  #countBuffered(): void {
+    const bytes = this.#isOver ? 0 : this.bufferedBytes
+    if (bytes === this.#countedBytes) return
+    this.#parts.room?.take(bytes - this.#countedBytes)
+    this.#countedBytes = bytes
+  }
+
   /** Does all that follows from the state, until nothing does. */
   #run(): void {
     this.#isDirty = true
@@ -330,6 +361,7 @@ export class Xgress implements CircuitEnd {
       this.#judgeEnd()
     }
     this.#isRunning = false
+    this.#countBuffered()
   }
 
   #deliverAll(): void {
@@ -415,7 +447,7 @@ export class Xgress implements CircuitEnd {
 
   #tellWritable(): void {
     if (!this.#wantsWritable || this.#isApplicationGone || this.#sendHalf !== 'open') return
-    if (!this.#outbox.hasRoom) return
+    if (!this.#hasRoomToSend) return
     this.#wantsWritable = false
     this.#callApplication(() => this.#parts.application.onWritable())
   }
@@ -495,6 +527,7 @@ export class Xgress implements CircuitEnd {
     this.#chunks = null
     this.#taken = []
     this.#releaseApplication()
+    this.#countBuffered()
     this.#parts.onClosed(this.#reason, endsCircuit)
   }
 

@@ -67,7 +67,7 @@ export class TestRouter {
   readonly connections: ControlConnection[] = []
 
   /** @param options lines of the section `forwarder`. */
-  constructor(id: string, options = '', clock: Clock = systemClock) {
+  constructor(id: string, options = '', clock: Clock = systemClock, bufferedBytesMax?: number) {
     this.id = id
     const text = `v: 3\nidentity: {cert: c, key: k}\nctrl: {endpoint: "tls:127.0.0.1:1"}\nforwarder: {${options}}\n`
     const loaded = parseRouterConfig('/nowhere/r.yml', text, {})
@@ -82,6 +82,7 @@ export class TestRouter {
       clock,
       log: { info: at('info'), warn: at('warn'), error: at('error') },
       connections: () => this.connections,
+      ...(bufferedBytesMax === undefined ? {} : { bufferedBytesMax }),
     })
     this.forwarder.start()
   }
