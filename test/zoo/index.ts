@@ -1,6 +1,6 @@
 /**
  * The forty-two bugs of other systems that must not come into this one unseen, and two that a
- * restore into a running cluster could have. Each is planted in a copy of the source by
+ * restore into a running cluster could have, and eight that circuits could. Each is planted in a copy of the source by
  * `NN-name.patch` and has to be caught: by the random campaign of the simulator, or by the scenario
  * of the same name.
  */
@@ -13,7 +13,8 @@ export interface Bug {
   readonly from: string
   /** For one that can not exist here as it was: why, and what stands for it. */
   readonly instead?: string
-  readonly caughtBy: 'campaign' | 'scenario'
+  /** The campaign, that with routers, or a scenario of its own. */
+  readonly caughtBy: 'campaign' | 'circuits' | 'scenario'
   /** One at which the campaign has found it; looked at first. */
   readonly seed?: number
 }
@@ -369,6 +370,70 @@ export const bugs: readonly Bug[] = [
     from: 'none known: a retry that is no retry',
     caughtBy: 'campaign',
     seed: 129,
+  },
+  {
+    number: 45,
+    name: 'payload-that-came-before-is-delivered-again',
+    plants: 'a payload that was delivered is delivered once more when it is repeated',
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 1,
+  },
+  {
+    number: 46,
+    name: 'payload-without-room-is-acknowledged',
+    plants: 'a payload that finds no room is dropped, and acknowledged all the same',
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 23,
+  },
+  {
+    number: 47,
+    name: 'end-overtakes-payloads',
+    plants: 'the end of a stream counts when it comes, and not after what was sent before it',
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 2,
+  },
+  {
+    number: 48,
+    name: 'circuit-of-nobody-is-left-at-its-router',
+    plants: 'a router that asks about a circuit that no controller knows is not told so',
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 7,
+  },
+  {
+    number: 49,
+    name: 'fault-of-an-end-is-ignored',
+    plants: 'a router says that an end has closed its circuit, and nobody ends that',
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 1,
+  },
+  {
+    number: 50,
+    name: 'reroute-keeps-the-old-path',
+    plants: 'a circuit goes another way, and its controller keeps the way before',
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 11,
+  },
+  {
+    number: 51,
+    name: 'router-that-comes-back-is-not-routed-again',
+    plants: 'a router that has started again, or lost a way with its channel, is not found out',
+    from: 'this source, before it was simulated',
+    caughtBy: 'circuits',
+    seed: 9,
+  },
+  {
+    number: 52,
+    name: 'heir-takes-nothing-over',
+    plants: "the circuits of a controller that is gone are nobody's",
+    from: 'none known',
+    caughtBy: 'circuits',
+    seed: 16,
   },
 ]
 

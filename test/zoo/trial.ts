@@ -53,7 +53,7 @@ export class Trial {
     const failure =
       bug.caughtBy === 'scenario' ? await this.#play(bug, tree) : await this.#search(bug, tree)
     if (typeof failure === 'string') return failure
-    const words = failure.seed === null ? scenarioOf(bug) : this.#campaign(failure.seed, 1)
+    const words = failure.seed === null ? scenarioOf(bug) : this.#campaign(bug, failure.seed, 1)
     const { code, output } = await this.#runClean(words)
     if (code === 0) return failure
     const found = failureIn(output)
@@ -68,16 +68,17 @@ export class Trial {
   async #search(bug: Bug, tree: string): Promise<Failure | string> {
     const { seeds, msMax, isFresh } = this.#options
     if (bug.seed !== undefined && !isFresh) {
-      const known = await run(this.#campaign(bug.seed, 1), { cwd: tree, msMax })
+      const known = await run(this.#campaign(bug, bug.seed, 1), { cwd: tree, msMax })
       const outcome = outcomeOf(known)
       if (typeof outcome !== 'string') return outcome
     }
-    return outcomeOf(await run(this.#campaign(1, seeds), { cwd: tree, msMax }))
+    return outcomeOf(await run(this.#campaign(bug, 1, seeds), { cwd: tree, msMax }))
   }
 
-  #campaign(first: number, seeds: number): readonly string[] {
+  #campaign({ caughtBy }: Bug, first: number, seeds: number): readonly string[] {
+    const subject = caughtBy === 'circuits' ? ['--circuits'] : []
     const range = ['--first', `${first}`, '--seeds', `${seeds}`, '--until-failure']
-    return [...this.#options.simulator, ...range]
+    return [...this.#options.simulator, ...subject, ...range]
   }
 
   async #runClean(words: readonly string[]): Promise<Ended> {
