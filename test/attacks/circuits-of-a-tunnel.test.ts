@@ -34,7 +34,7 @@ test('a circuit ends with the right to host its service', async () => {
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)
   controller.change([member('Bind', 's1', false)])
-  await eventually(() => target.sockets[0]?.readableEnded).toBe(true)
+  await eventually(() => target.sockets[0]?.destroyed).toBe(true)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: false })
 })
 
@@ -43,5 +43,5 @@ test('an identity that is disabled hosts nothing', async () => {
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)
   controller.change([identity({ disabledAt: -1 })])
-  await eventually(() => target.sockets[0]?.readableEnded).toBe(true)
+  await eventually(() => target.sockets[0]?.destroyed).toBe(true)
 })
