@@ -47,7 +47,8 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([2])
+    // Bits 1 and 2: several channels, and services named in place of sessions.
+    expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([6])
   })
 
   test('connects to every member that it is told, and lets go of one that the leader does not name', async () => {
