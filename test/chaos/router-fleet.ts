@@ -165,7 +165,7 @@ async function enrolled(client: Client, name: string): Promise<RouterIdentity> {
   const { cert, ca } = answer.body.data as { cert: string; ca: string }
   const [leaf] = parseCertificates(cert)
   if (new X509Certificate(cert).subject !== `CN=${id}`) throw new Error(`${name}: ${cert}`)
-  return { id, leaf, certificatePem: cert, privateKeyPem, caPem: ca, server: null }
+  return { id, leaf, certificatePem: cert, privateKeyPem, caPem: ca, alternates: [], server: null }
 }
 
 function controlConfig(): RouterConfig['ctrl'] {

@@ -244,13 +244,15 @@ export class TestNetwork {
       readonly askExtension?: AskExtension
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
+      /** More keys of its section `identity`. */
+      readonly identity?: string
       /** More keys of its section `ctrl`. */
       readonly ctrl?: string
     } = {},
   ): RouterProgram {
-    const { askExtension = null, startupTimeout = '0s', ctrl = '' } = options
+    const { askExtension = null, startupTimeout = '0s', ctrl = '', identity = '' } = options
     const text = `v: 3
-identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca}
+identity: {cert: r.cert, key: r.key, server_cert: r.server.cert, server_key: r.server.key, ca: r.ca${identity === '' ? '' : `, ${identity}`}}
 ctrl: {endpoints: ${JSON.stringify(endpoints)}, startupTimeout: ${startupTimeout}${ctrl === '' ? '' : `, ${ctrl}`}}
 ${options.hasCsr === false ? '' : 'csr: {sans: {dns: [r.test]}}'}
 ${more}`

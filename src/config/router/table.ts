@@ -109,15 +109,17 @@ export const routerFields = {
       default: null,
       why: 'CA certificates that controllers and routers are verified against. Needed to enroll and to run.',
     }),
-    alt_server_certs: withoutEffect(
-      list(16, 'Further server certificates, chosen by the name asked for.', {
+    alt_server_certs: list(
+      16,
+      'Further server certificates: the first one that has the name asked for is shown.',
+      {
         server_cert: option(pemSource(), { default: required, why: 'Certificate with its chain.' }),
         server_key: option(optional(pemSource()), {
           default: null,
           why: 'Its key; that of `cert` when absent.',
           isSecret: true,
         }),
-      }),
+      },
     ),
   }),
   ctrl: requiredSection('The controllers. One of `endpoint` and `endpoints` is required.', {

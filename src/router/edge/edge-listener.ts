@@ -21,7 +21,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { XgressOptions } from '../forward/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
@@ -83,6 +83,7 @@ export class EdgeListener {
     this.#parts = parts
     this.#server = createServer({
       ...this.#credentials(),
+      SNICallback: certificateByName(parts.identity),
       requestCert: true,
       // An identity may have a certificate of another authority: its fingerprint is judged.
       rejectUnauthorized: false,

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
+import { certificateByName, readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { healthAnswer, type HealthCheck } from './checks.ts'
@@ -72,6 +72,7 @@ export class HealthServers {
     const { options } = web
     const server = createServer({
       ...credentials(),
+      ...(web.identity === null ? { SNICallback: certificateByName(this.#parts.identity) } : {}),
       minVersion: TLS_VERSIONS[options.minTLSVersion],
       maxVersion: TLS_VERSIONS[options.maxTLSVersion],
       requestCert: true,

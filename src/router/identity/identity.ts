@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
+import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls'
 
 import {
   BUNDLE_CERTIFICATES_MAX,
@@ -21,6 +22,12 @@ export interface ServerIdentity {
   readonly privateKeyPem: string
 }
 
+/** Certificate of a server beside the first one, for the names that it has. */
+export interface AlternateIdentity extends ServerIdentity {
+  /** Client certificates are verified by the CA certificates of the router here as well. */
+  readonly context: SecureContext
+}
+
 /** Read, and found to belong together. */
 export interface RouterIdentity {
   /** The common name of the client certificate: by it controllers know the router. */
@@ -32,6 +39,8 @@ export interface RouterIdentity {
   readonly caPem: string
   /** For what this router listens on; null when the configuration names none. */
   readonly server: ServerIdentity | null
+  /** Alternates in their order: the first one that has the name asked for is shown. */
+  readonly alternates: readonly AlternateIdentity[]
 }
 
 type IdentityConfig = RouterConfig['identity']
@@ -53,13 +62,21 @@ export function readRouterIdentity(identity: IdentityConfig, nowMs: number): Rou
     throw new RouterFailure('identity.cert: it has no common name, which is the id of a router')
   }
   const authorities = certificatesOf(ca, 'identity.ca', BUNDLE_CERTIFICATES_MAX)
+  const caPem = authorities.map(({ pem }) => pem).join('')
+  const place = 'identity'
   return {
     id: leaf.commonName,
     leaf,
     certificatePem: pemWithoutRoots(chain),
     privateKeyPem,
-    caPem: authorities.map(({ pem }) => pem).join(''),
-    server: serverCert === null ? null : serverIdentity(serverCert, serverKey, privateKeyPem),
+    caPem,
+    server:
+      serverCert === null ? null : serverIdentity(serverCert, serverKey, privateKeyPem, place),
+    alternates: identity.alt_server_certs.map((alternate, at) => {
+      const own = `${place}.alt_server_certs[${at}]`
+      const server = serverIdentity(alternate.server_cert, alternate.server_key, privateKeyPem, own)
+      return { ...server, context: judge(own, () => contextOf(server, caPem)) }
+    }),
   }
 }
 
@@ -67,12 +84,38 @@ function serverIdentity(
   source: PemSource,
   key: PemSource | null,
   clientKeyPem: string,
+  place: string,
 ): ServerIdentity {
-  const chain = certificatesOf(source, 'identity.server_cert')
-  const privateKeyPem = key === null ? clientKeyPem : keyOf(key, 'identity.server_key')
+  const chain = certificatesOf(source, `${place}.server_cert`)
+  const privateKeyPem = key === null ? clientKeyPem : keyOf(key, `${place}.server_key`)
   const [leaf] = chain
-  judge('identity.server_cert', () => checkKeyMatches(leaf, privateKeyPem))
+  judge(`${place}.server_cert`, () => checkKeyMatches(leaf, privateKeyPem))
   return { leaf, certificatePem: pemWithoutRoots(chain), privateKeyPem }
+}
+
+function contextOf(server: ServerIdentity, caPem: string): SecureContext {
+  return createSecureContext({
+    cert: server.certificatePem,
+    key: server.privateKeyPem,
+    ca: caPem,
+    minVersion: 'TLSv1.2',
+  })
+}
+
+/**
+ * Chooses the certificate of a server by the name that a client asks for; one without a name, or
+ * with a name that no alternate has, is shown the first certificate.
+ * @param identity in force.
+ */
+export function certificateByName(
+  identity: () => RouterIdentity,
+): NonNullable<TlsOptions['SNICallback']> {
+  return (name, done) => {
+    const found = identity().alternates.find(
+      ({ leaf }) => leaf.native.checkHost(name) !== undefined,
+    )
+    done(null, found?.context)
+  }
 }
 
 /** Another identity of a web server. @throws {RouterFailure} */
@@ -177,7 +220,11 @@ export class IdentityHolder {
 
   #stampOf(): string {
     const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = this.#config
-    return [cert, key, ca, serverCert, serverKey]
+    const alternates = this.#config.alt_server_certs.flatMap((one) => [
+      one.server_cert,
+      one.server_key,
+    ])
+    return [cert, key, ca, serverCert, serverKey, ...alternates]
       .map((source) => stampOfFile(source?.path ?? null))
       .join(' ')
   }

@@ -10,7 +10,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { LINK_PROTOCOL, readLinkHello } from './link-messages.ts'
@@ -51,6 +51,7 @@ export class LinkAcceptor {
     })
     this.#server = createServer({
       ...this.#credentials(),
+      SNICallback: certificateByName(parts.identity),
       requestCert: true,
       rejectUnauthorized: true,
       minVersion: 'TLSv1.2',

@@ -7,7 +7,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { LocalCircuits } from '../forward/circuit-ends.ts'
 import type { XgressOptions } from '../forward/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure } from '../logger.ts'
 import { SocketApplication } from '../streams/socket-application.ts'
@@ -67,7 +67,12 @@ export class StreamListener {
     this.#parts = parts
     const isTls = parts.bind.protocol === 'tls'
     const server = isTls
-      ? createTlsServer({ ...this.#credentials(), allowHalfOpen: true, minVersion: 'TLSv1.2' })
+      ? createTlsServer({
+          ...this.#credentials(),
+          SNICallback: certificateByName(parts.identity),
+          allowHalfOpen: true,
+          minVersion: 'TLSv1.2',
+        })
       : createTcpServer({ allowHalfOpen: true, noDelay: true })
     this.#server = server
     server.maxConnections = streamConnectionsMax
