@@ -140,11 +140,14 @@ export class Channel {
   /**
    * Heartbeats go both ways from here on, and larger messages are taken.
    * @param answer to the hello; null on the side of the dialer, which has had it.
+   * @param partOf the channel that this one is a further socket of: a peer may answer the heartbeat
+   * of the one over the other, so they have one.
    */
-  open(answer: ChannelMessage | null): void {
+  open(answer: ChannelMessage | null, partOf: Channel | null = null): void {
     if (this.#isClosed) return
     const { limits, clock } = this.#parts
-    this.#heartbeats = new Heartbeats(limits, clock)
+    this.#heartbeats =
+      (partOf === null ? null : partOf.#heartbeats) ?? new Heartbeats(limits, clock)
     if (this.#isPaused) this.#heartbeats.pause()
     this.#decoder.limits = { ...limits, keptBodyBytesMax: bodyBytesMaxOf }
     if (answer !== null) this.#write(answer)

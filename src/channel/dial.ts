@@ -30,6 +30,8 @@ export interface DialOptions extends Pick<ChannelParts, 'onMessage' | 'onClose' 
   /** Time from the first packet to the answer to the hello. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  /** The channel that this one is a further socket of. */
+  readonly partOf?: Channel
 }
 
 export interface Dialed {
@@ -131,7 +133,7 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
       isOpen = true
       done.resolve({ channel, answer })
       // A later turn opens it, so that the dialer has the channel before its first message.
-      setImmediate(() => channel.open(null))
+      setImmediate(() => channel.open(null, options.partOf ?? null))
     },
     onMessage,
     onClose: (reason) => {

@@ -36,7 +36,7 @@ import { routerChecks } from './health/router-checks.ts'
 import { type AskExtension, CertificateExtender } from './identity/extension.ts'
 import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
 import { listenersValue } from './links/link-messages.ts'
-import type { Link } from './links/link-registry.ts'
+import type { Link } from './links/link.ts'
 import { Links } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
 import { routerProgramLimits } from './limits.ts'
@@ -475,6 +475,7 @@ export class RouterProgram {
       localAddress: link.localAddress,
       remoteAddress: link.remoteAddress,
       latencyMs: link.channel.roundTripMs,
+      sockets: link.socketCount,
     }))
   }
 

@@ -7,7 +7,7 @@ import { MetricsSchema, PeerState, PeerStateChangesSchema } from '../../proto/ge
 import { Channel } from '../../src/channel/channel.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { Link } from '../../src/router/links/link-registry.ts'
+import { Link } from '../../src/router/links/link.ts'
 import { linkHello } from '../../src/router/links/link-messages.ts'
 import { linkQueues } from '../../src/router/links/link-options.ts'
 import { PeerDialer } from '../../src/router/links/peer-dialer.ts'
@@ -286,7 +286,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     pipe.isRead = false
     expect(await taken(1100)).toBe(3)
     // They wait behind the payloads at one socket, so they have their room as well.
-    expect(await taken(1101)).toBe(6)
+    expect(await taken(1101)).toBe(7)
     pipe.readOn()
     await settle()
     expect(made.trySend({ contentType: 1100 }, Infinity), 'once all has gone').toBe(true)

@@ -2,7 +2,7 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../src/channel/channel.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
-import { helloAccepted } from '../../src/channel/hello.ts'
+import { helloAccepted, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { LINK_PROTOCOL } from '../../src/router/links/link-messages.ts'
@@ -13,6 +13,10 @@ export class PeerRouter {
   readonly id: string
   readonly channels: Channel[] = []
   readonly sockets: TLSSocket[] = []
+  /** Hellos, with the time of each. */
+  readonly hellos: { readonly headers: ChannelMessage['headers']; readonly atMs: number }[] = []
+  /** True: its links have several sockets. */
+  groups = false
   /** With the time of each, as it came. */
   readonly received: { readonly message: ChannelMessage; readonly atMs: number }[] = []
   readonly #server: Server
@@ -56,8 +60,11 @@ export class PeerRouter {
       onFrame: (direction, message) => {
         if (direction === 'in') this.received.push({ message, atMs: systemClock.monotonicMs() })
       },
-      onHello: ({ headers }) => {
-        const hello = { token: '', version: null, type: '', group: null, headers }
+      onHello: (message) => {
+        const { headers } = message
+        this.hellos.push({ headers, atMs: systemClock.monotonicMs() })
+        const group = this.groups ? (readHello(message)?.group ?? null) : null
+        const hello = { token: '', version: null, type: '', group, headers }
         channel.open(helloAccepted(hello, this.id, new Map()))
       },
       onMessage: () => null,

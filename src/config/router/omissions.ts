@@ -20,9 +20,13 @@ export function omissionsOf(config: RouterConfig): readonly string[] {
 export function sectionsWithoutData(config: RouterConfig): readonly string[] {
   const { transport } = config
   const sections: readonly (readonly [boolean, string, string])[] = [
-    [Object.keys(transport).length > 0, 'transport', 'no protocol is tuned'],
+    [
+      Object.keys(transport).length > 0,
+      'transport',
+      'this router speaks TLS, of which nothing is tuned',
+    ],
   ]
   return sections.flatMap(([isThere, name, effect]) =>
-    isThere ? [`${name}: checked, and carries no data in this version: ${effect}`] : [],
+    isThere ? [`${name}: checked, and without effect: ${effect}`] : [],
   )
 }

@@ -34,8 +34,7 @@ export const linkSection = optionalSection('Links to other routers.', {
     binding: option(choice(['transport']), { default: required, why: 'The subsystem.' }),
     split: option(boolean(), {
       default: true,
-      why: 'Separate connections for payloads and acknowledgements.',
-      hasEffect: false,
+      why: 'Several connections a link, some of them for acknowledgements alone; false: one.',
     }),
     bind: option(optional(text('a local interface or IP address')), {
       default: null,
@@ -51,17 +50,14 @@ export const linkSection = optionalSection('Links to other routers.', {
     maxDefaultConnections: option(integer(1, 100), {
       default: 3,
       why: 'Connections of one link for payloads.',
-      hasEffect: false,
     }),
     maxAckConnections: option(integer(0, 100), {
       default: 1,
       why: 'Connections of one link for acknowledgements.',
-      hasEffect: false,
     }),
     startupDelay: option(duration(0, HOUR_MS), {
       default: 3000,
       why: 'Wait before the further connections of a link are dialed.',
-      hasEffect: false,
     }),
     healthyDialBackoff: section(
       'Retries while the other router is connected to a controller.',

@@ -26,12 +26,15 @@ export const payloadFlag = {
 /** Bits of `capabilities`. */
 export const CAN_END_OF_FILE = 1 << 8
 
+/** Header of the id of a circuit, in every message of it. */
+export const CIRCUIT_ID_HEADER = 2256
+
 const header = {
   /** Keys of the users of a circuit are counted from here. */
   traceId: 2000,
   capabilities: 2001,
   edgeFlags: 2016,
-  circuitId: 2256,
+  circuitId: CIRCUIT_ID_HEADER,
   sequence: 2257,
   flags: 2258,
   bufferedBytes: 2259,

@@ -3,7 +3,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { controlMessage } from '../controllers/messages.ts'
 import { LINK_TYPE } from '../links/link-messages.ts'
-import type { Link } from '../links/link-registry.ts'
+import type { Link } from '../links/link.ts'
 import { HealthCheck } from './checks.ts'
 
 export interface RouterCheckParts {

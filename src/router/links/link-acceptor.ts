@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
@@ -13,8 +14,9 @@ import type { Address } from '../../config/router/values.ts'
 import { certificateByName, type RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
-import { LINK_PROTOCOL, readLinkHello } from './link-messages.ts'
-import { Link, type LinkQueues, type LinkRegistry, type LinkUser } from './link-registry.ts'
+import { groupOfAnswer, LINK_PROTOCOL, type LinkHello, readLinkHello } from './link-messages.ts'
+import { type LinkRegistry, type LinkUser } from './link-registry.ts'
+import { Link, type LinkQueues, type LinkSocketType, linkSocketTypes } from './link.ts'
 
 export interface LinkAcceptorParts {
   readonly identity: () => RouterIdentity
@@ -139,9 +141,8 @@ export class LinkAcceptor {
           this.#waiting.end(endpoint)
           link = admitted
           // It may have closed before anybody knew whose it is.
-          if (admitted !== null && channel.isClosed) {
-            this.#parts.registry.remove(admitted, 'closed at once')
-          }
+          if (admitted !== null && channel.isClosed)
+            this.#onClosed(admitted, channel, 'closed at once')
         })
       },
       onMessage: (message) => {
@@ -152,45 +153,111 @@ export class LinkAcceptor {
         clearTimeout(deadline)
         this.#waiting.end(endpoint)
         this.#open.delete(channel)
-        if (link !== null) this.#parts.registry.remove(link, reason)
+        if (link !== null) this.#onClosed(link, channel, reason)
       },
     })
     this.#open.add(channel)
   }
 
+  /** A link ends with its first socket. */
+  #onClosed(link: Link, channel: Channel, reason: string): void {
+    if (link.channel === channel) this.#parts.registry.remove(link, reason)
+    else link.removeSocket(channel)
+  }
+
   async #admit(channel: Channel, socket: TLSSocket, message: ChannelMessage): Promise<Link | null> {
-    const { registry, log, identity } = this.#parts
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
-    const reason = fault ?? (hello === null ? '' : await this.#refusal(socket, hello))
+    const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
+    // No controller is asked about who does not know the secret.
+    const groupFault = isFurther ? this.#joined(hello).fault : null
+    const reason = fault ?? groupFault ?? (hello === null ? '' : await this.#refusal(socket, hello))
     if (hello === null || reason !== null) {
-      const shown = { routerId: hello?.routerId, address: socket.remoteAddress ?? '', reason }
-      log.warn(shown, 'link refused')
-      channel.close(reason ?? '', helloRefused(reason ?? '', 'notPermitted'))
-      return null
+      return this.#refuse(channel, socket, hello, reason ?? '')
     }
     if (channel.isClosed) return null
+    return isFurther
+      ? this.#join(channel, socket, message, hello)
+      : this.#add(channel, socket, message, hello)
+  }
+
+  #refuse(channel: Channel, socket: TLSSocket, hello: LinkHello | null, reason: string): null {
+    const shown = { routerId: hello?.routerId, address: socket.remoteAddress ?? '', reason }
+    this.#parts.log.warn(shown, 'link refused')
+    channel.close(reason, helloRefused(reason, 'notPermitted'))
+    return null
+  }
+
+  #answer(hello: LinkHello, { headers }: ChannelMessage): ChannelMessage {
+    const { linkId: token, group, type } = hello
+    const said = { token, version: null, type: group === null ? '' : type, group, headers }
+    return helloAccepted(said, this.#parts.identity().id, new Map())
+  }
+
+  #add(
+    channel: Channel,
+    socket: TLSSocket,
+    message: ChannelMessage,
+    hello: LinkHello,
+  ): Link | null {
+    const { registry, log, queues } = this.#parts
     const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
-    const local = formatHostPort({ host: localAddress, port: localPort })
+    const answer = this.#answer(hello, message)
     const link = new Link({
       id: hello.linkId,
       peerId: hello.routerId,
       iteration: hello.iteration,
       isDialed: false,
       dialAddress: '',
-      localAddress: local,
+      localAddress: formatHostPort({ host: localAddress, port: localPort }),
       remoteAddress: formatHostPort({ host: remoteAddress, port: remotePort }),
       channel,
-      queues: this.#parts.queues,
+      queues,
+      group: groupOfAnswer(answer.headers),
     })
-    // Without the mark of a group the dialer stays with one socket.
-    const type = { token: hello.linkId, version: null, type: '', group: null }
-    channel.open(helloAccepted({ ...type, headers: message.headers }, identity().id, new Map()))
+    channel.open(answer)
     const refusal = registry.add(link)
     if (refusal === null) return link
     log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
     channel.close(refusal)
     return null
+  }
+
+  /** A further socket of a link that there is. */
+  #join(
+    channel: Channel,
+    socket: TLSSocket,
+    message: ChannelMessage,
+    hello: LinkHello,
+  ): Link | null {
+    // The link may have ended while a controller was asked, or have got other sockets.
+    const { link, type, fault } = this.#joined(hello)
+    if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
+    link.addSocket(channel, type)
+    channel.open(this.#answer(hello, message), link.channel)
+    return link
+  }
+
+  /**
+   * The link that a further socket may be part of: of the same router, by the secret that its first
+   * socket was given, and within its bound. The certificate has still to prove the router.
+   */
+  #joined({ group, type, routerId }: LinkHello): {
+    readonly link: Link | null
+    readonly type: LinkSocketType
+    readonly fault: string | null
+  } {
+    const link = this.#parts.registry.acceptedFrom(routerId) ?? null
+    const known = linkSocketTypes.find((one) => one === type)
+    const isMember = link !== null && link.group !== null && link.group.id === group?.id
+    const knowsSecret = isSame(link?.group?.secret ?? null, group?.secret ?? null)
+    const isFull = (link?.socketCount ?? 0) >= routerProgramLimits.linkSocketsMax
+    let fault: string | null = null
+    if (!isMember) fault = 'the router has no link of this group'
+    else if (!knowsSecret) fault = 'the secret of the group is another'
+    else if (known === undefined) fault = 'a link has no sockets of this type'
+    else if (isFull) fault = 'the link has too many sockets'
+    return { link, type: known ?? 'link.default', fault }
   }
 
   /** Null when nothing speaks against it. */
@@ -209,4 +276,9 @@ export class LinkAcceptor {
     if (await isVerified(routerId, leaf.sha1)) return null
     return 'no controller knows the certificate as that of the router'
   }
+}
+
+function isSame(secret: Uint8Array | null, shown: Uint8Array | null): boolean {
+  if (secret === null || shown === null || secret.length !== shown.length) return false
+  return timingSafeEqual(secret, shown)
 }

@@ -9,11 +9,20 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { Outgoing } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { int32Value, readInt32, readText, textValue } from '../../channel/headers.ts'
+import {
+  flagValue,
+  int32Value,
+  readFlag,
+  readInt32,
+  readText,
+  textValue,
+} from '../../channel/headers.ts'
+import { keptBytes } from '../../channel/header-view.ts'
+import { type HelloGroup, readHello } from '../../channel/hello.ts'
 import { contentType, HELLO_SEQUENCE, headerKey } from '../../channel/numbers.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { routerProgramLimits } from '../limits.ts'
-import type { Link } from './link-registry.ts'
+import type { Link, LinkGroup, LinkSocketType } from './link.ts'
 
 /** Content types between routers and controllers that are about links. */
 export const linkMessage = {
@@ -24,7 +33,8 @@ export const linkMessage = {
 } as const
 
 export const LINK_PROTOCOL = 'ziti-link'
-export const LINK_TYPE = 'link.default'
+/** Type of the first socket of a link. */
+export const LINK_TYPE: LinkSocketType = 'link.default'
 /** Names a listener or dialer that has no name of its own. */
 const BINDING = 'default'
 
@@ -84,13 +94,15 @@ export function linkHello(options: {
   readonly dialedId: string
   readonly dialedVersion: string
   readonly iteration: number
+  /** The group of a link of several sockets: 'first' begins one. Absent: it has one socket. */
+  readonly group?: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }): ChannelMessage {
-  const { linkId, routerId, dialedId, dialedVersion, iteration } = options
+  const { linkId, routerId, dialedId, dialedVersion, iteration, group } = options
   return {
     contentType: contentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.type, textValue(LINK_TYPE)],
+      ...groupHeaders(group),
       [linkHeader.routerId, textValue(routerId)],
       [linkHeader.version, textValue(dialedVersion)],
       [linkHeader.binding, textValue(BINDING)],
@@ -102,29 +114,68 @@ export function linkHello(options: {
   }
 }
 
+function groupHeaders(
+  group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined,
+): [number, Uint8Array][] {
+  if (group === undefined) return [[headerKey.type, textValue(LINK_TYPE)]]
+  if (group === 'first') {
+    return [
+      [headerKey.type, textValue(LINK_TYPE)],
+      [headerKey.isGrouped, flagValue(true)],
+      [headerKey.isFirstGroupConnection, flagValue(true)],
+    ]
+  }
+  const { of, type } = group
+  return [
+    [headerKey.type, textValue(type)],
+    [headerKey.isGrouped, flagValue(true)],
+    [headerKey.connectionId, textValue(of.id)],
+    [headerKey.groupSecret, of.secret],
+  ]
+}
+
+/** The group in the answer to a hello that begins one; null: the link stays with one socket. */
+export function groupOfAnswer(headers: ChannelMessage['headers']): LinkGroup | null {
+  const id = readText(headers, headerKey.connectionId) ?? ''
+  const secret = headers.get(headerKey.groupSecret)
+  if (!readFlag(headers, headerKey.isGrouped) || id === '' || secret === undefined) return null
+  if (secret.length === 0 || secret.length > GROUP_BYTES_MAX || id.length > GROUP_BYTES_MAX) {
+    return null
+  }
+  return { id, secret: keptBytes(secret) }
+}
+
 export interface LinkHello {
   readonly linkId: string
   readonly routerId: string
   /** Null: the dialer does not say whom it means. */
   readonly dialedId: string | null
   readonly iteration: number
+  /** Null: its dialer means a link of one socket. */
+  readonly group: HelloGroup | null
+  /** The type that it says of its socket. */
+  readonly type: string
 }
 
 const ID_CHARACTERS_MAX = 128
+/** Longest id or secret of a group that is kept, in bytes. */
+const GROUP_BYTES_MAX = 128
 
 /** Null when it is none. */
-export function readLinkHello({
-  contentType: type,
-  headers,
-  body,
-}: ChannelMessage): LinkHello | null {
-  if (type !== contentType.hello) return null
+export function readLinkHello(message: ChannelMessage): LinkHello | null {
+  const { headers, body } = message
+  const hello = readHello(message)
+  if (hello === null) return null
+  const { group, type } = hello
+  const groupBytes = Math.max(group?.id.length ?? 0, group?.secret?.length ?? 0)
+  if (groupBytes > GROUP_BYTES_MAX) return null
   const linkId = readText(headers, linkHeader.linkId) ?? Buffer.from(body).toString('utf8')
   const routerId = readText(headers, linkHeader.routerId)
   if (routerId === null || routerId === '' || linkId === '') return null
   if (linkId.length > ID_CHARACTERS_MAX || routerId.length > ID_CHARACTERS_MAX) return null
   const iteration = readInt32(headers, linkHeader.iteration) ?? 1
-  return { linkId, routerId, dialedId: readText(headers, linkHeader.dialedId), iteration }
+  const dialedId = readText(headers, linkHeader.dialedId)
+  return { linkId, routerId, dialedId, iteration, group, type }
 }
 
 /** @param isWhole there are no others. */

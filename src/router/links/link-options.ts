@@ -1,7 +1,7 @@
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { circuitDataTypes } from '../../channel/numbers.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import type { LinkQueues } from './link-registry.ts'
+import type { LinkQueues, LinkSocketType } from './link.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 type LinkChannelOptions = LinkConfig['dialers'][number]['options']
@@ -23,11 +23,24 @@ export function linkLimits(
   }
 }
 
-/** Acknowledgements wait behind payloads at one socket, so they have the room of both. */
+/** Messages that may wait at one socket of a link. */
 export function linkQueues(
   { payloadSenderQueueSize, ackSenderQueueSize }: LinkConfig,
   { outQueueSize }: LinkChannelOptions,
 ): LinkQueues {
-  const payloadsMax = payloadSenderQueueSize + outQueueSize
-  return { payloadsMax, acknowledgementsMax: payloadsMax + ackSenderQueueSize }
+  return {
+    payloadsMax: payloadSenderQueueSize + outQueueSize,
+    acknowledgementsMax: ackSenderQueueSize + outQueueSize,
+  }
+}
+
+/** Sockets of a link by the options of its dialer. */
+export function linkSockets({
+  split,
+  maxDefaultConnections,
+  maxAckConnections,
+}: LinkConfig['dialers'][number]): Readonly<Record<LinkSocketType, number>> {
+  return split
+    ? { 'link.default': maxDefaultConnections, 'link.ack': maxAckConnections }
+    : { 'link.default': 1, 'link.ack': 0 }
 }

@@ -1,72 +1,5 @@
-import type { Channel, Outgoing } from '../../channel/channel.ts'
-import { SendQueue } from '../../channel/frame-writer.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { circuitMessage } from '../forward/payload.ts'
-
-/** Messages that may wait at a link: those that carry circuits, and acknowledgements. */
-export interface LinkQueues {
-  readonly payloadsMax: number
-  readonly acknowledgementsMax: number
-}
-
-export interface LinkFields {
-  /** Drawn by the router that dialed. */
-  readonly id: string
-  readonly peerId: string
-  /** Grows with each dial. */
-  readonly iteration: number
-  /** By this router. */
-  readonly isDialed: boolean
-  readonly dialAddress: string
-  readonly localAddress: string
-  readonly remoteAddress: string
-  readonly channel: Channel
-  readonly queues: LinkQueues
-}
-
-/** A channel to another router. */
-export class Link implements Omit<LinkFields, 'queues'> {
-  readonly id: string
-  readonly peerId: string
-  readonly iteration: number
-  readonly isDialed: boolean
-  readonly dialAddress: string
-  readonly localAddress: string
-  readonly remoteAddress: string
-  readonly channel: Channel
-  readonly #payloads: SendQueue
-  readonly #acknowledgements: SendQueue
-
-  constructor(fields: LinkFields) {
-    this.id = fields.id
-    this.peerId = fields.peerId
-    this.iteration = fields.iteration
-    this.isDialed = fields.isDialed
-    this.dialAddress = fields.dialAddress
-    this.localAddress = fields.localAddress
-    this.remoteAddress = fields.remoteAddress
-    this.channel = fields.channel
-    this.#payloads = new SendQueue(fields.queues.payloadsMax)
-    this.#acknowledgements = new SendQueue(fields.queues.acknowledgementsMax)
-  }
-
-  /** How long the other router has answered no heartbeat, ms. */
-  get silentForMs(): number {
-    return this.channel.silentForMs
-  }
-
-  /** The same as that of its channel, with so many messages of its kind as the options let wait. */
-  trySend(outgoing: Outgoing, queuedBytesMax: number): boolean {
-    const isAcknowledgement = outgoing.contentType === circuitMessage.acknowledgement
-    const queue = isAcknowledgement ? this.#acknowledgements : this.#payloads
-    return this.channel.trySend(outgoing, queuedBytesMax, queue)
-  }
-
-  /** The same as that of its channel. */
-  onceWritable(callback: () => void): void {
-    this.channel.onceWritable(callback)
-  }
-}
+import type { Link } from './link.ts'
 
 /** Carrier of circuits over the links. */
 export interface LinkUser {
@@ -100,6 +33,12 @@ export class LinkRegistry {
     return this.#byPeer.has(peerId)
   }
 
+  /** The link that another router has dialed. */
+  acceptedFrom(peerId: string): Link | undefined {
+    const link = this.#byPeer.get(peerId)
+    return link?.isDialed === false ? link : undefined
+  }
+
   /** @returns why the caller closes the new one; null: it is there. */
   add(link: Link): string | null {
     // Controllers route circuits by the id, which is chosen by the router that dials.
@@ -113,7 +52,7 @@ export class LinkRegistry {
     if (other !== undefined) {
       const reason = 'both routers dialed; the link of the other one is kept'
       this.#hooks.onLost(other, reason, true)
-      other.channel.close(reason)
+      other.close(reason)
     }
     this.#hooks.onEstablished(link)
     return null
@@ -123,6 +62,7 @@ export class LinkRegistry {
   remove(link: Link, reason: string): void {
     if (this.#byPeer.get(link.peerId) !== link) return
     this.#byPeer.delete(link.peerId)
+    link.close(reason)
     this.#hooks.onLost(link, reason, false)
   }
 
@@ -130,14 +70,14 @@ export class LinkRegistry {
   closeById(linkId: string, iteration: number, reason: string): void {
     const link = this.links.find(({ id }) => id === linkId)
     if (link === undefined || (iteration > 0 && iteration < link.iteration)) return
-    link.channel.close(reason)
+    link.close(reason)
   }
 
   closeOf(peerId: string, reason: string): void {
-    this.#byPeer.get(peerId)?.channel.close(reason)
+    this.#byPeer.get(peerId)?.close(reason)
   }
 
   closeAll(reason: string): void {
-    for (const { channel } of this.links) channel.close(reason)
+    for (const link of this.links) link.close(reason)
   }
 }

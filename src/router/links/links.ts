@@ -1,31 +1,23 @@
-import { isIP } from 'node:net'
-import type { TLSSocket } from 'node:tls'
-
 import type { Outgoing } from '../../channel/channel.ts'
-import { dialChannel } from '../../channel/dial.ts'
 import { readFlag } from '../../channel/headers.ts'
 import { headerKey } from '../../channel/numbers.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
-import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import { parseAddress } from '../../config/router/values.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { localAddressOf } from '../controllers/dial-controller.ts'
 import type { RouterIdentity } from '../identity/identity.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { RouterProgramLogger } from '../logger.ts'
 import { LinkAcceptor } from './link-acceptor.ts'
+import { LinkDialer } from './link-dialer.ts'
 import {
-  LINK_PROTOCOL,
   linkFaultMessage,
-  linkHello,
   linkMessage,
   type PeerChange,
   type PeerListener,
@@ -35,7 +27,8 @@ import {
   verifyRouterMessage,
 } from './link-messages.ts'
 import { linkLimits, linkQueues } from './link-options.ts'
-import { Link, LinkRegistry, type LinkUser } from './link-registry.ts'
+import { LinkRegistry, type LinkUser } from './link-registry.ts'
+import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
@@ -164,17 +157,18 @@ export class Links {
       this.#registry.closeOf(id, 'the router was removed')
       return
     }
+    const { config: section } = this.#parts
     const dialer = this.#dialers.get(id)
     const policy = this.#policyFor(listeners)
     if (state === 'unhealthy') {
       dialer?.setUnhealthy()
       return
     }
-    if (policy === null || !VERSION.test(version)) return
+    if (policy === null || section === null || !VERSION.test(version)) return
     const peer = { id, addresses: policy.addresses, isHealthy: true, version }
     if (dialer !== undefined) dialer.update(peer)
     else if (this.#dialers.size < routerProgramLimits.peersMax) {
-      this.#dialers.set(id, this.#newDialer(policy.config, peer))
+      this.#dialers.set(id, this.#newDialer(section, policy.config, peer))
     }
   }
 
@@ -191,8 +185,13 @@ export class Links {
     return null
   }
 
-  #newDialer(config: LinkConfig['dialers'][number], peer: DialedPeer): PeerDialer {
+  #newDialer(
+    section: LinkConfig,
+    config: LinkConfig['dialers'][number],
+    peer: DialedPeer,
+  ): PeerDialer {
     const { random, log } = this.#parts
+    const dialer = new LinkDialer({ ...this.#parts, section, config, registry: this.#registry })
     return new PeerDialer(
       {
         config,
@@ -200,76 +199,10 @@ export class Links {
         log,
         isLinked: (peerId) => this.#registry.has(peerId),
         inTurn: (peerId, task) => this.#dials.run(peerId, task),
-        dial: (to, target, signal) => this.#dial(config, to, target, signal),
+        dial: (to, target, signal) => dialer.dial(to, target, signal),
       },
       peer,
     )
-  }
-
-  async #dial(
-    config: LinkConfig['dialers'][number],
-    peer: DialedPeer,
-    target: { readonly address: string; readonly linkId: string; readonly iteration: number },
-    signal: AbortSignal,
-  ): Promise<Link> {
-    const address = parseAddress(target.address)
-    const { config: section } = this.#parts
-    if (address === null || section === null) throw new Error('it is no address')
-    const identity = this.#parts.identity()
-    const ends = { local: '', remote: '' }
-    const localAddress = localAddressOf(config.bind, isIP(address.host) === 6 ? 6 : 4)
-    let link: Link | null = null
-    const { channel, answer } = await dialChannel({
-      host: address.host,
-      port: address.port,
-      tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
-      ...(localAddress === null ? {} : { localAddress }),
-      protocol: LINK_PROTOCOL,
-      judge: (socket) => {
-        ends.local = formatHostPort({
-          host: socket.localAddress ?? '',
-          port: socket.localPort ?? 0,
-        })
-        ends.remote = formatHostPort({ host: address.host, port: address.port })
-        return faultOfPeer(socket, peer.id)
-      },
-      hello: linkHello({
-        ...target,
-        routerId: identity.id,
-        dialedId: peer.id,
-        dialedVersion: peer.version,
-      }),
-      limits: linkLimits(section, config.options),
-      clock: this.#parts.clock,
-      timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
-      signal,
-      onMessage: (message) => {
-        if (link !== null) this.#parts.user.onLinkMessage(link, message)
-        return null
-      },
-      onClose: (reason) => {
-        if (link !== null) this.#registry.remove(link, reason)
-      },
-    })
-    if (readFlag(answer.headers, headerKey.isGrouped)) {
-      this.#parts.log.info({ routerId: peer.id }, 'the router offers several sockets; using one')
-    }
-    const made = new Link({
-      id: target.linkId,
-      peerId: peer.id,
-      iteration: target.iteration,
-      isDialed: true,
-      dialAddress: target.address,
-      localAddress: ends.local,
-      remoteAddress: ends.remote,
-      channel,
-      queues: linkQueues(section, config.options),
-    })
-    link = made
-    const refusal = this.#registry.add(made)
-    if (refusal !== null) channel.close(refusal)
-    else if (channel.isClosed) this.#registry.remove(made, 'closed at once')
-    return made
   }
 
   /** By any controller: each of them judges by the same records. */
@@ -316,12 +249,4 @@ export class Links {
 function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean {
   const others = theirs.length === 0 ? ['default'] : theirs
   return own.some((group) => others.includes(group))
-}
-
-/** Null when nothing speaks against it. */
-function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
-  const shown = socket.getPeerX509Certificate()
-  if (shown === undefined) return 'it presented no certificate'
-  const leaf = parseCertificate(Uint8Array.from(shown.raw))
-  return leafRouterId(leaf) === peerId ? null : 'its certificate belongs to another router'
 }

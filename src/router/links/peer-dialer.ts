@@ -4,7 +4,7 @@ import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { RouterProgramLogger } from '../logger.ts'
-import type { Link } from './link-registry.ts'
+import type { Link } from './link.ts'
 
 type DialerConfig = NonNullable<RouterConfig['link']>['dialers'][number]
 
@@ -15,16 +15,19 @@ export interface DialedPeer {
   readonly version: string
 }
 
+/** One dial of a link. */
+export interface LinkTarget {
+  readonly address: string
+  readonly linkId: string
+  readonly iteration: number
+}
+
 export interface PeerDialerParts {
   readonly config: DialerConfig
   readonly random: Random
   readonly log: RouterProgramLogger
   /** @throws one clause. */
-  readonly dial: (
-    peer: DialedPeer,
-    target: { readonly address: string; readonly linkId: string; readonly iteration: number },
-    signal: AbortSignal,
-  ) => Promise<Link>
+  readonly dial: (peer: DialedPeer, target: LinkTarget, signal: AbortSignal) => Promise<Link>
   /** Whether there is a link to that router. */
   readonly isLinked: (peerId: string) => boolean
   /**

@@ -23,6 +23,8 @@ const metrics = (title: string): string => `router/metrics-options.test.ts > ${t
 const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
 const byName =
   'router/server-names.test.ts > The certificate of a name is shown > by a listener for %s'
+const sockets = (title: string): string =>
+  `router/link-sockets.test.ts > A link of several sockets > ${title}`
 const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
   `router/forward/xgress-options.test.ts > an option of an end > ${title}`
@@ -336,7 +338,7 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...below('link.dialers[]', {
     binding: [rules('link > a dialer has a binding; split is true; bind is optional')],
-    split: [],
+    split: [sockets('is one of one socket with split: false')],
     bind: [linkOption('A dialer of links > dials from the address that bind names')],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
@@ -363,9 +365,15 @@ const table: readonly (readonly [string, Proof])[] = [
         'A dialer of links > closes a link that does not take a message within writeTimeout',
       ),
     ],
-    maxDefaultConnections: [],
-    maxAckConnections: [],
-    startupDelay: [],
+    maxDefaultConnections: [
+      sockets('has maxDefaultConnections and maxAckConnections, at both of its routers'),
+    ],
+    maxAckConnections: [
+      sockets('has maxDefaultConnections and maxAckConnections, at both of its routers'),
+    ],
+    startupDelay: [
+      sockets('dials the further ones after startupDelay, and again when one is lost'),
+    ],
   }),
   ...(['healthy', 'unhealthy'] as const).flatMap((state) => {
     const when = state === 'healthy' ? 'while controllers reach it' : 'while they do not'
@@ -564,12 +572,7 @@ const table: readonly (readonly [string, Proof])[] = [
 ]
 
 /** Keys whose effect no test proves yet. */
-const unproven: readonly string[] = [
-  'link.dialers[].maxAckConnections',
-  'link.dialers[].maxDefaultConnections',
-  'link.dialers[].split',
-  'link.dialers[].startupDelay',
-]
+const unproven: readonly string[] = []
 
 /** Every key, with whether the configuration marks it as one that has an effect. */
 function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean][] {

@@ -25,7 +25,7 @@ import type { LiveLink } from '../../../src/ports/live-links.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 import type { Destination, TerminatorDialer } from '../../../src/router/forward/circuit-ends.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
-import { Link } from '../../../src/router/links/link-registry.ts'
+import { Link } from '../../../src/router/links/link.ts'
 import type { LoggedLine } from '../support.ts'
 
 const helloMessage = {

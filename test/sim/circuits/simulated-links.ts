@@ -22,7 +22,8 @@ import {
   routerLinksMessage,
 } from '../../../src/router/links/link-messages.ts'
 import { linkLimits, linkQueues } from '../../../src/router/links/link-options.ts'
-import { Link, type LinkFields, LinkRegistry } from '../../../src/router/links/link-registry.ts'
+import { LinkRegistry } from '../../../src/router/links/link-registry.ts'
+import { Link, type LinkFields } from '../../../src/router/links/link.ts'
 import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dialer.ts'
 import type { RouterProgramLogger } from '../../../src/router/logger.ts'
 import type { Frames } from './frames.ts'

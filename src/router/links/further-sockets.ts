@@ -1,0 +1,77 @@
+import { errorMessage } from '../../lib/error-code.ts'
+import { routerProgramLimits } from '../limits.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { type Link, type LinkSocketType, linkSocketTypes } from './link.ts'
+
+const { furtherSocketWaitMs, furtherSocketWaitMsMax } = routerProgramLimits
+
+export interface FurtherSocketsParts {
+  readonly link: Link
+  /** How many sockets of each type it is to have, the first one among them. */
+  readonly wanted: Readonly<Record<LinkSocketType, number>>
+  readonly startupDelayMs: number
+  /** Dials one more, which is part of the link then. @throws one clause. */
+  readonly dial: (type: LinkSocketType, signal: AbortSignal) => Promise<void>
+  readonly log: RouterProgramLogger
+}
+
+/** Dials the further sockets of a link, one after the other, for as long as the link is there. */
+export class FurtherSockets {
+  readonly #parts: FurtherSocketsParts
+  readonly #abort = new AbortController()
+  #timer: NodeJS.Timeout | null = null
+  #isDialing = false
+  #failures = 0
+
+  constructor(parts: FurtherSocketsParts) {
+    this.#parts = parts
+    parts.link.onSocketLost = () => this.#schedule(this.#waitMs())
+    this.#schedule(parts.startupDelayMs)
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#abort.abort()
+  }
+
+  #waitMs(): number {
+    return Math.min(furtherSocketWaitMs * 2 ** this.#failures, furtherSocketWaitMsMax)
+  }
+
+  #schedule(waitMs: number): void {
+    if (this.#abort.signal.aborted || this.#timer !== null || this.#isDialing) return
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#dialMissing()
+    }, waitMs)
+  }
+
+  #missing(): LinkSocketType | undefined {
+    const { link, wanted } = this.#parts
+    return linkSocketTypes.find((type) => link.socketsOf(type) < wanted[type])
+  }
+
+  async #dialMissing(): Promise<void> {
+    const { dial, log, link, wanted } = this.#parts
+    this.#isDialing = true
+    try {
+      // A peer that closes what it has accepted is not dialed without a pause.
+      for (let left = wanted['link.default'] + wanted['link.ack']; left > 0; left -= 1) {
+        const type = this.#missing()
+        if (type === undefined || this.#abort.signal.aborted) break
+        await dial(type, this.#abort.signal)
+      }
+      this.#failures = 0
+    } catch (error) {
+      this.#failures = Math.min(this.#failures + 1, 10)
+      const fields = { linkId: link.id, routerId: link.peerId, reason: errorMessage(error) }
+      if (this.#failures === 1 && !this.#abort.signal.aborted) {
+        log.warn(fields, 'no further socket of the link; retrying with increasing delays')
+      }
+    } finally {
+      this.#isDialing = false
+    }
+    if (this.#missing() !== undefined) this.#schedule(this.#waitMs())
+  }
+}

@@ -1,0 +1,170 @@
+import { isIP } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+
+import type { Channel } from '../../channel/channel.ts'
+import { type Dialed, dialChannel } from '../../channel/dial.ts'
+import type { RouterConfig } from '../../config/router/table.ts'
+import { parseAddress } from '../../config/router/values.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { formatHostPort } from '../../lib/text/names.ts'
+import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
+import { localAddressOf } from '../controllers/dial-controller.ts'
+import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterProgramLogger } from '../logger.ts'
+import { FurtherSockets } from './further-sockets.ts'
+import { groupOfAnswer, LINK_PROTOCOL, linkHello } from './link-messages.ts'
+import { linkLimits, linkQueues, linkSockets } from './link-options.ts'
+import type { LinkRegistry, LinkUser } from './link-registry.ts'
+import { Link, type LinkGroup, type LinkSocketType } from './link.ts'
+import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
+
+type LinkConfig = NonNullable<RouterConfig['link']>
+
+export interface LinkDialerParts {
+  readonly section: LinkConfig
+  readonly config: LinkConfig['dialers'][number]
+  readonly identity: () => RouterIdentity
+  readonly registry: LinkRegistry
+  readonly user: LinkUser
+  readonly clock: Clock
+  readonly log: RouterProgramLogger
+}
+
+/** One socket that is dialed: what it says, and what becomes of it. */
+interface SocketDial {
+  readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined
+  /** The link that it is part of, once that is known. */
+  readonly link: () => Link | null
+  readonly onClose: (channel: Channel, reason: string) => void
+  readonly partOf?: Channel
+  readonly signal: AbortSignal
+}
+
+/** Dials links by the options of one dialer, and the further sockets of those that have several. */
+export class LinkDialer {
+  readonly #parts: LinkDialerParts
+
+  constructor(parts: LinkDialerParts) {
+    this.#parts = parts
+  }
+
+  /** @throws {Error} one clause. */
+  async dial(peer: DialedPeer, target: LinkTarget, signal: AbortSignal): Promise<Link> {
+    const { config, section, registry } = this.#parts
+    const sockets = linkSockets(config)
+    const hasSeveral = sockets['link.default'] + sockets['link.ack'] > 1
+    let link: Link | null = null
+    let further: FurtherSockets | null = null
+    const { channel, answer, local, remote } = await this.#dialSocket(peer, target, {
+      group: hasSeveral ? 'first' : undefined,
+      link: () => link,
+      onClose: (_, reason) => {
+        further?.stop()
+        if (link !== null) registry.remove(link, reason)
+      },
+      signal,
+    })
+    // One that answers without a group knows of links of one socket alone.
+    const group = hasSeveral ? groupOfAnswer(answer.headers) : null
+    const made = new Link({
+      id: target.linkId,
+      peerId: peer.id,
+      iteration: target.iteration,
+      isDialed: true,
+      dialAddress: target.address,
+      localAddress: local,
+      remoteAddress: remote,
+      channel,
+      queues: linkQueues(section, config.options),
+      group,
+    })
+    link = made
+    const refusal = registry.add(made)
+    if (refusal !== null) channel.close(refusal)
+    else if (channel.isClosed) registry.remove(made, 'closed at once')
+    else if (group !== null) further = this.#furtherSockets(made, group, peer, target)
+    return made
+  }
+
+  #furtherSockets(
+    link: Link,
+    group: LinkGroup,
+    peer: DialedPeer,
+    target: LinkTarget,
+  ): FurtherSockets {
+    const { config, log } = this.#parts
+    return new FurtherSockets({
+      link,
+      wanted: linkSockets(config),
+      startupDelayMs: config.startupDelay,
+      log,
+      dial: async (type, signal) => {
+        const { channel } = await this.#dialSocket(peer, target, {
+          group: { of: group, type },
+          link: () => link,
+          onClose: (closed) => link.removeSocket(closed),
+          partOf: link.channel,
+          signal,
+        })
+        if (link.channel.isClosed) channel.close('the link is closed')
+        else if (!channel.isClosed) link.addSocket(channel, type)
+      },
+    })
+  }
+
+  async #dialSocket(
+    peer: DialedPeer,
+    target: LinkTarget,
+    { group, link, onClose, partOf, signal }: SocketDial,
+  ): Promise<Dialed & { readonly local: string; readonly remote: string }> {
+    const { section, config, clock, user } = this.#parts
+    const address = parseAddress(target.address)
+    if (address === null) throw new Error('it is no address')
+    const identity = this.#parts.identity()
+    const { host, port } = address
+    const localAddress = localAddressOf(config.bind, isIP(host) === 6 ? 6 : 4)
+    let local = ''
+    let dialed: Dialed | null = null
+    dialed = await dialChannel({
+      host,
+      port,
+      tls: { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem },
+      ...(localAddress === null ? {} : { localAddress }),
+      protocol: LINK_PROTOCOL,
+      judge: (socket) => {
+        local = formatHostPort({ host: socket.localAddress ?? '', port: socket.localPort ?? 0 })
+        return faultOfPeer(socket, peer.id)
+      },
+      hello: linkHello({
+        linkId: target.linkId,
+        iteration: target.iteration,
+        routerId: identity.id,
+        dialedId: peer.id,
+        dialedVersion: peer.version,
+        ...(group === undefined ? {} : { group }),
+      }),
+      limits: linkLimits(section, config.options),
+      clock,
+      timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
+      signal,
+      ...(partOf === undefined ? {} : { partOf }),
+      onMessage: (message) => {
+        const carried = link()
+        if (carried !== null) user.onLinkMessage(carried, message)
+        return null
+      },
+      onClose: (reason) => {
+        if (dialed !== null) onClose(dialed.channel, reason)
+      },
+    })
+    return { ...dialed, local, remote: formatHostPort({ host, port }) }
+  }
+}
+
+/** Null when nothing speaks against it. */
+function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
+  const shown = socket.getPeerX509Certificate()
+  if (shown === undefined) return 'it presented no certificate'
+  const leaf = parseCertificate(Uint8Array.from(shown.raw))
+  return leafRouterId(leaf) === peerId ? null : 'its certificate belongs to another router'
+}

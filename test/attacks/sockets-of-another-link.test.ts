@@ -1,0 +1,130 @@
+import { connect, type TLSSocket } from 'node:tls'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+import { Channel } from '../../src/channel/channel.ts'
+import type { ChannelMessage } from '../../src/channel/frame.ts'
+import { readFlag } from '../../src/channel/headers.ts'
+import { channelLimits } from '../../src/channel/limits.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import { routerProgramLimits } from '../../src/router/limits.ts'
+import { groupOfAnswer, linkHello } from '../../src/router/links/link-messages.ts'
+import type { LinkGroup, LinkSocketType } from '../../src/router/links/link.ts'
+import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
+import { freePort } from '../support/ports.ts'
+
+// The attack: who is not the router at the other side of a link adds a socket to it, and sends and gets what flows over the link;
+// or who is adds so many that no other router has a connection left.
+
+let network: TestNetwork
+let controller: ScriptedController
+let port: number
+const channels: Channel[] = []
+beforeEach(async () => {
+  network = await TestNetwork.create()
+  controller = await network.controller('a')
+  port = await freePort()
+  const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"}`
+  await network.running([controller.address], `link: {listeners: [${listener}]}\n`)
+  await eventually(() => controller.isConnected).toBe(true)
+})
+afterEach(async () => {
+  for (const channel of channels.splice(0)) channel.close('over')
+  await network.close()
+})
+
+interface Dial {
+  readonly key: CertifiedKey
+  readonly routerId: string
+  readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
+}
+
+/** @returns the answer to the hello; null: it is refused. */
+async function dial({ key, routerId, group }: Dial): Promise<ChannelMessage | null> {
+  const socket: TLSSocket = connect({
+    host: '127.0.0.1',
+    port,
+    cert: key.certificatePem,
+    key: key.privateKeyPem,
+    ca: network.root.certificatePem,
+    ALPNProtocols: ['ziti-link'],
+  })
+  const { promise, resolve } = Promise.withResolvers<ChannelMessage | null>()
+  const ids = { linkId: `link of ${routerId}`, routerId, dialedId: 'router1', iteration: 1 }
+  const channel: Channel = new Channel({
+    socket,
+    limits: channelLimits,
+    clock: systemClock,
+    hello: linkHello({ ...ids, dialedVersion: 'v2.0.0', group }),
+    onHello: (answer) => {
+      resolve(readFlag(answer.headers, 2) ? answer : null)
+      channel.open(null)
+    },
+    onMessage: () => null,
+    onClose: () => resolve(null),
+  })
+  channels.push(channel)
+  return await promise
+}
+
+/** A link of router2. */
+async function linkOf(key: CertifiedKey): Promise<LinkGroup> {
+  const answer = await dial({ key, routerId: 'router2', group: 'first' })
+  const group = groupOfAnswer(answer?.headers ?? new Map())
+  if (group === null) throw new Error('no group')
+  return group
+}
+
+const certificateOf = (routerId: string): Promise<CertifiedKey> => network.leaf(routerId, [], [])
+const refusals = () => network.logged('link refused').map(({ fields }) => fields['reason'])
+
+test('the router itself adds a socket by the secret, and none without it', async () => {
+  const key = await certificateOf('router2')
+  const of = await linkOf(key)
+  const join = (secret: Uint8Array) =>
+    dial({ key, routerId: 'router2', group: { of: { ...of, secret }, type: 'link.ack' } })
+  expect(await join(of.secret)).not.toBeNull()
+  const wrong = Uint8Array.from(of.secret, (byte, at) => (at === 0 ? byte ^ 1 : byte))
+  expect(await join(wrong)).toBeNull()
+  expect(await join(of.secret.subarray(1))).toBeNull()
+  expect(await join(new Uint8Array(0))).toBeNull()
+  expect(new Set(refusals())).toEqual(new Set(['the secret of the group is another']))
+})
+
+test('another router adds no socket, though it has learned id and secret', async () => {
+  const of = await linkOf(await certificateOf('router2'))
+  const key = await certificateOf('router3')
+  const group = { of, type: 'link.default' } as const
+  expect(await dial({ key, routerId: 'router3', group })).toBeNull()
+  expect(await dial({ key, routerId: 'router2', group })).toBeNull()
+  expect(refusals()).toEqual([
+    'the router has no link of this group',
+    'the certificate belongs to another router',
+  ])
+})
+
+test('a certificate that controllers do not know any more adds no socket', async () => {
+  const key = await certificateOf('router2')
+  const of = await linkOf(key)
+  controller.verifies = false
+  expect(await dial({ key, routerId: 'router2', group: { of, type: 'link.default' } })).toBeNull()
+})
+
+test('a link that has ended takes no socket any more', async () => {
+  const key = await certificateOf('router2')
+  const of = await linkOf(key)
+  channels[0]?.close('over')
+  await eventually(() => network.logged('link lost')).toHaveLength(1)
+  expect(await dial({ key, routerId: 'router2', group: { of, type: 'link.default' } })).toBeNull()
+})
+
+test('a router has no more sockets of one link than the bound', async () => {
+  const key = await certificateOf('router2')
+  const of = await linkOf(key)
+  let accepted = 0
+  for (let count = 0; count < routerProgramLimits.linkSocketsMax + 4; count += 1) {
+    const group = { of, type: 'link.default' } as const
+    if ((await dial({ key, routerId: 'router2', group })) !== null) accepted += 1
+  }
+  expect(accepted).toBe(routerProgramLimits.linkSocketsMax - 1)
+})
