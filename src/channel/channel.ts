@@ -207,6 +207,11 @@ export class Channel {
     this.#readInNextTurn()
   }
 
+  /** How long the message whose turn it is has waited to be sent, ms; 0: none waits. */
+  get stalledForMs(): number {
+    return this.#writer.stalledForMs
+  }
+
   /** Bytes that the peer has not read. */
   get unsentBytes(): number {
     return this.#writer.waitingBytes

@@ -431,7 +431,11 @@ export class RouterProgram {
       latenciesNs: Object.fromEntries(
         this.#links.links.flatMap((link) => {
           const latencyNs = this.#latencyNs(link)
-          return latencyNs === null ? [] : [[`link.${link.id}.latency`, latencyNs]]
+          const queuedNs = link.queuedForMs * NANOSECONDS_A_MS
+          const queueTime = [`link.${link.id}.queue_time`, queuedNs] as const
+          return latencyNs === null
+            ? [queueTime]
+            : [[`link.${link.id}.latency`, latencyNs] as const, queueTime]
         }),
       ),
     }

@@ -24,6 +24,7 @@ export interface LocalEnd {
   readonly destination: Destination
   /** It may send from within `forward`: what other ends of this router send waits for its turn. */
   readonly isStream: boolean
+  readonly isTerminator: boolean
 }
 
 /** One circuit as this router carries it. */

@@ -22,6 +22,7 @@ import type { TransmitKind } from './outbox.ts'
 import { circuitIdOf, circuitMessage, frameOnward } from './payload.ts'
 import { refusedEnd } from './refused-end.ts'
 import { Routes } from './routes.ts'
+import { sideOf, Traffic } from './traffic.ts'
 import { type BufferRoom, Xgress } from './xgress.ts'
 import { xgressOptions } from './xgress-options.ts'
 
@@ -80,6 +81,7 @@ export class Forwarder implements LocalCircuits {
   #messages = 0
   #bytes = 0
   #retransmissions = 0
+  readonly #traffic = new Traffic()
 
   constructor(parts: ForwarderParts) {
     this.#parts = parts
@@ -146,6 +148,7 @@ export class Forwarder implements LocalCircuits {
       this.#faults.unreadable(from)
       return
     }
+    this.#traffic.received('fabric', message)
     const circuit = this.#circuits.get(circuitId)
     if (circuit !== undefined) circuit.receivedMs = this.#parts.clock.monotonicMs()
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
@@ -258,7 +261,8 @@ export class Forwarder implements LocalCircuits {
       onceWritable: (callback) => this.#deliveries.onceWritable(destination, callback),
       onUnrouted: () => stream.unrouted(),
     }
-    circuit.ends.set(place.address, { destination, isStream: true })
+    const { isTerminator } = place
+    circuit.ends.set(place.address, { destination, isStream: true, isTerminator })
     this.#streams.add(stream)
     this.#startTicker()
     stream.start()
@@ -277,16 +281,20 @@ export class Forwarder implements LocalCircuits {
   attach(place: LocalCircuit, destination: Destination): void {
     const circuit = this.#circuitFor(place)
     if (typeof circuit === 'string') queueMicrotask(() => destination.onUnrouted())
-    else circuit.ends.set(place.address, { destination, isStream: false })
+    else {
+      const { isTerminator } = place
+      circuit.ends.set(place.address, { destination, isStream: false, isTerminator })
+    }
   }
 
-  enter({ id, address, sharer = id }: LocalCircuit, message: ChannelMessage): void {
+  enter({ id, address, isTerminator, sharer = id }: LocalCircuit, message: ChannelMessage): void {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined || circuitIdOf(message) !== id) return
     circuit.receivedMs = this.#parts.clock.monotonicMs()
     const from = { address, peerId: null, sharer }
     const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
     if (fate === 'astray') this.#faults.miss(id, from)
+    if (fate === 'sent') this.#traffic.received(sideOf(isTerminator), message)
   }
 
   leave(place: LocalCircuit, _reason: string): void {
@@ -305,6 +313,7 @@ export class Forwarder implements LocalCircuits {
       'forwarder.bytes': this.#bytes,
       'forwarder.retransmissions': this.#retransmissions,
       'forwarder.faults': this.#faults.missed,
+      ...this.#traffic.figures(),
       ...Object.fromEntries(
         Array.from(this.#links, ([id, { dropped }]) => [`link.dropped_msgs:${id}`, dropped]),
       ),
@@ -359,7 +368,7 @@ export class Forwarder implements LocalCircuits {
 
   #transmit(
     circuit: CarriedCircuit,
-    { address, id }: LocalCircuit,
+    { address, id, isTerminator }: LocalCircuit,
     stream: Xgress,
     message: Outgoing,
     kind: TransmitKind,
@@ -372,6 +381,7 @@ export class Forwarder implements LocalCircuits {
     if (isRepeated) this.#retransmissions += 1
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
+    if (fate === 'sent') this.#traffic.received(sideOf(isTerminator), frame)
     if (fate !== 'full') return 'sent'
     const next = circuit.next(address, null)
     if (next !== undefined) this.#goesTo(circuit, next)?.onceWritable?.(this.#wakerOf(stream))
@@ -414,6 +424,7 @@ export class Forwarder implements LocalCircuits {
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'
     }
+    this.#traffic.sent('fabric', message)
     this.#count(message)
     return 'sent'
   }
@@ -428,12 +439,13 @@ export class Forwarder implements LocalCircuits {
     const end = circuit.ends.get(address)
     // Its last frames cross those of the other end.
     if (end === undefined) return circuit.closedBy === null ? 'astray' : 'sent'
-    const { destination, isStream } = end
+    const { destination, isStream, isTerminator } = end
     const isTaken =
       peerId === null && isStream
         ? this.#deliveries.deliver(sharer, destination, message, queuedBytesMax)
         : destination.forward(message)
     if (!isTaken) return 'full'
+    this.#traffic.sent(sideOf(isTerminator), message)
     this.#count(message)
     return 'sent'
   }

@@ -79,6 +79,12 @@ export class Link implements Omit<LinkFields, 'queues'> {
     return this.channel.silentForMs
   }
 
+  /** How long messages wait at the socket where they wait longest, ms. */
+  get queuedForMs(): number {
+    const sockets = [...this.#payloadSockets, ...this.#acknowledgementSockets]
+    return Math.max(0, ...sockets.map(({ channel }) => channel.stalledForMs))
+  }
+
   /** Its sockets, the first one among them. */
   get socketCount(): number {
     return this.#payloadSockets.length + this.#acknowledgementSockets.length

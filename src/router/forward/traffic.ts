@@ -1,0 +1,48 @@
+interface Count {
+  msgs: number
+  bytes: number
+}
+
+/** Sides of a router: links, ends that asked for circuits, and ends at terminators. */
+export type TrafficSide = 'fabric' | 'ingress' | 'egress'
+
+const count = (): { readonly rx: Count; readonly tx: Count } => ({
+  rx: { msgs: 0, bytes: 0 },
+  tx: { msgs: 0, bytes: 0 },
+})
+
+/** Messages of circuits and the bytes in them since the start, by side and direction. */
+export class Traffic {
+  readonly #sides = { fabric: count(), ingress: count(), egress: count() }
+
+  /** Counts what has come in at a side. */
+  received(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
+    const { rx } = this.#sides[side]
+    rx.msgs += 1
+    rx.bytes += body.length
+  }
+
+  /** Counts what has gone out at a side. */
+  sent(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
+    const { tx } = this.#sides[side]
+    tx.msgs += 1
+    tx.bytes += body.length
+  }
+
+  /** Figures by name: `fabric.rx.msgs`, `egress.tx.bytes` and the like. */
+  figures(): Readonly<Record<string, number>> {
+    return Object.fromEntries(
+      Object.entries(this.#sides).flatMap(([side, directions]) =>
+        Object.entries(directions).flatMap(([direction, { msgs, bytes }]) => [
+          [`${side}.${direction}.msgs`, msgs] as const,
+          [`${side}.${direction}.bytes`, bytes] as const,
+        ]),
+      ),
+    )
+  }
+}
+
+/** The side of an end of a circuit. */
+export function sideOf(isTerminator: boolean): TrafficSide {
+  return isTerminator ? 'egress' : 'ingress'
+}
