@@ -23,6 +23,7 @@ const ofNoRecord: ReadonlySet<string> = new Set([
   'sdk',
   'service',
   'terminator',
+  'usage',
 ])
 
 function tap(token: string | null, query = ''): Promise<EventTap> {
