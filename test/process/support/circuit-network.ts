@@ -257,6 +257,8 @@ export class CircuitNetwork {
       folder: join(this.fleet.dir, name),
       endpoint: `tls:127.0.0.1:${this.fleet.port + 100}`,
       isDialedOnly: isEnd,
+      // The cable cuts a socket, and does not know which others are of the same link.
+      hasSingleSockets: true,
       sections: [
         'dialers: [{binding: transport}]',
         ...(name === 'entry' ? [await this.#entries()] : []),
