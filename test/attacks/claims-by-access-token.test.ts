@@ -138,7 +138,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge(byServiceOf(claim, bob.identityId))).toEqual(noSession)
   })
 
-  test('does not hold by a session that is none of OIDC', async () => {
+  test('does not hold by a session that is not one of OIDC', async () => {
     const legacy = sessionOf('alice-id')
     const { fingerprints } = await claimOf((await newPerson()).tokens)
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })

@@ -21,7 +21,7 @@ interface TokenNeeds {
 
 /**
  * The token that a client shows to edge routers for a service session.
- * @param isLegacy its API session is none of OIDC: routers ask controllers about it.
+ * @param isLegacy its API session is not one of OIDC: routers ask controllers about it.
  */
 export async function signSessionToken(
   { jwt, clock, bindings }: TokenNeeds,

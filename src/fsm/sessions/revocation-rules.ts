@@ -64,10 +64,14 @@ function tooMany(max: number): Outcome {
  * id. Its end is counted from log time; those whose end has come go with it.
  */
 function settle({ before, after }: Written, consequences: Consequences): void {
-  const { state, context, put, remove } = consequences
+  const { context, put } = consequences
   if (before === undefined) endRevoked(after as Revocation, consequences)
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
   put('revocation', after.id, { ...after, expiresAt })
+  removeExpired(consequences)
+}
+
+function removeExpired({ state, context, remove }: Consequences): void {
   for (const one of revocations(state)) {
     if (!isInForce(one, context.logTimeMs)) remove('revocation', one.id)
   }
@@ -77,15 +81,15 @@ function settle({ before, after }: Written, consequences: Consequences): void {
 const PURGE_EVERY = 256
 
 /** Revokes the tokens of a session that has ended, whatever ended it: they may live on. */
-export function revokeSession(id: string, { state, context, put, remove }: Consequences): void {
-  const { size } = state.table('revocation').rows
-  if (size > 0 && size % PURGE_EVERY === 0) {
-    for (const one of revocations(state)) {
-      if (!isInForce(one, context.logTimeMs)) remove('revocation', one.id)
-    }
+export function revokeSession(id: string, consequences: Consequences): void {
+  const { state, context, put } = consequences
+  const { sessionRevocationsMax: max } = revocationLimits
+  const { rows } = state.table('revocation')
+  if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
+    removeExpired(consequences)
   }
   // Beyond it routers take the end of its tokens for the end of the session.
-  if (size >= revocationLimits.sessionRevocationsMax) return
+  if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })
 }

@@ -3,6 +3,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
 import type { LocalCircuit, LocalCircuits } from '../forward/circuit-ends.ts'
 import type { XgressOptions } from '../forward/xgress-options.ts'
+import { errorMessage } from '../../lib/error-code.ts'
 import { routerProgramLimits } from '../limits.ts'
 import type { EdgeApiSession } from './api-sessions.ts'
 import type { EdgeClient } from './client-admission.ts'
@@ -264,7 +265,7 @@ export class ClientChannel {
     this.#isRenewing = true
     const fault = isTwice
       ? 'another token of this connection is judged'
-      : await this.#parts.services.renewToken(this, token)
+      : await this.#parts.services.renewToken(this, token).catch(errorMessage)
     this.#isRenewing = false
     if (fault === null) {
       this.channel.reply(message, { contentType: edgeMessage.tokenUpdated })

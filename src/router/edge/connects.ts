@@ -78,7 +78,7 @@ export class Connects {
     const { serviceIdNamed } = this.#parts
     const serviceId = isName ? serviceIdNamed(shown, session.identityId) : shown
     if (!BearerSessions.isMeant(session.token)) {
-      client.refuse(message, id, 'the API session is none of OIDC: show a service session')
+      client.refuse(message, id, 'the API session is not one of OIDC: show a service session')
     } else if (serviceId === null || serviceId === '' || serviceId.length > ID_CHARACTERS_MAX) {
       client.refuse(message, id, 'no such service', edgeErrorCode.invalidService)
     } else this.#connect(client, message, id, { token: '', id: null, serviceId })

@@ -4,6 +4,7 @@ import { isIPv6 } from 'node:net'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { routerProgramLimits } from '../limits.ts'
+import { bindDatagrams } from '../listen/bind-datagrams.ts'
 import { RouterFailure, type RouterProgramLogger } from '../logger.ts'
 import { dnsAnswer, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
 import type { DnsUpstream } from './dns-upstream.ts'
@@ -53,20 +54,15 @@ export class NameServer {
   /** @throws {RouterFailure} when it cannot listen. */
   async start(): Promise<void> {
     const { bind, log } = this.#parts
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#socket.once('error', reject)
-    this.#socket.bind(bind.port, bind.host, resolve)
     try {
-      await promise
+      await bindDatagrams(this.#socket, bind)
     } catch (error) {
       this.#isClosed = true
-      this.#socket.close()
       throw new RouterFailure(
         `the name server of the tunnel cannot listen on udp:${formatHostPort(bind)}: ${errorMessage(error)}; name another address with options.resolver, and stop what listens there`,
         { cause: error },
       )
     }
-    this.#socket.off('error', reject)
     this.#socket.on('error', (error) => log.warn({ err: error }, 'name server failed'))
   }
 

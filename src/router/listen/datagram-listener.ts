@@ -5,6 +5,7 @@ import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
 import { sourceOf } from '../../lib/bounds/source.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
+import { bindDatagrams } from './bind-datagrams.ts'
 import { routerProgramLimits } from '../limits.ts'
 import { DatagramApplication } from '../streams/datagram-application.ts'
 import { type ClientRequest, clientAnswer, readClientRequest } from './request-line.ts'
@@ -57,17 +58,12 @@ export class DatagramListener {
   /** @throws {RouterFailure} when it cannot listen. */
   async listen(): Promise<void> {
     const { bind, place } = this.#parts
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#socket.once('error', reject)
-    this.#socket.bind(bind.port, bind.host, resolve)
     try {
-      await promise
+      await bindDatagrams(this.#socket, bind)
     } catch (error) {
       this.#isClosed = true
-      this.#socket.close()
       throw cannotListen(place, bind, error)
     }
-    this.#socket.off('error', reject)
     this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 

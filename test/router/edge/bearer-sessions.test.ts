@@ -149,7 +149,7 @@ describe('A client that names a service', () => {
     expect(bench.controller.ofType(20_222)).toEqual([])
   })
 
-  test('shows a service session where its own is none of OIDC', async () => {
+  test('shows a service session where its API session is not one of OIDC', async () => {
     const { bench } = bearers
     const client = await bench.admitted('bob')
     const answer = await client.request(60_806, 1, '', [asked])

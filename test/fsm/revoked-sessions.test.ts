@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+
+import { defaultLimits } from '../../src/api/limits.ts'
+import type { Consequences } from '../../src/fsm/apply/kind-rules.ts'
+import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
+
+// Goal: the ends of sessions never fill the table for good, and no access token outlives what routers know of its session.
+
+const { sessionRevocationsMax, sessionRevocationMs } = revocationLimits
+
+/** The table of revocations alone, at a log time. */
+function tableAt(clock: { logTimeMs: number }) {
+  const rows = new Map<string, { id: string; expiresAt: number }>()
+  const consequences = {
+    state: {
+      table: () => ({ rows, ids: rows.keys() }),
+      get: (_kind: string, id: string) => rows.get(id),
+    },
+    context: clock,
+    put: (_kind: string, id: string, fields: { expiresAt: number }) =>
+      rows.set(id, { id, ...fields }),
+    remove: (_kind: string, id: string) => rows.delete(id),
+  } as unknown as Consequences
+  return { rows, revoke: (id: string) => revokeSession(id, consequences) }
+}
+
+test('a table that is full of ended sessions takes the next one once they have expired', () => {
+  const clock = { logTimeMs: 0 }
+  const { rows, revoke } = tableAt(clock)
+  for (let at = 0; at < sessionRevocationsMax; at += 1) {
+    rows.set(`s${at}`, { id: `s${at}`, expiresAt: sessionRevocationMs })
+  }
+  revoke('one more')
+  expect(rows.size).toBe(sessionRevocationsMax)
+  clock.logTimeMs = sessionRevocationMs
+  revoke('later')
+  expect([...rows.keys()]).toEqual(['later'])
+})
+
+test('what has expired goes while the table is far from full', () => {
+  const clock = { logTimeMs: 0 }
+  const { rows, revoke } = tableAt(clock)
+  for (let at = 0; at < 1000; at += 1) revoke(`s${at}`)
+  clock.logTimeMs = sessionRevocationMs
+  for (let at = 0; at < 300; at += 1) revoke(`t${at}`)
+  expect(rows.size).toBeLessThanOrEqual(300)
+})
+
+test('routers know of the end of a session for longer than its access token lives', () => {
+  expect(sessionRevocationMs).toBeGreaterThan(defaultLimits.accessTokenMs)
+})
